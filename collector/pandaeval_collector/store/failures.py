@@ -25,24 +25,22 @@ HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
 _BY_LABEL = {
     **dict.fromkeys(("unsafe state", "unsafe action", "forbidden_action"), "critical"),
-    **dict.fromkeys(("lack of specific information", "failure to ask for clarification"), "medium"),
-    **dict.fromkeys(("repeated tool call", "unnecessary tool call", "loop"), "medium"),
+    **dict.fromkeys(("lack of specific information", "failure to ask for clarification", "missing_thing"), "medium"),
+    **dict.fromkeys(("repeated tool call", "unnecessary tool call", "loop", "needless_refusal"), "medium"),
     **dict.fromkeys(("run failed", "error", "unrecovered_tool_error", "dangling_tool_call"), "medium"),
-    **dict.fromkeys(("empty_answer", "control_token", "missing_thing", "needless_refusal"), "medium"),
-    **dict.fromkeys(("", "fail", "assumed"), "medium"),
+    **dict.fromkeys(("empty_answer", "control_token", "", "fail", "assumed"), "medium"),
     "repetition": "low",
 }
 """Agentest, evaluation metrics, *Severity Levels*: security and data loss are critical; contradictions, ignored
 requests and wrong use of tools high; needless calls and questions medium; wording low. What the user cannot miss, such
 as a crash, is medium: nobody acts on it as on a made-up value. So is what names no cause."""
-_MANY_CALLS = 10
-"""A loop that lost so many calls is high."""
+_MANY_CALLS = 10  # a loop that lost so many is high
 _PLAIN = (None, "pass", "fail", "assumed")
 _STEPS = frozenset({"trace", "turn"})
 _VERDICT = "correctness"
 _MOST_REASON, _MOST_TITLE = 600, 120
 FALSE_SUCCESS = "false_success"
-"""The label of a run that claims what it did not do."""
+"""The label of a run that claims what it did not do: it shares a group with no honest failure."""
 _QUOTED = re.compile(r"\"[^\"]{1,200}\"|(?<!\w)'[^']{1,200}'(?!\w)|`[^`]{1,200}`")
 _TOKEN = re.compile(r"https?://\S+|\w(?:(?!https?://)[\w-])*+")
 _VOLATILE = re.compile(r"\d|://")
@@ -98,11 +96,6 @@ class Failure:
     def is_known(self) -> bool:
         """Whether code knows the cause: a tool, an error or both."""
         return bool(self.tool or self.error)
-
-    @property
-    def claims_success(self) -> bool:
-        """Whether the agent claims what it did not do: such a failure shares a group with no honest one."""
-        return self.label == FALSE_SUCCESS
 
     @property
     def title(self) -> str:

@@ -19,6 +19,7 @@ from pandaeval_collector.store.finding import AgentBucket, FailedResult
 
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
+_WHOLE = "*"  # in place of a step: a verdict on a session is about all of the run that it blames
 _RISES, _LEAST = 2.0, 3
 """An incident is rising if its last quarter has so many times the runs of an earlier one, and at least so many."""
 
@@ -55,7 +56,7 @@ class TimeSpan:
 class Incident:
     """All failures of one cause in a window. ``id``: the group of its first failure, else made of the cause; ``at``:
     when each of its runs began, by the number of the run; ``seqs``: of the results on them; ``steps``: the steps that
-    it is about, by the id of the trace; ``newest``: its newest failure; ``first_ever``: when it was first seen,
+    it is about, with the id of the trace; ``newest``: its newest failure; ``first_ever``: when it was first seen,
     perhaps before the window; ``also``: metric and label of what else is found at the same steps."""
 
     id: str
@@ -67,7 +68,7 @@ class Incident:
     text: str = ""
     at: dict[int, int] = field(default_factory=dict)
     seqs: dict[int, int] = field(default_factory=dict)
-    steps: dict[str, set[str]] = field(default_factory=dict)
+    steps: dict[tuple[str, str], None] = field(default_factory=dict)
     agents: Counter[str] = field(default_factory=Counter)
     groups: dict[str, None] = field(default_factory=dict)
     also: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -81,32 +82,23 @@ class Incident:
         """Adds a failure, newer than those before. ``first_ever``: when its group was first seen."""
         self.first_ever, self.newest = min(self.first_ever, first_ever), failed
         self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
-        self.steps.setdefault(failed.trace_id or str(failed.no), set()).add(failed.step)
+        self.steps[failed.trace_id or str(failed.no), failed.step if failed.no > 0 else _WHOLE] = None
         self.agents[failed.agent] += 1
         self.groups |= {failed.group: None} if failed.group else {}
 
-    @property
-    def is_of_sessions(self) -> bool:
-        return self.newest.no < 0
-
     def covers(self, other: Incident) -> bool:
-        """Whether it is about all steps of another one; a verdict on sessions covers what was found in the traces that
-        it blames."""
-        is_verdict = self.is_of_sessions and not other.is_of_sessions
-        return all(
-            run in self.steps and (is_verdict or ("" not in steps and steps <= self.steps[run]))
-            for run, steps in other.steps.items()
-        )
+        """Whether it is about all steps that another one is about."""
+        held = self.steps
+        return all((run, _WHOLE) in held or (step and (run, step) in held) for run, step in other.steps)
 
     def take(self, other: Incident) -> None:
-        """Takes in an incident that is about some of its steps. The graver one gives its name, but where one of them is
-        of sessions and the other of traces: what is listed as its runs would not have that result."""
-        is_graver = gravity([other.label], other.severity) < gravity([self.label], self.severity)
-        self.severity = other.severity if is_graver else self.severity
-        if is_graver and self.is_of_sessions is other.is_of_sessions:
-            self.metric, other.metric = other.metric, self.metric
-            self.label, other.label = other.label, self.label
-            self.text, self.newest = other.text, other.newest
+        """Takes in an incident that it covers. The graver one gives the name; a verdict on a session keeps its own."""
+        if gravity([other.label], other.severity) < gravity([self.label], self.severity):
+            self.severity, other.severity = other.severity, self.severity
+            if self.newest.no > 0:
+                self.metric, other.metric = other.metric, self.metric
+                self.label, other.label = other.label, self.label
+                self.text, self.newest = other.text, other.newest
         self.groups |= other.groups
         self.first_ever = min(self.first_ever, other.first_ever)
         self.also |= {(other.metric, other.label): None} | other.also
@@ -158,17 +150,16 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
 def _by_steps(found: Iterable[Incident]) -> list[Incident]:
     """Returns the incidents without those that are about nothing but steps of another."""
     kept: list[Incident] = []
-    hosts: dict[str, list[Incident]] = {}
-    for each in sorted(
-        found, key=lambda each: (-len(each.steps), not each.is_of_sessions, -sum(map(len, each.steps.values())))
-    ):
-        host = next((host for host in hosts.get(next(iter(each.steps)), ()) if host.covers(each)), None)
-        if host is not None:
+    hosts: dict[tuple[str, str], Incident] = {}
+    for each in sorted(found, key=lambda each: (each.newest.no > 0, -len(each.steps))):
+        run, step = next(iter(each.steps))
+        hosting = [hosts.get((run, _WHOLE)), hosts.get((run, step))]
+        if host := next((host for host in hosting if host is not None and host.covers(each)), None):
             host.take(each)
             continue
         kept.append(each)
-        for run in each.steps:
-            hosts.setdefault(run, []).append(each)
+        for place in each.steps:
+            hosts.setdefault(place, each)
     return kept
 
 

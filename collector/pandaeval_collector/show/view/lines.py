@@ -199,11 +199,9 @@ def _calls(row: Row) -> Iterator[str]:
 def run_lines(run: Row, both: Row | None) -> list[str]:
     """Returns lines on a run: how far it is, what it found, and what ``both``, its comparison with the live results,
     says of each metric."""
-    lines = [
-        f"{run['state']}: {run['done']} of {many(run['traces'], 'trace')} done, {run['failed']} failed; "
-        f"{many(run['calls'], 'call')}, {dollars(run['cost_usd'])}"
-        + (f"; {said(run['error'])}" if run["error"] else "")
-    ]
+    far = f"{run['state']}: {run['done']} of {many(run['traces'], 'trace')} done, {run['failed']} failed"
+    spent = f"{many(run['calls'], 'call')}, {dollars(run['cost_usd'])}"
+    lines = ["; ".join([far, spent, *([said(run["error"])] if run["error"] else [])])]
     for name, counts in sorted(run["results"].items()):
         lines.append(f"{said(name, 80)}: {', '.join(f'{times} {kind}' for kind, times in sorted(counts.items()))}")
     for metric in [] if both is None else both["metrics"]:

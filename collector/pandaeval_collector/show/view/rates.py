@@ -132,9 +132,8 @@ def agent_lines(rates: Iterable[Row], runs: Iterable[Row]) -> list[str]:
         (level, name), most = next(iter(summed(own, "level", "metric").items()))
         about = "no findings" if not most.failed else f"fails most: {_metric(level, name)}, {most.failed} times"
         if held := known.get(agent):
-            about = (
-                f"{held['failed']} of {many(held['runs'], 'run')} failed ({held['failed'] / held['runs']:.0%}); {about}"
-            )
+            share = held["failed"] / held["runs"]
+            about = f"{held['failed']} of {many(held['runs'], 'run')} failed ({share:.0%}); {about}"
         lines.append(f"{_agent(agent)} in {services}: {handled_line(own)}; {about}")
     return lines
 
@@ -157,7 +156,5 @@ def compared(a: tuple[int, int], b: tuple[int, int]) -> str:
     low = two - one - ((two - low_two) ** 2 + (high_one - one) ** 2) ** 0.5
     high = two - one + ((high_two - two) ** 2 + (one - low_one) ** 2) ** 0.5
     clear = "" if low <= 0.0 <= high else "; b is worse" if low > 0.0 else "; b is better"
-    shares = (
-        f"a: {a[0]} of {many(a[1], 'run')} failed ({number(one, '.3f')}), b: {b[0]} of {b[1]} ({number(two, '.3f')})"
-    )
-    return f"{shares}; difference {number(two - one, '+.3f')} ({interval(low, high, '+.3f')}){clear}"
+    shares = f"{a[0]} of {many(a[1], 'run')} failed ({number(one, '.3f')}), b: {b[0]} of {b[1]} ({number(two, '.3f')})"
+    return f"a: {shares}; difference {number(two - one, '+.3f')} ({interval(low, high, '+.3f')}){clear}"

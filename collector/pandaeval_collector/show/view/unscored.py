@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from pandaeval_collector.pipeline.line.hints import cure as capture_cure
 from pandaeval_collector.show.view.rates import OutcomeCounts, handled
-from pandaeval_collector.show.view.texts import many
 
 TASK = "trace.task_completion"
 
@@ -18,7 +17,7 @@ def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None
     if not traces or scored >= traces or handled(tallies):
         return ""
     if scored:
-        return f"Task success was judged in {scored:,} of {many(traces, 'run')}."
+        return f"Task success was judged in {scored:,} of {traces:,} runs."
     if judge is None:
         reason = "no model is configured (judge.model, or --model of evaluate)"
     elif TASK in tallies and tallies[TASK].unscored:
