@@ -206,7 +206,7 @@ class IncidentRow(BaseModel):
             agents=[excerpt(agent, 80) or "" for agent, _ in incident.agents.most_common(5)],
             spark=span.spark(incident.at.values()),
             reason=excerpt(body.get("reason") or incident.text, 300) or "",
-            trace_id=body.get("trace_id") or None,
+            trace_id=incident.newest.trace_id or body.get("trace_id") or None,
             session_id=body.get("session_id"),
             **more,
         )

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.show.report.incidents import BARS, SPARKS, Incident, TimeSpan, by_agent, incidents, over_time
+from pandaeval_collector.show.report.incidents import (
+    BARS,
+    SPARKS,
+    Incident,
+    IncidentRow,
+    TimeSpan,
+    by_agent,
+    incidents,
+    over_time,
+)
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures import Triage
 from pandaeval_collector.store.finding import AgentBucket, FailedResult
@@ -96,6 +105,8 @@ def test_a_verdict_on_a_session_takes_in_what_was_found_in_the_run_that_it_blame
     judged, found = failed(-1, 2, group="v", **verdict), failed(1, 1, **lie, trace_id="t1", step="model call")
     [one] = incidents([found, judged], {})
     assert (one.label, [*one.groups], [*one.also]) == ("false_statement", ["v", "lie"], [(lie["metric"], lie["label"])])
+    row = IncidentRow.of(one, SPAN, Triage(), "", {"trace_id": "the session's last"})
+    assert row.trace_id == "t1", "the run that it blames"
     success = failed(1, 1, label="false_success", severity="critical", trace_id="t1", step="model call")
     [one] = incidents([success, judged], {})
     assert (one.label, one.severity, one.rank(SPAN)[1]) == ("false_statement", "critical", False), "still the first"
