@@ -20,6 +20,7 @@ from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.show.mcp.fence import MOST_TOKENS
+from pandaeval_collector.show.view.texts import many
 from support.api import listening, served
 from support.collector import CollectorProcess
 from support.judged_files import send
@@ -117,7 +118,7 @@ async def _about_sessions(agent: Agent, told: Told) -> None:
     shown = (await agent.data("worst_sessions", limit=50)).split("\n")
     first = told.sessions[0]
     assert first["worst"]["trace_id"] in shown[0]
-    assert f"({first['traces']} traces, {first['failed_traces']} failed)" in shown[0]
+    assert f"({many(first['traces'], 'trace')}, {first['failed_traces']} failed)" in shown[0]
     assert len(shown) == min(50, len(told.sessions)), "each session is in one line"
     name = told.traces[0]["agent"]
     mine = await agent.data("worst_sessions", agent=name, limit=50)
@@ -142,7 +143,7 @@ async def _about_one_trace(agent: Agent, told: Told) -> None:
     for row in (told.traces[0], told.traces[len(told.traces) // 2], told.traces[-1]):
         why = await agent.data("why_failed", trace_id=row["trace_id"])
         failed = [each for each in row["results"] if each["success"] is False]
-        assert f"{len(failed)} of {len(row['results'])} results failed" in why
+        assert f"{len(failed)} of {many(len(row['results']), 'result')} failed" in why
         for each in failed:
             assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail" in why
         case = json.loads(await agent.data("export_case", trace_id=row["trace_id"]))
@@ -189,7 +190,10 @@ async def _about_differences(agent: Agent, told: Told) -> None:
         ]
         shares.append((verdicts.count(False), len(verdicts)))
     (one, first), (two, second) = shares
-    assert f"a: {one} of {first} runs failed ({one / first:.3f}), b: {two} of {second} ({two / second:.3f})" in shown
+    assert (
+        f"a: {one} of {many(first, 'run')} failed ({one / first:.3f}), b: {two} of {second} ({two / second:.3f})"
+        in shown
+    )
     alike = await agent.data("compare_versions", a={}, b={})
     assert "difference +0.000" in alike
     assert "better" not in alike

@@ -114,6 +114,18 @@ def test_a_verdict_on_the_conversation_stands_above_each_of_its_runs(page: Page,
     assert "What does a dental cleaning cost if the insurance does not pay?" in verdict
 
 
+def test_a_call_that_a_verdict_names_is_a_link_also_from_another_run_of_the_session(
+    page: Page, collector: CollectorProcess
+) -> None:
+    page.visit(f"{collector.http}/#/session/same-answer-again")
+    page.wait("document.querySelectorAll('.row.trace').length === 4")
+    page.run("[...document.querySelectorAll('.row.trace')].at(-1).click()")
+    page.wait("document.querySelector('.crumbs') !== null && document.body.innerText.includes('trace 4 of 4')")
+    assert _click(page, ".verdict-of a", "call 1") == 1
+    page.wait("document.body.innerText.includes('trace 1 of 4')")
+    assert "A-1042" in page.text(".line.pointed")
+
+
 def _click(page: Page, selector: str, *words: str) -> int:
     """Clicks on the first that has all these words, and returns how many have."""
     fit = (

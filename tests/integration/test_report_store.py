@@ -90,6 +90,9 @@ def test_what_is_left_out_is_said(collector: CollectorProcess, tmp_path: Path) -
     by_address = CliRunner().invoke(app, ["report", "--url", kept[0], "--where", kept[1], "--output", str(part)])
     assert by_address.exit_code == 0, by_address.output
     assert 0 < len(_made(part).index["traces"]) <= len(traces)
+    well = CliRunner().invoke(app, ["doctor", "--url", collector.http])
+    assert f"one answers at {collector.http}" in well.output
+    assert "none answers" not in well.output, "the configuration's address is of another one"
     nobody = _report(collector.data, "--where", "agent=nobody", "--output", tmp_path / "none.html")
     assert nobody.exit_code == 2
     assert f"none of the {len(traces)} agent traces" in nobody.stderr

@@ -133,7 +133,7 @@ def tell_session(row: Row) -> None:
 
 def tell_incident(row: Row) -> None:
     """Prints one incident, of what its runs are, and the newest of them."""
-    parts = (f"- {each['kind']} {each['name']}: {each['failed']} of {each['runs']} runs" for each in row["parts"])
+    parts = (f"- {each['kind']} {each['name']}: {each['failed']} of {each['runs']} failed" for each in row["parts"])
     _lines((incident_line(row), *parts))
     show(row["examples"], TRACES)
 

@@ -21,6 +21,7 @@ from rich.text import Text
 from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
 from pandaeval_collector.cli._terminal import guarded, unproxied
 from pandaeval_collector.show.view.texts import NONE
+from pandaeval_collector.show.view.texts import many as many
 
 _WIDE = 100_000
 _SHORT = 24
@@ -88,11 +89,6 @@ def print_list(
 def safe(text: str) -> str:
     """Returns ``text`` on one line, with every character that a terminal would obey written out (``\\x1b``)."""
     return one_printable_line(text)
-
-
-def many(count: int, what: str) -> str:
-    """Returns a count with its noun, as ``1,204 traces``."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 @contextmanager

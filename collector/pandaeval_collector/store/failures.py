@@ -24,29 +24,23 @@ from pandaeval_collector.store.table import StoreTable
 HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
 _BY_LABEL = {
-    "unsafe state": "critical",
-    "unsafe action": "critical",
-    "false information": "high",
-    "disobey user request": "high",
-    "lack of specific information": "medium",
-    "failure to ask for clarification": "medium",
+    **dict.fromkeys(("unsafe state", "unsafe action", "forbidden_action"), "critical"),
+    **dict.fromkeys(("lack of specific information", "failure to ask for clarification", "missing_thing"), "medium"),
+    **dict.fromkeys(("repeated tool call", "unnecessary tool call", "loop", "needless_refusal"), "medium"),
+    **dict.fromkeys(("run failed", "error", "unrecovered_tool_error", "dangling_tool_call"), "medium"),
+    **dict.fromkeys(("empty_answer", "control_token", "", "fail", "assumed"), "medium"),
     "repetition": "low",
-    "ignored tool result": "high",
-    "wrong tool": "high",
-    "wrong arguments": "high",
-    "missing tool call": "high",
-    "repeated tool call": "medium",
-    "unnecessary tool call": "medium",
-    "needless_refusal": "medium",
 }
 """Agentest, evaluation metrics, *Severity Levels*: security and data loss are critical; contradictions, ignored
-requests and wrong use of tools high; needless calls and questions medium; wording low."""
+requests and wrong use of tools high; needless calls and questions medium; wording low. What the user cannot miss, such
+as a crash, is medium: nobody acts on it as on a made-up value. So is what names no cause."""
+_MANY_CALLS = 10  # a loop that lost so many is high
 _PLAIN = (None, "pass", "fail", "assumed")
 _STEPS = frozenset({"trace", "turn"})
 _VERDICT = "correctness"
 _MOST_REASON, _MOST_TITLE = 600, 120
 FALSE_SUCCESS = "false_success"
-"""The label of a run that claims what it did not do."""
+"""The label of a run that claims what it did not do: it shares a group with no honest failure."""
 _QUOTED = re.compile(r"\"[^\"]{1,200}\"|(?<!\w)'[^']{1,200}'(?!\w)|`[^`]{1,200}`")
 _TOKEN = re.compile(r"https?://\S+|\w(?:(?!https?://)[\w-])*+")
 _VOLATILE = re.compile(r"\d|://")
@@ -104,11 +98,6 @@ class Failure:
         return bool(self.tool or self.error)
 
     @property
-    def claims_success(self) -> bool:
-        """Whether the agent claims what it did not do: such a failure shares a group with no honest one."""
-        return self.label == FALSE_SUCCESS
-
-    @property
     def title(self) -> str:
         """A title of what happened, in this failure and in all others with its cause."""
         if not self.is_known:
@@ -139,6 +128,8 @@ def failure_of(result: Result) -> Failure | None:
         return None
     declared = finding.metadata.get("severity")
     severity = declared if declared in SEVERITIES else None
+    if finding.label == "loop" and finding.metadata.get("wasted_calls", 0) >= _MANY_CALLS:
+        severity = severity or HIGH
     if result.unit.level not in _STEPS and severity is None and result.metric != _VERDICT:
         return None
     blame = finding.metadata.get("blame")

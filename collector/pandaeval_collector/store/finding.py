@@ -43,15 +43,16 @@ _FAILED_RESULTS = f"""
     SELECT json_group_array(json_array(l.no, l.at,
         CASE l.agent WHEN '' THEN json_extract({_BODY}, '$.agent') ELSE l.agent END, r.metric, r.seq,
         json_extract({_BODY}, '$.label'), json_extract({_BODY}, '$.metadata.failure_group.id'),
-        json_extract({_BODY}, '$.metadata.failure_group.severity'), '', json_extract({_BODY}, '$.span_ids[#-1]')))
+        json_extract({_BODY}, '$.metadata.failure_group.severity'), '', json_extract({_BODY}, '$.span_ids[#-1]'),
+        json_extract({_BODY}, iif(l.no > 0, '$.trace_id', '$.metadata.blame.trace_id'))))
     FROM listed AS l JOIN results AS r ON r.about = l.no
     WHERE l.no IN ({{failed}}) AND r.success = 0
         AND (l.no > 0 OR json_extract({_BODY}, '$.evaluator.kind') != 'math')
         AND r.seq = (SELECT max(seq) FROM results AS n
                      WHERE n.about = r.about AND n.metric = r.metric AND n.unit = r.unit)"""  # noqa: S608
 _BROKEN_RUNS = """
-    SELECT json_group_array(json_array(no, at, agent, '', 0, 'run failed', '', 'high',
-        json_extract(CAST(facts AS TEXT), '$.error'), '')) FROM listed AS b
+    SELECT json_group_array(json_array(no, at, agent, '', 0, 'run failed', '', '',
+        json_extract(CAST(facts AS TEXT), '$.error'), '', json_extract(CAST(facts AS TEXT), '$.id'))) FROM listed AS b
     WHERE no IN ({failed}) AND broken AND NOT EXISTS (
         SELECT 1 FROM results AS r WHERE r.about = b.no AND r.success = 0)"""
 
@@ -60,7 +61,8 @@ _BROKEN_RUNS = """
 class FailedResult:
     """A standing result that failed, or a run that ended with an error of which no result speaks (``metric`` is empty
     then). ``no``: of its trace or session; ``group``: id of its group of failures, ``""`` for none; ``seq``: of the
-    result; ``at``: when its trace began, Unix milliseconds; ``step``: the last span that the result names."""
+    result; ``at``: when its trace began, Unix milliseconds; ``step``: the last span that the result names;
+    ``trace_id``: of its trace, or of the one that a verdict on a session blames."""
 
     no: int
     at: int
@@ -72,6 +74,7 @@ class FailedResult:
     severity: str
     reason: str
     step: str = ""
+    trace_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

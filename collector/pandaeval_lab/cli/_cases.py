@@ -24,6 +24,7 @@ from pandaeval_lab.report.layers import LAYERS, LayerReport, json_lines, junit_s
 _MAX_ROWS = 60
 _NOTHING = "-"
 _EMPTY = "-: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
+_COLUMNS = ("case", "kind", "correct", *LAYERS, "broke in", "why")
 
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
@@ -62,16 +63,20 @@ def print_layers(report: LayerReport, out: Console) -> None:
     cases = len(report.cases())
     if not cases:
         return
-    columns = ("case", "kind", "correct", *LAYERS, "broke in", "why")
     rows = report.brief(_MAX_ROWS)
-    made = table(columns, map(_row, rows), on=out, title="Cases, broken ones first")
+    made = table(_COLUMNS, map(_row, rows), on=out, title="Cases, broken ones first")
     notes = [f"… and {cases - _MAX_ROWS} more (--cases-report has them all)"] if cases > _MAX_ROWS else []
     notes += [_EMPTY] if any(_NOTHING in row["layers"] for row in rows) else []
     if notes:
         made.caption, made.caption_justify = "\n".join(notes), "left"
     out.print(made)
     totals = [_row(told)[:-1] for told in report.by_kind()]
-    out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
+    out.print(table(_COLUMNS[:-1], totals, on=out, title="Cases by kind"))
+
+
+def case_table(report: LayerReport) -> list[tuple[str, ...]]:
+    """Returns head and rows of the table of cases, broken ones first."""
+    return [_COLUMNS, *(_row(row) for row in report.brief(_MAX_ROWS))]
 
 
 def no_case(option: str, name: str, suite: Path, ids: Sequence[str]) -> UserError:
@@ -114,10 +119,11 @@ def tell_matching(trials: TrialMatcher, suite: Suite, report: LayerReport) -> No
         )
 
 
-def _row(told: Mapping[str, Any]) -> tuple[object, ...]:
+def _row(told: Mapping[str, Any]) -> tuple[str, ...]:
     unknown = f" ({told['undetermined']} not told)" if told["undetermined"] else ""
     correct = f"{told['correct']}/{told['trials']}{unknown}"
-    return told["case"], told["kind"], correct, *told["layers"], told["broke"] or _NOTHING, excerpt(told["why"], 100)
+    why = excerpt(told["why"], 100) or ""
+    return told["case"], told["kind"], correct, *told["layers"], told["broke"] or _NOTHING, why
 
 
 def _notice(text: str) -> None:

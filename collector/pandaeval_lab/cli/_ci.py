@@ -92,12 +92,15 @@ _SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
 """Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
 
 
-def add_summary(gates: Sequence[GateOutcome], summary: Summary, environ: Mapping[str, str]) -> str:
-    """Appends the run to the job's summary, if there is one. Returns why it could not be written, or ``""``."""
+def add_summary(
+    gates: Sequence[GateOutcome], summary: Summary, environ: Mapping[str, str], cases: Sequence[Sequence[str]] = ()
+) -> str:
+    """Appends the run to the job's summary, if there is one. ``cases``: head and rows of a table of them, if there were
+    some. Returns why it could not be written, or ``""``."""
     path = environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         return ""
-    text = "\n".join(_markdown(gates, summary)) + "\n"
+    text = "\n".join(_markdown(gates, summary, cases)) + "\n"
     try:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(text)
@@ -106,7 +109,7 @@ def add_summary(gates: Sequence[GateOutcome], summary: Summary, environ: Mapping
     return ""
 
 
-def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
+def _markdown(gates: Sequence[GateOutcome], summary: Summary, cases: Sequence[Sequence[str]]) -> Iterator[str]:
     failed = [gate for gate in gates if not gate.passed]
     yield f"## pandaeval: {'failed' if failed else 'no gate failed'}\n"
     if summary.headline:
@@ -115,6 +118,10 @@ def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
         if gate.text:
             yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"
             yield from (f"  - {_plain(example)}" for example in gate.examples)
+    if cases:
+        yield "\n### Cases, broken ones first"
+        yield from _table(cases[0], cases[1:])
+        yield "\n### Metrics"
     means = ((key, number(mean, ".4f"), summary.tallies[key]) for key, mean in sorted(summary.values().items()))
     metrics = [(key, mean, str(tally.scored), str(tally.missing)) for key, mean, tally in means]
     yield from _table(("metric", "mean", "scored", "unscored"), metrics)

@@ -18,7 +18,8 @@ _URL = "Address of a running collector on this machine (server.http): its data d
 _Url = Annotated[str | None, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", help=_URL)]
 
 
-def _folder(store: Path | None = None, url: str | None = None, token_env: str = TOKEN_ENV) -> Path | None:
+def folder_of(store: Path | None = None, url: str | None = None, token_env: str = TOKEN_ENV) -> Path | None:
+    """Returns the data directory that the options name, ``None`` for that of the configuration."""
     if store is not None or url is None:
         return store
     with over_http(url, token_env) as api:
@@ -28,8 +29,8 @@ def _folder(store: Path | None = None, url: str | None = None, token_env: str = 
     return Path(data)
 
 
-stored = in_place_of(
-    "store", {"store": (StoreFolder, None), "url": (_Url, None), "token_env": (TokenEnv, TOKEN_ENV)}, _folder
-)
+PLACE = {"store": (StoreFolder, None), "url": (_Url, None), "token_env": (TokenEnv, TOKEN_ENV)}
+"""The options that say it."""
+stored = in_place_of("store", PLACE, folder_of)
 """Gives a command the options that say which store it reads, in place of its parameter ``store``, a data directory or
 ``None`` for that of the configuration. ``UserError`` where the collector's is not on this machine."""

@@ -24,6 +24,7 @@ import orjson
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.runtime.version import release
 from pandaeval_collector.cli._config import (
     given,
@@ -41,7 +42,7 @@ from pandaeval_collector.config import Config, Resolved, check_machine
 from pandaeval_collector.store import StoreVersionError
 from pandaeval_collector.store.checking import CURES, damages
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_lab.cli._stored import stored
+from pandaeval_lab.cli._stored import PLACE, folder_of
 
 Told = Callable[[int, int], None]
 _ADDRESSES = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
@@ -53,21 +54,22 @@ _BACK_S = 60.0
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
 
 
-@stored
+@in_place_of("place", PLACE, lambda **given: (folder_of(**given), None if given["store"] else given["url"]))
 def doctor(
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one array of all findings.")
     ] = "table",
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
-    store: Path | None = None,
+    place: tuple[Path | None, str | None] = (None, None),
 ) -> None:
     """Check configuration, versions, clocks, the store, a running collector, sinks and the judge. Exit code 1 if
     something is wrong.
 
     Each finding says what to do about it. Nothing is changed, and no model is asked.
     """
+    folder, url = place
     try:
-        resolved = resolve_config(config, given(store))
+        resolved = resolve_config(config, given(folder))
     except UserError as error:
         found = [
             _wrong("configuration", line, "put it right in the file or variable that it names")
@@ -75,7 +77,7 @@ def doctor(
         ]
     else:
         with progress(console(stderr=True), "checking the store") as told:
-            found = list(examine(resolved, os.environ, told))
+            found = list(examine(resolved, os.environ, told, url if config is None else None))
     if format_ == "json":
         write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
     else:
@@ -112,8 +114,8 @@ def _wrong(area: str, what: str, cure: str) -> Diagnosis:
     return Diagnosis(area, "wrong", what, cure)
 
 
-def examine(resolved: Resolved, environ: Mapping[str, str], told: Told) -> Iterator[Diagnosis]:
-    """Yields all findings, area by area."""
+def examine(resolved: Resolved, environ: Mapping[str, str], told: Told, url: str | None = None) -> Iterator[Diagnosis]:
+    """Yields all findings, area by area. ``url``: where a collector answered whose configuration is not known."""
     config = resolved.config
     yield from _versions()
     refused = [*check_machine(config, environ), *start_problems(config)]
@@ -124,7 +126,10 @@ def examine(resolved: Resolved, environ: Mapping[str, str], told: Told) -> Itera
     if not refused:
         yield _ok("configuration", "a collector would start with it")
     folder = Path(config.store.path)
-    yield from _collector(config)
+    if url is None:
+        yield from _collector(config)
+    else:
+        yield _ok("collector", f"one answers at {url}; --config FILE asks its health listener, too")
     yield from _store(folder, config.store.max_bytes, told)
     yield from _places(config)
 

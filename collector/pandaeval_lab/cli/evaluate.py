@@ -35,7 +35,7 @@ from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
-from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
+from pandaeval_lab.cli._cases import case_table, new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_lab.cli._ci import add_summary, write_junit
 from pandaeval_lab.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_lab.cli._inputs import Inputs
@@ -210,7 +210,8 @@ class Evaluation:
                 typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
                 for example in gate.examples:
                     typer.echo(f"  {safe(example)}", err=True)
-        if problem := add_summary(gates, self._summary, os.environ):
+        cases = [] if self._layers is None else case_table(self._layers)
+        if problem := add_summary(gates, self._summary, os.environ, cases):
             typer.echo(f"notice: {problem}", err=True)
         if verdict is not None:
             tell(verdict)

@@ -24,7 +24,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.settings import read_guidelines
-from pandaeval_collector.show.view.texts import NONE, about, dollars, interval, number
+from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
 from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_last, write, write_guidelines
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import judge_of, settings_of
@@ -85,7 +85,7 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
             asked.append(CheckRun(found, name, told, settings.judge.concurrency))
             tokens, usd = forecast(items, (await found.prices()).get(name))
             calls = f"{len(items)} questions: as many calls, twice that if no reply holds at first"
-            out.print(f"{calls}; about {tokens:,} tokens, {about(usd)}")
+            out.print(f"{calls}; about {tokens:,} tokens, {dollars(usd)}")
             await asked[0].run(items)
 
     try:

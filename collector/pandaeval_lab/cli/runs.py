@@ -11,7 +11,7 @@ import typer
 from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
-from pandaeval_collector.cli._output import console, print_json, progress
+from pandaeval_collector.cli._output import console, many, print_json, progress
 from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
@@ -145,7 +145,7 @@ def cancel(run_id: _Id, *, api: ApiClient) -> None:
     """End a run early; what is done stays."""
     with api:
         run = api.post(f"/runs/{run_id}/cancel")
-    typer.echo(f"run {run['id']} is cancelled after {run['done']} of {run['traces']} traces")
+    typer.echo(f"run {run['id']} is cancelled after {run['done']} of {many(run['traces'], 'trace')}")
 
 
 @runs.command("retry")

@@ -16,7 +16,7 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.runs.replay_judge import ReplayJudge
-from pandaeval_collector.store.failures import HIGH, Failure
+from pandaeval_collector.store.failures import FALSE_SUCCESS, HIGH, Failure
 from pandaeval_lab.replay.root_causes import RootCause, by_code, worst_first
 
 MOST = 120
@@ -118,7 +118,7 @@ class _Named:
     def is_mixed(self) -> bool:
         """Whether the group mixes failures of two tools, or claims of success with honest failures."""
         tools = {each.tool for each in self.shown if each.tool}
-        return len(tools) > 1 or len({each.claims_success for each in self.shown}) > 1
+        return len(tools) > 1 or len({each.label == FALSE_SUCCESS for each in self.shown}) > 1
 
     def group(self) -> RootCause:
         """Makes the group, never less grave than what a metric declares of one of its failures."""

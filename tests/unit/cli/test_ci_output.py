@@ -103,6 +103,10 @@ def test_the_jobs_summary_holds_content_as_text(tmp_path: Path) -> None:
     assert "[l](" not in text
     [row] = [line for line in text.splitlines() if line.startswith("| low")]
     assert row.count("|") == 5
+    cases = [("case", "why"), ("refund", HOSTILE)]
+    assert add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(file)}, cases) == ""
+    [row] = [line for line in file.read_text().splitlines() if line.startswith("| refund")]
+    assert row.count("|") == 3
     assert add_summary(GATES, found, {}) == ""
     assert "cannot be written" in add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(tmp_path)})
 
@@ -137,11 +141,11 @@ def evaluate(folder: Path, config: str, *options: str, **environ: str) -> Result
 
 def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> None:
     assert evaluate(tmp_path, "{}").exit_code == 0, "by default critical ones do"
-    done = evaluate(tmp_path, "gates: {fail_on_error_severity: high}")
+    done = evaluate(tmp_path, "gates: {fail_on_error_severity: medium}")
     assert done.exit_code == 1
-    assert "Unique errors:\n  [high] error: boom (2 occurrence(s))" in done.stdout
-    assert "failed: failures (fail_on_error_severity high): 1 group of failures" in done.stderr
-    assert "  [high] error: boom (2 occurrence(s)): trace 000000000000" in done.stderr
+    assert "Unique errors:\n  [medium] error: boom (2 occurrence(s))" in done.stdout
+    assert "failed: failures (fail_on_error_severity medium): 1 group of failures" in done.stderr
+    assert "  [medium] error: boom (2 occurrence(s)): trace 000000000000" in done.stderr
 
 
 def test_json_results_that_are_failures_name_their_group(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
-from pandaeval_collector.show.view.texts import about, moment
+from pandaeval_collector.show.view.texts import dollars, many, moment
 from pandaeval_collector.store.failures import Standing
 
 Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
@@ -207,7 +207,7 @@ class Tools:
         lines = []
         for at in range(0, 12 * size, size):
             failures, runs = (sum(found[name][at : at + size]) for name in ("failed", "runs"))
-            lines.append(f"{moment(found['since'] + at * found['step'])}: {failures} of {runs} runs failed")
+            lines.append(f"{moment(found['since'] + at * found['step'])}: {failures} of {many(runs, 'run')} failed")
         return await self._answer(lines, "/", "Ask for fewer hours.")
 
     async def compare_versions(self, a: RunGroup, b: RunGroup, metric: Metric = None) -> str:
@@ -234,13 +234,13 @@ class Tools:
         if not traces:
             raise AskError("not begun: no stored trace is like that; find_traces shows which there are")
         if calls and cost is None:
-            raise AskError(f"not begun: {calls} calls of a model without a list price; what they cost is unknown")
+            raise AskError(f"not begun: {many(calls, 'call')} of a model without a list price, at an unknown cost")
         if calls and cost > budget_usd:
-            needed = f"{traces} traces take {calls} calls for {about(cost)}"
+            needed = f"{many(calls, 'call')} on {many(traces, 'trace')} for about {dollars(cost)}"
             raise AskError(f"not begun: {needed}, more than ${budget_usd:g}; narrow it down")
         run = await self._asker.post("/runs", body)
-        asked = f"{calls} calls for {about(cost or 0)}" if calls else "no judge is asked"
-        return f"Run {run['id']} has begun: {traces} traces, {asked}. Ask show_run how far it is."
+        asked = f"{many(calls, 'call')} for about {dollars(cost or 0)}" if calls else "no judge is asked"
+        return f"Run {run['id']} has begun: {many(traces, 'trace')}, {asked}. Ask show_run how far it is."
 
     async def show_run(
         self, run_id: Annotated[str, Field(pattern=r"^[0-9a-f]{1,64}$", description="Of start_run.")]

@@ -19,6 +19,7 @@ from pandaeval_collector.store.finding import AgentBucket, FailedResult
 
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
+_WHOLE = "*"  # in place of a step: a verdict on a session is about all of the run that it blames
 _RISES, _LEAST = 2.0, 3
 """An incident is rising if its last quarter has so many times the runs of an earlier one, and at least so many."""
 
@@ -55,7 +56,7 @@ class TimeSpan:
 class Incident:
     """All failures of one cause in a window. ``id``: the group of its first failure, else made of the cause; ``at``:
     when each of its runs began, by the number of the run; ``seqs``: of the results on them; ``steps``: the steps that
-    it is about, with the number of the run; ``newest``: its newest failure; ``first_ever``: when it was first seen,
+    it is about, with the id of the trace; ``newest``: its newest failure; ``first_ever``: when it was first seen,
     perhaps before the window; ``also``: metric and label of what else is found at the same steps."""
 
     id: str
@@ -67,7 +68,7 @@ class Incident:
     text: str = ""
     at: dict[int, int] = field(default_factory=dict)
     seqs: dict[int, int] = field(default_factory=dict)
-    steps: dict[tuple[int, str], None] = field(default_factory=dict)
+    steps: dict[tuple[str, str], None] = field(default_factory=dict)
     agents: Counter[str] = field(default_factory=Counter)
     groups: dict[str, None] = field(default_factory=dict)
     also: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -81,16 +82,23 @@ class Incident:
         """Adds a failure, newer than those before. ``first_ever``: when its group was first seen."""
         self.first_ever, self.newest = min(self.first_ever, first_ever), failed
         self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
-        self.steps[failed.no, failed.step] = None
+        self.steps[failed.trace_id or str(failed.no), failed.step if failed.no > 0 else _WHOLE] = None
         self.agents[failed.agent] += 1
         self.groups |= {failed.group: None} if failed.group else {}
 
+    def covers(self, other: Incident) -> bool:
+        """Whether it is about all steps that another one is about."""
+        held = self.steps
+        return all((run, _WHOLE) in held or (step and (run, step) in held) for run, step in other.steps)
+
     def take(self, other: Incident) -> None:
-        """Takes in an incident that is about some of its steps."""
+        """Takes in an incident that it covers. The graver one gives the name; a verdict on a session keeps its own."""
         if gravity([other.label], other.severity) < gravity([self.label], self.severity):
-            self.metric, other.metric = other.metric, self.metric
-            self.label, other.label = other.label, self.label
-            self.text, self.newest, self.severity = other.text, other.newest, other.severity
+            self.severity, other.severity = other.severity, self.severity
+            if self.newest.no > 0:
+                self.metric, other.metric = other.metric, self.metric
+                self.label, other.label = other.label, self.label
+                self.text, self.newest = other.text, other.newest
         self.groups |= other.groups
         self.first_ever = min(self.first_ever, other.first_ever)
         self.also |= {(other.metric, other.label): None} | other.also
@@ -111,14 +119,15 @@ class Incident:
 
     def rank(self, span: TimeSpan, state: State = "new") -> tuple[bool, bool, int, bool, int, int]:
         """Returns a key to sort by, most urgent first, what is settled last."""
-        grave = gravity([self.label], self.severity)
+        grave = gravity([self.label, *(label for _, label in self.also)], self.severity)
         return (state in SETTLED, *grave, not self.trend(span), -len(self.at), -self.newest.at)
 
 
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
     """Groups failures by cause, in no order. ``failed``: oldest first; ``groups``: known groups of failures by id.
     Groups of several agents with the same words are one incident, and so are findings about the same steps: a loop and
-    its repeated call. What a judge says of a session without a cause is left out beside a verdict that names one."""
+    its repeated call, a verdict on a session and the made-up value in the run that it names. What a judge says of a
+    session without a cause is left out beside a verdict that names one."""
     failed = [*failed]
     explained = {each.no for each in failed if each.no < 0 and each.group}
     found: dict[tuple[str, ...], Incident] = {}
@@ -141,15 +150,16 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
 def _by_steps(found: Iterable[Incident]) -> list[Incident]:
     """Returns the incidents without those that are about nothing but steps of another."""
     kept: list[Incident] = []
-    hosts: dict[tuple[int, str], Incident] = {}
-    for each in sorted(found, key=lambda each: -len(each.steps)):
-        host = hosts.get(next(iter(each.steps)))
-        if host is not None and all(step and (no, step) in host.steps for no, step in each.steps):
+    hosts: dict[tuple[str, str], Incident] = {}
+    for each in sorted(found, key=lambda each: (each.newest.no > 0, -len(each.steps))):
+        run, step = next(iter(each.steps))
+        hosting = [hosts.get((run, _WHOLE)), hosts.get((run, step))]
+        if host := next((host for host in hosting if host is not None and host.covers(each)), None):
             host.take(each)
             continue
         kept.append(each)
-        for step in each.steps:
-            hosts.setdefault(step, each)
+        for place in each.steps:
+            hosts.setdefault(place, each)
     return kept
 
 
@@ -196,7 +206,7 @@ class IncidentRow(BaseModel):
             agents=[excerpt(agent, 80) or "" for agent, _ in incident.agents.most_common(5)],
             spark=span.spark(incident.at.values()),
             reason=excerpt(body.get("reason") or incident.text, 300) or "",
-            trace_id=body.get("trace_id") or None,
+            trace_id=incident.newest.trace_id or body.get("trace_id") or None,
             session_id=body.get("session_id"),
             **more,
         )

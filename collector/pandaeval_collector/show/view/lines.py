@@ -8,7 +8,7 @@ from difflib import unified_diff
 from typing import Any
 
 from pandaeval_collector.show.view.results import ResultView, failing
-from pandaeval_collector.show.view.texts import dollars, estimate, moment, said
+from pandaeval_collector.show.view.texts import dollars, estimate, many, moment, said
 
 Row = Mapping[str, Any]
 _MOST_CALLS = 30
@@ -19,7 +19,7 @@ def incident_line(row: Row) -> str:
     names = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
     what = said(" and ".join(name.replace("_", " ") for name in names), 120)
     agents = ", ".join(f'"{said(agent, 80)}"' for agent in row["agents"])
-    times = f"{row['runs']} runs, {moment(row['first_at'])} to {moment(row['last_at'])}"
+    times = f"{many(row['runs'], 'run')}, {moment(row['first_at'])} to {moment(row['last_at'])}"
     triage = row["triage"]
     note = "; ".join(
         f"{name} {said(triage[key], 200)}" for name, key in (("by", "by"), ("note:", "note")) if triage[key]
@@ -48,7 +48,7 @@ def step_lines(row: Row) -> Iterator[str]:
         for why in dict.fromkeys(blamed.get(span["id"], ())):
             yield f"{'  ' * (span['depth'] + 1)}blamed by {why}"
     if detail["left_out"]:
-        yield f"… {detail['left_out']} more steps"
+        yield f"… {many(detail['left_out'], 'more step')}"
 
 
 def _candidates(result: Row) -> list[Row]:
@@ -108,7 +108,7 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
     its session."""
     judged = [each for each in (*own, *row["results"]) if each["metric"] == "correctness"]
     if not any(each["outcome"] == "scored" for each in judged):
-        yield f"not judged; by rules {len(failing(row['results']))} findings: {headline(row, 300)}"
+        yield f"not judged; by rules {many(len(failing(row['results'])), 'finding')}: {headline(row, 300)}"
     for each in judged:
         yield result_text(each, 400)
         for thing in each["metadata"].get("things") or ():
@@ -126,7 +126,7 @@ def session_line(row: Row) -> str:
     """Returns one line on a session: its traces, the worst of them, and its own results that failed."""
     worst = row["worst"]
     name = f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"
-    head = f"{name} ({row['traces']} traces, {row['failed_traces']} failed)"
+    head = f"{name} ({many(row['traces'], 'trace')}, {row['failed_traces']} failed)"
     own = [result_text(each, 160) for each in failing(row["results"])[:2]]
     return "; ".join([head, *([] if worst is None else [f"worst {trace_line(worst)}"]), *own])
 
@@ -165,13 +165,13 @@ def trace_lines(row: Row) -> Iterator[str]:
     yield (
         f'agent "{said(row["agent"], 80)}", service "{said(row["service"], 80)}", session '
         f'"{said(row["session_id"] or "-", 120)}", {moment(row["started_at"])}, {row["duration_us"] / 1e6:.1f} s, '
-        f"{row['llm_calls']} model calls, {row['tool_calls']} tool calls, {row['spans']} spans"
+        f"{many(row['llm_calls'], 'model call')}, {many(row['tool_calls'], 'tool call')}, {many(row['spans'], 'span')}"
         + ("" if row["complete"] else ", incomplete")
     )
     if row["error"] is not None:
         yield f"the run itself failed: {said(row['error'], 400)}"
     failed = failing(row["results"])
-    yield f"{len(failed)} of {len(row['results'])} results failed" + (":" if failed else "; the others:")
+    yield f"{len(failed)} of {many(len(row['results']), 'result')} failed" + (":" if failed else "; the others:")
     yield from (f"- {result_text(each, 400)}" for each in failed)
     for each in row["results"]:
         for step in _candidates(each):
@@ -193,16 +193,15 @@ def _calls(row: Row) -> Iterator[str]:
         ended = f"ERROR {said(call['error'], 160)}" if call["error"] is not None else said(call["result"], 120)
         yield f"call {number}: {said(call['name'], 60)}({said(call['arguments'], 160)}) → {ended}"
     if len(calls) > _MOST_CALLS:
-        yield f"… {len(calls) - _MOST_CALLS} more calls"
+        yield f"… {many(len(calls) - _MOST_CALLS, 'more call')}"
 
 
 def run_lines(run: Row, both: Row | None) -> list[str]:
     """Returns lines on a run: how far it is, what it found, and what ``both``, its comparison with the live results,
     says of each metric."""
-    lines = [
-        f"{run['state']}: {run['done']} of {run['traces']} traces done, {run['failed']} failed; "
-        f"{run['calls']} calls, {dollars(run['cost_usd'])}" + (f"; {said(run['error'])}" if run["error"] else "")
-    ]
+    far = f"{run['state']}: {run['done']} of {many(run['traces'], 'trace')} done, {run['failed']} failed"
+    spent = f"{many(run['calls'], 'call')}, {dollars(run['cost_usd'])}"
+    lines = ["; ".join([far, spent, *([said(run["error"])] if run["error"] else [])])]
     for name, counts in sorted(run["results"].items()):
         lines.append(f"{said(name, 80)}: {', '.join(f'{times} {kind}' for kind, times in sorted(counts.items()))}")
     for metric in [] if both is None else both["metrics"]:

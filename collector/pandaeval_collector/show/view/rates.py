@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pandaeval_collector.analysis.stats.quantiles import wilson
-from pandaeval_collector.show.view.texts import interval, number, said
+from pandaeval_collector.show.view.texts import interval, many, number, said
 
 _NORMAL = 1.959964
 """The normal quantile of a 95 % interval."""
@@ -132,7 +132,8 @@ def agent_lines(rates: Iterable[Row], runs: Iterable[Row]) -> list[str]:
         (level, name), most = next(iter(summed(own, "level", "metric").items()))
         about = "no findings" if not most.failed else f"fails most: {_metric(level, name)}, {most.failed} times"
         if held := known.get(agent):
-            about = f"{held['failed']} of {held['runs']} runs failed ({held['failed'] / held['runs']:.0%}); {about}"
+            share = held["failed"] / held["runs"]
+            about = f"{held['failed']} of {many(held['runs'], 'run')} failed ({share:.0%}); {about}"
         lines.append(f"{_agent(agent)} in {services}: {handled_line(own)}; {about}")
     return lines
 
@@ -149,11 +150,11 @@ def compared(a: tuple[int, int], b: tuple[int, int]) -> str:
     """Returns how the share of runs that failed differs between two groups, given as (failed, all), with its 95 %
     interval (Newcombe's, for independent shares)."""
     if not a[1] or not b[1]:
-        return f"a has {a[1]} runs, b has {b[1]}: there is nothing to compare"
+        return f"a has {many(a[1], 'run')}, b has {b[1]}: there is nothing to compare"
     one, two = a[0] / a[1], b[0] / b[1]
     (low_one, high_one), (low_two, high_two) = wilson(one, a[1], _NORMAL), wilson(two, b[1], _NORMAL)
     low = two - one - ((two - low_two) ** 2 + (high_one - one) ** 2) ** 0.5
     high = two - one + ((high_two - two) ** 2 + (one - low_one) ** 2) ** 0.5
     clear = "" if low <= 0.0 <= high else "; b is worse" if low > 0.0 else "; b is better"
-    shares = f"a: {a[0]} of {a[1]} runs failed ({number(one, '.3f')}), b: {b[0]} of {b[1]} ({number(two, '.3f')})"
-    return f"{shares}; difference {number(two - one, '+.3f')} ({interval(low, high, '+.3f')}){clear}"
+    shares = f"{a[0]} of {many(a[1], 'run')} failed ({number(one, '.3f')}), b: {b[0]} of {b[1]} ({number(two, '.3f')})"
+    return f"a: {shares}; difference {number(two - one, '+.3f')} ({interval(low, high, '+.3f')}){clear}"

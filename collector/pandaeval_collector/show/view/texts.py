@@ -31,6 +31,11 @@ def hidden(text: str) -> str:
     return neutral(redact(text))
 
 
+def many(count: int, what: str) -> str:
+    """Returns a count with its noun, as ``1,204 traces``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def moment(milliseconds: float) -> str:
     """Returns a Unix time as RFC 3339, in whole seconds."""
     try:
@@ -58,8 +63,3 @@ def estimate(value: float | None, low: float | None, high: float | None, form: s
 def dollars(usd: float | None) -> str:
     """Returns a cost as ``$0.0123``."""
     return "at a price that is not known" if usd is None else f"${usd:.4f}"
-
-
-def about(usd: float | None) -> str:
-    """Returns an expected cost as ``about $0.0123``."""
-    return dollars(usd) if usd is None else f"about {dollars(usd)}"

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.show.report.incidents import BARS, SPARKS, Incident, TimeSpan, by_agent, incidents, over_time
+from pandaeval_collector.show.report.incidents import (
+    BARS,
+    SPARKS,
+    Incident,
+    IncidentRow,
+    TimeSpan,
+    by_agent,
+    incidents,
+    over_time,
+)
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures import Triage
 from pandaeval_collector.store.finding import AgentBucket, FailedResult
@@ -88,6 +97,22 @@ def test_findings_about_the_same_steps_are_one_incident_that_is_called_by_the_gr
     assert len(incidents([*loop(1), elsewhere], {})) == 2
     nowhere = [failed(1, 1, group="", label=label, metric=label) for label in ("late", "rude")]
     assert len(incidents(nowhere, {})) == 2, "neither names a step"
+
+
+def test_a_verdict_on_a_session_takes_in_what_was_found_in_the_run_that_it_blames() -> None:
+    verdict = {"metric": "session.correctness", "label": "false_statement", "trace_id": "t1", "step": "answer"}
+    lie = {"metric": "trace.grounding", "label": "made_up_value", "group": "lie"}
+    judged, found = failed(-1, 2, group="v", **verdict), failed(1, 1, **lie, trace_id="t1", step="model call")
+    [one] = incidents([found, judged], {})
+    assert (one.label, [*one.groups], [*one.also]) == ("false_statement", ["v", "lie"], [(lie["metric"], lie["label"])])
+    row = IncidentRow.of(one, SPAN, Triage(), "", {"trace_id": "the session's last"})
+    assert row.trace_id == "t1", "the run that it blames"
+    success = failed(1, 1, label="false_success", severity="critical", trace_id="t1", step="model call")
+    [one] = incidents([success, judged], {})
+    assert (one.label, one.severity, one.rank(SPAN)[1]) == ("false_statement", "critical", False), "still the first"
+    others = [failed(2, 3, **lie, trace_id="t2", step="other"), failed(3, 3, **lie, trace_id="t3", step="other")]
+    assert len(incidents([judged, *others[:1]], {})) == 2, "it blames another run"
+    assert len(incidents([found, *others, judged], {})) == 2, "one verdict does not speak of three runs"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_two_traces_are_compared_by_results_and_steps() -> None:
 
 def test_a_verdict_is_that_of_a_judge_else_what_rules_found_and_what_people_say() -> None:
     [alone] = verdict_lines(trace("a" * 32, result("loop", 0.0)), [], [])
-    assert alone.startswith("not judged; by rules 1 findings: trace.loop 0.00 (fail)")
+    assert alone.startswith("not judged; by rules 1 finding: trace.loop 0.00 (fail)")
     things = [{"thing": "Book a table.", "became": "missing", "shown_by": None}]
     judged = result("correctness", 0.0, level="session", metadata={"things": things, "first_wrong_step": "call 2"})
     label = {"annotator": "kim", "metric": "session.correctness", "passed": False, "score": None, "comment": "no table"}

@@ -256,7 +256,9 @@ def test_others_are_none(finding: Finding, level: str) -> None:
     assert failure_of(result(finding, level)) is None
 
 
-@pytest.mark.parametrize(("label", "weight"), [("forbidden_action", "high"), ("needless_refusal", "medium")])
+@pytest.mark.parametrize(
+    ("label", "weight"), [("forbidden_action", "critical"), ("wrong_thing", "high"), ("needless_refusal", "medium")]
+)
 def test_a_verdict_on_a_session_is_one_at_the_step_that_it_blames(label: str, weight: str) -> None:
     step = {"step": "call 1", "trace_id": "b" * 32, "span_id": "c" * 16, "tool": "refund"}
     judged = result(Score(0.1, "It was paid back.", {"blame": step}, label=label), "session")
@@ -264,6 +266,13 @@ def test_a_verdict_on_a_session_is_one_at_the_step_that_it_blames(label: str, we
     assert found is not None
     assert (found.label, found.weight, found.where) == (label, weight, "refund")
     assert (found.trace_id, found.span_id) == ("b" * 32, "c" * 16)
+
+
+@pytest.mark.parametrize(("wasted", "weight"), [(9, "medium"), (10, "high")])
+def test_a_loop_is_as_grave_as_the_calls_that_it_lost(wasted: int, weight: str) -> None:
+    found = failure_of(result(Score(0.1, "so", {"wasted_calls": wasted}, label="loop", failed=True), "trace"))
+    assert found is not None
+    assert found.weight == weight
 
 
 def test_a_declared_severity_makes_one_at_every_level() -> None:

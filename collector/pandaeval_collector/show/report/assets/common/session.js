@@ -30,13 +30,14 @@ function besideVerdict(result) {
 }
 
 // Where a step of a conversation is that a judge names: the first wrong one is known by its span; another by counting the
-// calls, or the turns where each trace is one, which holds where all traces are at hand.
+// calls, or the turns where each trace is one, which holds where all traces are at hand: else the page of the session does it.
 function stepHref(session, result, step) {
   const held = result.metadata || {}, blame = held.blame || {};
   if (blame.step === step && traceHref(blame.trace_id)) return `${traceHref(blame.trace_id)}?span=${blame.span_id}`;
   const [kind, at] = step.split(" ");
   const found = (id, place) => traceHref(id) && `${traceHref(id)}?step=${kind}%20${place}`;
   if (kind === "turn") return held.turns === session.members.length ? found(session.members[at - 1], 1) : null;
+  if (!session.rows.length) return `${sessionHref(session)}?step=${kind}%20${at}`; // its page knows how many calls each trace has
   if (sizeOf({ session, rows: session.rows }) !== session.rows.length) return null;
   let left = Number(at);
   for (const row of session.rows) {

@@ -1,5 +1,5 @@
 // The data of the live page: what the collector that served it answers. Addresses: those of PAGES with the filters,
-// #/session/<id>, #/trace/<id>?span=<id>…, #/compare?a=<id>&b=<id> for any that the collector knows.
+// #/session/<id>?step=call%20<n>, #/trace/<id>?span=<id>…, #/compare?a=<id>&b=<id> for any that the collector knows.
 
 const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, runs: runsPage, trust: trustPage };
 const NAVIGATION = Object.keys(PAGES);
@@ -49,7 +49,7 @@ function heading() {
 }
 
 async function pageOf(kind, at, query) {
-  const one = { trace: () => traceOf(at, query), session: () => sessionOf(at), compare: () => comparePage(query) }[kind];
+  const one = { trace: () => traceOf(at, query), session: () => sessionOf(at, query), compare: () => comparePage(query) }[kind];
   if (one) {
     watched = null;
     said("");
@@ -67,9 +67,14 @@ async function traceOf(id, query) {
   return tracePage(trace, { spans: query.getAll("span"), metric: query.get("finding"), step: query.get("step") });
 }
 
-async function sessionOf(id) {
+// `step` of the query: a call as a verdict names it, whose trace is opened in place of the session.
+async function sessionOf(id, query) {
   const { body } = await ask(`/page/session?id=${encodeURIComponent(decodeURIComponent(id))}`);
-  return sessionPage(linked(body.index).sessions[0]);
+  const [session] = linked(body.index).sessions, step = query.get("step");
+  const verdict = step && session.rows.length && session.results.find((result) => isVerdict(result.metric));
+  const href = verdict && stepHref(session, verdict, step);
+  if (href) location.replace(href);
+  return sessionPage(session);
 }
 
 async function details(trace) {
