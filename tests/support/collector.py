@@ -213,6 +213,7 @@ class CollectorProcess:
         if not (self.data / "pandaeval.db").exists():
             return False
         with self.database() as database:
+            database.execute("BEGIN")  # of one moment: a session that is opened between two looks would be missed
             (open_sessions,) = database.execute("SELECT count(*) FROM sessions WHERE open").fetchone()
             (unsent,) = database.execute("SELECT count(*) FROM outbox").fetchone()
             (unwritten,) = database.execute(
