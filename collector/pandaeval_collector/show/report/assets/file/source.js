@@ -83,6 +83,10 @@ function again() {
   return null;
 }
 
+function asCase() {
+  return null; // its command asks a collector
+}
+
 function relative() {
   return false; // a file is read whenever
 }
