@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -19,11 +21,14 @@ from support.ungrounded import booking, post
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+JAEGER = "http://localhost:16686/trace/"
+TEMPLATE = f"{JAEGER}{{trace_id}}?of={{session_id}}&since={{start_ms}}"
 
 
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
-    with CollectorProcess(tmp_path_factory.mktemp("further") / "collector") as running:
+    settings = {"PANDAEVAL_UI__LINKS": json.dumps({"Jaeger": TEMPLATE})}
+    with CollectorProcess(tmp_path_factory.mktemp("further") / "collector", settings) as running:
         running.start()
         post(running.http, mix(2))
         post(running.http, booking())
@@ -43,9 +48,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def test_the_command_of_a_trace_a_session_and_an_incident_makes_a_case_of_it(
     page: Page, collector: CollectorProcess, tmp_path: Path
 ) -> None:
-    said = next(each for each in collector.results() if each["label"] == "loop")
-    group = said["metadata"]["failure_group"]["id"]
-    for address in (f"trace/{said['trace_id']}", "session/table-for-four", f"failures?group={group}"):
+    group, trace, _ = _loop(collector)
+    for address in (f"trace/{trace}", "session/table-for-four", f"failures?group={group}"):
         page.visit(f"{collector.http}/#/{address}")
         page.run("[...document.querySelectorAll('.again summary')].at(-1).click()")
         _, *words = shlex.split(page.text(".again[open] pre"))
@@ -59,3 +63,33 @@ def test_the_command_of_a_trace_a_session_and_an_incident_makes_a_case_of_it(
         (tmp_path / "case.yaml").unlink()
         page.click(".again[open] .copy")
         page.wait("document.querySelector('.again[open] .copy').innerText !== 'copy'")
+
+
+def test_each_example_of_an_incident_leads_to_its_trace_elsewhere_where_that_is_set(
+    page: Page, collector: CollectorProcess, tmp_path: Path
+) -> None:
+    group, trace, began = _loop(collector)
+    page.visit(f"{collector.http}/#/failures?group={group}")
+    links = page.run("[...document.querySelectorAll('.tickable > .beyond a')].map((each) => each.href)")
+    assert links[0] == f"{JAEGER}{trace}?of=loop&since={began}"
+    assert len(links) == page.count(".example")
+    page.visit(f"{collector.http}/#/trace/{trace}")
+    assert page.run("document.querySelector('.lead .beyond a').href") == links[0]
+    with CollectorProcess(tmp_path / "without") as without:
+        without.start()
+        post(without.http, mix(2))
+        without.until(lambda: "loop" in {said["session_id"] for said in without.results()}, "done")
+        without.until(without.at_rest, "at rest")
+        group, trace, _ = _loop(without)
+        for address, shown in ((f"failures?group={group}", ".example"), (f"trace/{trace}", ".panes")):
+            page.visit(f"{without.http}/#/{address}")
+            assert page.count(shown) == 1
+            assert page.count(".beyond") == 0
+
+
+def _loop(running: CollectorProcess) -> tuple[str, str, int]:
+    """The id of the loop's incident, that of its newest trace, and when that began, in Unix milliseconds."""
+    said = next(each for each in running.results() if each["label"] == "loop")
+    group: str = said["metadata"]["failure_group"]["id"]
+    (example,) = httpx.get(f"{running.http}/api/v1/incidents/{group}", timeout=60).json()["examples"]
+    return group, example["trace_id"], example["started_at"]

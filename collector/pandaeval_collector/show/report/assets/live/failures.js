@@ -153,5 +153,6 @@ function alike({ examples, metric: of }) {
 
 function exampleRow({ example, count }, { metric: key }) {
   return tickable(el("a", { class: "example", href: `#/trace/${example.trace_id}?finding=${encodeURIComponent(key)}` }, el("span", { class: "says" }, example.input === null ? null : el("b", { class: "q", dir: "auto" }, example.input), example.output === null ? null : el("span", { class: "q", dir: "auto" }, `→ ${example.output}`), el("span", { class: "muted", dir: "auto" }, reasonOf(example, key))),
-    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.started_at))), example.trace_id);
+    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.started_at))), example.trace_id,
+    beyond({ id: example.trace_id, of: example.session_id === null ? null : { id: example.session_id }, agent: example.agent, service: example.service, at: example.started_at, us: example.duration_us }));
 }
