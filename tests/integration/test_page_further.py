@@ -21,6 +21,7 @@ from support.ungrounded import booking, post
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+_TRACES = "Columns Agent When Duration Tool calls Tokens Cost Scores Service User Model calls Trace id"
 JAEGER = "http://localhost:16686/trace/"
 TEMPLATE = f"{JAEGER}{{trace_id}}?of={{session_id}}&since={{start_ms}}"
 
@@ -85,6 +86,33 @@ def test_each_example_of_an_incident_leads_to_its_trace_elsewhere_where_that_is_
             page.visit(f"{without.http}/#/{address}")
             assert page.count(shown) == 1
             assert page.count(".beyond") == 0
+
+
+def test_columns_of_lists_are_chosen_and_kept_in_this_browser(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/#/traces")
+    _, trace, _ = _loop(collector)
+    rows = page.count(".row.trace")
+    assert (page.count(".row.trace .scores"), trace in page.text()) == (rows, False)
+    page.run("document.querySelector('.columns summary').click()")
+    assert page.text(".columns").split() == _TRACES.split()
+    page.run("document.getElementById('column-scores').click()")
+    page.wait("document.querySelectorAll('.row.trace .scores').length === 0")
+    page.wait("document.activeElement.id === 'column-scores'")
+    page.run("document.getElementById('column-id').click()")
+    page.wait(f"document.querySelector('main').innerText.includes('{trace}')")
+    page.visit(f"{collector.http}/#/sessions")
+    page.wait("document.querySelectorAll('.row.unit .says').length > 0")
+    wide = page.run("document.querySelector('.row.unit .head').offsetWidth")
+    page.run("document.getElementById('column-says').click()")
+    page.wait("document.querySelectorAll('.row.unit .says').length === 0")
+    assert page.run("document.querySelector('.row.unit .head').offsetWidth") > wide
+    tops = "[...document.querySelector('.row.unit').children].map((each) => each.getBoundingClientRect())"
+    assert page.run(f"{tops}.every(({{ left }}, at, all) => !at || left >= all[at - 1].right)"), "one line of columns"
+    page.visit(f"{collector.http}/#/traces")
+    assert (page.count(".row.trace"), page.count(".row.trace .scores"), trace in page.text()) == (rows, 0, True)
+    page.run("localStorage.clear()")
+    page.visit(f"{collector.http}/#/traces")
+    assert (page.count(".row.trace .scores"), trace in page.text()) == (rows, False)
 
 
 def _loop(running: CollectorProcess) -> tuple[str, str, int]:
