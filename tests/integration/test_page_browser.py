@@ -167,7 +167,7 @@ def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page,
     assert page.count(".incident") > 1
     loop = next(each for each in groups if each["metric"] == "trace.tool_loop")
     page.go("#/failures")
-    [row] = [each for each in page.texts(".incident") if each.startswith("high\nLoop")]
+    [row] = [each for each in page.texts(".incident") if each.startswith("medium\nLoop")]
     assert f"\n{loop['runs']}\nrun" in row
     assert "min ago" in row
     page.visit(f"{collector.http}/#/failures?group={loop['ids'][0]}")
