@@ -75,7 +75,7 @@ def test_each_example_of_an_incident_leads_to_its_trace_elsewhere_where_that_is_
     assert links[0] == f"{JAEGER}{trace}?of=loop&since={began}"
     assert len(links) == page.count(".example")
     page.visit(f"{collector.http}/#/trace/{trace}")
-    assert page.run("document.querySelector('.lead .beyond a').href") == links[0]
+    assert page.run("document.querySelector('.ways .beyond a').href") == links[0]
     with CollectorProcess(tmp_path / "without") as without:
         without.start()
         post(without.http, mix(2))
