@@ -106,7 +106,7 @@ function filters(of, query) {
     field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)),
     field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
-    el("label", {}, "Search ", el("input", { type: "search", id: "search", value: query.get("q") || "", placeholder: "question or answer ( / )", oninput: later(change("q")) })),
+    el("label", {}, "Search ", el("input", { type: "search", id: "search", size: 18, value: query.get("q") || "", placeholder: "question, answer (/)", oninput: later(change("q")) })),
     field("Verdict", "failed", verdicts),
     el("details", { class: "more-filters", open: more.some((name) => query.get(name)) }, el("summary", {}, "More"), el("span", {},
       typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Attribute", "attribute", { placeholder: "service.version=1.4", pattern: "[^=\\s]+=.*" }),
