@@ -1,5 +1,12 @@
 // Rows of lists: a session with its worst, a trace, and the fields that choose among them.
 
+// Columns of both lists, by what they are called, and whether they are shown where nobody chose otherwise.
+const COLUMNS = {
+  sessions: { agent: ["Agent", true], id: ["Session id", true], says: ["What is wrong", true], traces: ["Traces", true], verdict: ["Verdict", true], took: ["Duration", true], tokens: ["Tokens", true], cost: ["Cost", true], when: ["When", true] },
+  traces: { agent: ["Agent", true], when: ["When", true], took: ["Duration", true], tools: ["Tool calls", true], tokens: ["Tokens", true], cost: ["Cost", true], scores: ["Scores", true], service: ["Service", false], user: ["User", false], llm: ["Model calls", false], id: ["Trace id", false] },
+};
+const WIDTHS = { head: "minmax(0, 4fr)", says: "minmax(0, 6fr)", traces: "96px", verdict: "minmax(0, 190px)", taken: "96px", when: "80px" };
+
 // A session of which only some traces are at hand tells how many there are, and how the worst of them ended.
 function sizeOf({ session, rows }) {
   return session && session.count !== undefined ? session.count : rows.length;
@@ -60,15 +67,19 @@ function unitRow(unit, query) {
   const verdict = broken && !told ? crashed(broken) : state === "good" && verdictOn(unit) ? el("span", { class: "chip pass" }, el("span", { class: "mark", "aria-hidden": "true" }, "✓"), "handled correctly") : state === "quiet" ? chip(inWords(unit), false) : isThin(unit) ? el("span", { class: "chip unscored" }, "hardly checked") : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
   const title = (unit.session && unit.session.asked) || (unit.session && unit.session.count === undefined ? first : asked || first).in; // a report has all traces of a session
   const { us, tokens, usd, at } = takenBy(unit);
-  return tickable(el("a", { class: `row unit ${state}`, href: unit.href },
-    el("span", { class: "head" },
+  const has = (name) => isColumn("sessions", name);
+  const cells = Object.keys(WIDTHS).filter((name) => name === "head" || (name === "taken" ? has("took") || has("tokens") || has("cost") : has(name)));
+  const made = {
+    head: () => el("span", { class: "head" },
       el("span", { class: "title", dir: "auto" }, title || (unit.session ? unit.session.id : first.id)),
-      el("span", { class: "muted facts" }, agents.slice(0, 3).join(", "), unit.session && title ? [agents.length ? " · " : "", el("span", { class: "id" }, unit.session.id)] : null)),
-    el("span", { class: "says" }, el("span", { class: "said", dir: "auto" }, said), asked ? exchange(asked, asked.in === title) : null),
-    el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
-    el("span", { class: "verdict" }, verdict, unit.same > 1 && el("b", { class: "same", title: `${number(unit.same)} that failed alike` }, `×${number(unit.same)}`)),
-    el("span", { class: "taken" }, el("span", {}, us ? duration(us) : "–"), el("small", {}, [tokens && `${compact(tokens)} tokens`, usd && dollars(usd)].filter(Boolean).join(" · "))),
-    el("span", { class: "when" }, at ? when(at) : "")), (asked || first).id);
+      el("span", { class: "muted facts" }, [has("agent") && agents.slice(0, 3).join(", "), has("id") && unit.session && title && el("span", { class: "id" }, unit.session.id)].filter(Boolean).map((fact, place) => [place ? " · " : "", fact]))),
+    says: () => el("span", { class: "says" }, el("span", { class: "said", dir: "auto" }, said), asked ? exchange(asked, asked.in === title) : null),
+    traces: () => el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
+    verdict: () => el("span", { class: "verdict" }, verdict, unit.same > 1 && el("b", { class: "same", title: `${number(unit.same)} that failed alike` }, `×${number(unit.same)}`)),
+    taken: () => el("span", { class: "taken" }, has("took") && el("span", {}, us ? duration(us) : "–"), el("small", {}, [has("tokens") && tokens && `${compact(tokens)} tokens`, has("cost") && usd && dollars(usd)].filter(Boolean).join(" · "))),
+    when: () => el("span", { class: "when" }, at ? when(at) : ""),
+  };
+  return tickable(el("a", { class: `row unit ${state}`, href: unit.href, "--columns": cells.map((name) => WIDTHS[name]).join(" ") }, cells.map((name) => made[name]())), (asked || first).id);
 }
 
 // What all runs of a unit took together, and when the last began.
@@ -90,12 +101,14 @@ function later(run) {
 }
 
 function traceRow(trace, position) {
-  const tokens = sum(trace.tokens);
+  const tokens = sum(trace.tokens), has = (name) => isColumn("traces", name);
+  const facts = { agent: trace.agent, service: trace.service, user: trace.user && `user ${trace.user}`, when: when(trace.at), took: duration(trace.us), llm: trace.llm && many(trace.llm, "model call"), tools: trace.tools && many(trace.tools, "tool call"),
+    tokens: tokens && `${number(tokens)} tokens`, cost: trace.usd && dollars(trace.usd), id: el("span", { class: "id" }, trace.id) };
   return tickable(el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: traceHref(trace.id) },
     position !== undefined && el("span", { class: "position" }, String(position)),
     el("span", { class: "said" },
       el("span", { class: "q", dir: "auto" }, trace.in === undefined ? el("i", {}, "input not captured") : trace.in || el("i", {}, "empty input")),
       el("span", { class: "a", dir: "auto" }, trace.out === undefined ? el("i", {}, "no answer captured") : trace.out || el("i", {}, "empty answer"))),
-    el("span", { class: "facts muted" }, [trace.agent, when(trace.at), duration(trace.us), trace.tools && many(trace.tools, "tool call"), tokens && `${number(tokens)} tokens`, trace.usd && dollars(trace.usd)].filter(Boolean).map((fact, at) => [at ? " · " : "", fact])),
-    el("span", { class: "scores" }, crashed(trace), chips(trace.results))), trace.id);
+    el("span", { class: "facts muted" }, Object.entries(facts).filter(([name, fact]) => fact && has(name)).map(([, fact], at) => [at ? " · " : "", fact])),
+    has("scores") && el("span", { class: "scores" }, crashed(trace), chips(trace.results))), trace.id);
 }

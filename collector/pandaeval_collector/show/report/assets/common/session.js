@@ -14,7 +14,7 @@ function sessionPage(session) {
     el("h1", { class: "asked", dir: "auto" }, el("span", {}, title || session.id)),
     el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
       rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · "), title ? [" · ", el("span", { class: "id" }, session.id)] : null),
-    again(session),
+    el("div", { class: "ways" }, again(session), asCase("trace", session.id)),
     verdicts.length ? el("section", { class: "score-strip card", "aria-label": "Verdict" }, verdicts.map((result) => verdictOf(result, result, openingInto(opened, null), null, (step) => stepHref(session, result, step))), opened) : null,
     el("h2", {}, "Scores"),
     el("div", { class: "cards two" }, session.results.filter((result) => !isVerdict(result.metric)).map(verdicts.length ? besideVerdict : (result) => result).map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),

@@ -24,7 +24,8 @@ async function tracePage(trace, wanted = {}) {
     el("h1", { class: "asked", dir: "auto" }, el("span", {}, title), " ", crashed(trace)),
     el("p", { class: "lead" }, [trace.in ? trace.agent : "", trace.service, `${moment(trace.at)} UTC`, duration(trace.us), many(trace.spans, "span"), many(trace.llm, "model call"),
       many(trace.tools, "tool call"), sum(trace.tokens) && `${number(trace.tokens[0])} + ${number(trace.tokens[1])} tokens`, found && found.models.join(", "),
-      trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "), " · ", el("span", { class: "id" }, trace.id), beyond(trace)),
+      trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "), " · ", el("span", { class: "id" }, trace.id)),
+    el("div", { class: "ways" }, found && asCase("trace", trace.id), beyond(trace)),
     scoreStrip(results, held && held.view, found, verdicts.map((result) => [result, (step) => stepHref(session, result, step)])),
     held ? [held.nodes, footnotes(found, held.view)] : [el("div", { class: "card" }, excerpts(trace)), el("p", { class: "notice" }, missingSpans(trace))],
   ];

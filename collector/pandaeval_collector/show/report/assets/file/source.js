@@ -83,6 +83,14 @@ function again() {
   return null;
 }
 
+function asCase() {
+  return null; // its command asks a collector
+}
+
+function isColumn(list, name) {
+  return COLUMNS[list][name][1];
+}
+
 function relative() {
   return false; // a file is read whenever
 }

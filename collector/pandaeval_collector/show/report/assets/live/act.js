@@ -1,5 +1,5 @@
-// What a person may do beside looking: say whether a score is right, and have a session scored again. Each is there only
-// where the collector says that it can be done.
+// What a person may do beside looking: say whether a score is right, have a session scored again, make a case. What the
+// collector does is there only where it says that it can be done.
 
 function can(operation) {
   return whole !== null && whole.can.includes(operation);
@@ -87,6 +87,12 @@ function again(session) {
   return el("details", { class: "again" }, el("summary", {}, "Evaluate again"),
     el("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, el("label", {}, "Metrics ", metrics), el("label", {}, "Judge ", model)),
     look, " ", start, said);
+}
+
+// The command that makes a case of what is shown. `of`: what kind of thing the id names: a trace (or session), a failure.
+function asCase(of, id) {
+  return el("details", { class: "again" }, el("summary", {}, "Make a case of it"), copied(`pandaeval cases from-${of} ${shellWord(id)} --url ${location.origin} --output case.yaml`, true),
+    el("p", { class: "muted" }, "Writes the run without secrets, for a suite that your agent is tested with: docs/cases.md."));
 }
 
 async function follow(id, said) {

@@ -3,15 +3,15 @@
 const TICKED = new Set();
 const MOST_STEPS = 400;
 
-// A row of a list with the means to tick its trace.
-function tickable(row, id) {
+// A row of a list with the means to tick its trace. `more`: what stands beside it.
+function tickable(row, id, more) {
   if (!id) return row;
   return el("div", { class: "tickable" }, el("input", { type: "checkbox", "aria-label": "Tick this trace to compare it", checked: TICKED.has(id), "data-trace": id, onchange: ({ target }) => {
     TICKED.delete(id);
     if (target.checked) TICKED.add(id);
     if (TICKED.size > 2) TICKED.delete([...TICKED][0]);
     drawTicks();
-  } }), row);
+  } }), row, more);
 }
 
 function drawTicks() {

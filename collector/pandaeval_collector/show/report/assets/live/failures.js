@@ -93,7 +93,7 @@ async function incidentPage(id, query) {
   const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, query)).filter(Boolean);
   return [crumbs, el("div", { class: "top" }, el("h1", {}, nameOf(found)), el("span", { class: "muted" }, metricName(found.metric), " ", el("code", {}, found.metric)), windows(query)), elsewhere,
     el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).slice(0, found.trend ? 1 : 0),
-      found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found)),
+      found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), found.trace_id && asCase("failure", found.id)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
     el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), found.metric ? el("a", { href: tracesOf(found, query) }, "all of them") : null), rows, more];
@@ -153,5 +153,6 @@ function alike({ examples, metric: of }) {
 
 function exampleRow({ example, count }, { metric: key }) {
   return tickable(el("a", { class: "example", href: `#/trace/${example.trace_id}?finding=${encodeURIComponent(key)}` }, el("span", { class: "says" }, example.input === null ? null : el("b", { class: "q", dir: "auto" }, example.input), example.output === null ? null : el("span", { class: "q", dir: "auto" }, `→ ${example.output}`), el("span", { class: "muted", dir: "auto" }, reasonOf(example, key))),
-    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.started_at))), example.trace_id);
+    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.started_at))), example.trace_id,
+    beyond({ id: example.trace_id, of: example.session_id === null ? null : { id: example.session_id }, agent: example.agent, service: example.service, at: example.started_at, us: example.duration_us }));
 }

@@ -1,4 +1,4 @@
-// What this browser keeps for whoever looks: saved views, and their name.
+// What this browser keeps for whoever looks: saved views, columns of lists, and their name.
 
 function kept(name, otherwise) {
   try {

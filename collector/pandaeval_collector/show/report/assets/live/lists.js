@@ -106,11 +106,26 @@ function filters(of, query) {
     field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)),
     field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
-    el("label", {}, "Search ", el("input", { type: "search", id: "search", value: query.get("q") || "", placeholder: "question or answer ( / )", oninput: later(change("q")) })),
+    el("label", {}, "Search ", el("input", { type: "search", id: "search", size: 18, value: query.get("q") || "", placeholder: "question, answer (/)", oninput: later(change("q")) })),
     field("Verdict", "failed", verdicts),
     el("details", { class: "more-filters", open: more.some((name) => query.get(name)) }, el("summary", {}, "More"), el("span", {},
       typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Attribute", "attribute", { placeholder: "service.version=1.4", pattern: "[^=\\s]+=.*" }),
-      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), views()));
+      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views()));
+}
+
+// Which columns a list has: this browser keeps what differs from what is shown else.
+function isColumn(list, name) {
+  return kept("columns", {})[`${list}.${name}`] ?? COLUMNS[list][name][1];
+}
+
+function columns(list) {
+  return el("details", { class: "more-filters columns" }, el("summary", {}, "Columns"), el("span", {}, Object.entries(COLUMNS[list]).map(([name, [text]]) =>
+    el("label", {}, el("input", { type: "checkbox", id: `column-${name}`, checked: isColumn(list, name), onchange: async ({ target }) => {
+      keep("columns", { ...kept("columns", {}), [`${list}.${name}`]: target.checked });
+      await show(true);
+      document.querySelector(".columns").open = true;
+      document.getElementById(target.id).focus();
+    } }), ` ${text}`))));
 }
 
 // Views that this browser keeps, by name; a click shows one, and the address is what is kept.
