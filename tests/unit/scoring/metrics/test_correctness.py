@@ -203,7 +203,7 @@ class TestSuspects:
             "span_id": "s",
             "became": "confirmed",
         }
-        assert right.reason.endswith("Suspects: '12:30' confirmed, '40' refuted, 'A-7' unknown.")
+        assert right.reason.endswith("Suspects: '12:30' confirmed, '40' refuted.")
         assert isinstance(goal, Score)
         assert "suspects" not in goal.metadata
 

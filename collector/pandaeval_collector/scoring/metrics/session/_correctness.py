@@ -253,12 +253,13 @@ def finding_of(
     verdict: Correctness, conversation: Conversation, suspects: Sequence[Mapping[str, str]] = ()
 ) -> Score | Unscored:
     """Makes the finding of a verdict; its metadata hold the parts, the step to ``blame``, and what became of the
-    ``suspects`` that the judge was asked about, which the reason names too."""
+    ``suspects`` that the judge was asked about; the reason names those that it confirmed or refuted."""
     parts = verdict.model_dump(include={"things", "broken_rules", "misstatements", "first_wrong_step", "sure"})
     metadata, reason = {**parts, "turns": len(conversation.trace.turns)}, verdict.reason
     if suspects:
         metadata["suspects"] = became = outcomes(verdict, suspects)
-        reason += " Suspects: " + ", ".join(f"'{each['value']}' {each['became']}" for each in became) + "."
+        if told := [f"'{each['value']}' {each['became']}" for each in became if each["became"] != "unknown"]:
+            reason += f" Suspects: {', '.join(told)}."
     if verdict.correct is None:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {reason}", metadata)
     sure = verdict.sure / 100.0
