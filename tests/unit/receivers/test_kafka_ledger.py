@@ -88,8 +88,9 @@ def test_what_is_told_to_the_store_is_told_once() -> None:
 
 
 def test_a_claim_is_read_back() -> None:
-    claim = PartitionClaim(7, 12, "8f0e-store")
+    claim = PartitionClaim(7, 12, "8f0e-store", 15)
     assert PartitionClaim.of(7, claim.text) == claim
+    assert PartitionClaim.of(7, "8f0e-store 12") == PartitionClaim(7, 12, "8f0e-store"), "as earlier versions wrote it"
     assert PartitionClaim.of(7, None) == PartitionClaim(7, 7, ""), "set by hand: all before it is taken for done"
     assert PartitionClaim.of(-1001, "") == PartitionClaim(-1, 0, "")
 
@@ -99,14 +100,15 @@ def test_a_claim_is_read_back() -> None:
     cuts=st.lists(st.tuples(st.integers(0, 40), st.sets(st.integers(0, 7))), min_size=1, max_size=4),
 )
 @example(log=[*[0] * 12, 1, 1], cuts=[(14, {0}), (13, set())])  # the second one is done with 1 after less
+@example(log=[0, 1, 0], cuts=[(3, {1}), (1, set())])  # the second one does not read all of what the first is done with
 def test_any_chain_of_owners_meets_each_open_trace_whole(log: list[int], cuts: list[tuple[int, set[int]]]) -> None:
     """Owners read on to somewhere, each leaving some traces open; the last one reads to the end. Whoever takes a trace
     takes all of its messages so far, except for what is late: behind all that the one had read who was done with it."""
     traces = [bytes([number]) * 16 for number in log]
-    claim, done = (0, 0), dict[bytes, int]()
+    claim, done = (0, 0, 0), dict[bytes, int]()
     for upto, open_numbers in [*cuts, (len(log), set())]:
-        begin, settled = claim
-        ledger = PartitionLedger(Consumed(0, begin, settled))
+        begin, settled, until = claim
+        ledger = PartitionLedger(Consumed(0, begin, settled), until)
         taken: dict[bytes, list[int]] = {}
         for offset in range(begin, max(begin, min(upto, len(traces)))):
             if ledger.takes(traces[offset], offset):
@@ -119,5 +121,5 @@ def test_any_chain_of_owners_meets_each_open_trace_whole(log: list[int], cuts: l
         mark = ledger.mark(lambda trace_id: trace_id not in still_open)  # noqa: B023 - used at once
         if mark is not None:
             done |= {t: min(done.get(t, ledger.next), ledger.next) for t in taken.keys() - still_open}
-            claim = mark.replay, mark.settled
+            claim = mark.replay, mark.settled, mark.read
     assert all(trace_id in done for trace_id in traces)

@@ -28,40 +28,45 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class PartitionClaim:
     """What is committed to Kafka for a partition: the offset ``replay`` (-1: nothing was ever committed), the offset
-    below which all is ``settled``, and the collector that says so."""
+    below which all is ``settled``, the collector that says so, and the offset to which the partition had been ``read``:
+    what is settled may have messages up to there."""
 
     replay: int
     settled: int
     owner: str
+    read: int = 0
 
     @classmethod
     def of(cls, offset: int | None, metadata: str | None) -> PartitionClaim:
         """Reads what was committed. A commit by anything but a collector settles all before its offset."""
         if offset is None or offset < 0:
             return cls(-1, 0, "")
-        owner, _, settled = (metadata or "").rpartition(" ")
-        return cls(offset, max(offset, int(settled)) if settled.isdecimal() else offset, owner)
+        owner, *offsets = (metadata or "").split(" ")
+        settled, read = (int(each) if each.isdecimal() else 0 for each in (*offsets, "", "")[:2])
+        return cls(offset, max(offset, settled), owner, read)
 
     @property
     def text(self) -> str:
         """The metadata of the commit to Kafka."""
-        return f"{self.owner} {self.settled}"
+        return f"{self.owner} {self.settled} {self.read}"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionMark:
-    """How much of a partition is done; offsets. ``replay`` is never behind ``settled``."""
+    """How much of a partition is done, and how much was read; offsets. ``replay`` is never behind ``settled``."""
 
     settled: int
     replay: int
+    read: int
 
 
 class PartitionLedger:
     """The ledger of one partition. One thread at a time."""
 
-    def __init__(self, read: Consumed) -> None:
-        """``read``: what was read of the partition before, from which the ledger goes on."""
-        self._read = read
+    def __init__(self, read: Consumed, until: int = 0) -> None:
+        """``read``: what was read of the partition before, from which the ledger goes on. ``until``: the offset to
+        which the collector before this one had read."""
+        self._read, self._until = read, until
         self._changed: set[bytes] = set()
         self._told = read.next
 
@@ -108,7 +113,7 @@ class PartitionLedger:
         """Returns how much is done now; ``settled`` never goes back. ``is_done``: whether nothing is left to do for a
         trace that was taken. ``None`` until all is read again that the collector before this one has read: its mark
         stands till then."""
-        if self._read.next < self._read.settled_below:
+        if self._read.next < max(self._read.settled_below, self._until):
             return None
         settled = self._read.next
         for trace_id, extent in self._read.extents.items():
@@ -116,7 +121,7 @@ class PartitionLedger:
                 settled = extent.first
         settled = self._read.settled_below = max(settled, self._read.settled_below)
         across = (extent.first for extent in self._read.extents.values() if extent.last >= settled)
-        return PartitionMark(settled, min(settled, min(across, default=settled)))
+        return PartitionMark(settled, min(settled, min(across, default=settled)), self._read.next)
 
     def forget(self, before: int) -> None:
         """Forgets the traces whose messages all lie before an offset, the ``replay`` of a :class:`PartitionMark`."""
@@ -146,7 +151,7 @@ class Partitions:
         consumed: ConsumedTables,
         deliveries: Deliveries,
         telemetry: Telemetry,
-        ledger: Callable[[Consumed], PartitionLedger] = PartitionLedger,
+        ledger: Callable[[Consumed, int], PartitionLedger] = PartitionLedger,
     ) -> None:
         self._owner, self._consumed, self._deliveries, self._telemetry = owner, consumed, deliveries, telemetry
         self._ledger = ledger
@@ -237,7 +242,7 @@ class Partitions:
             self._begin(known, claim, low, high)
             return known.next
         begin = low if claim.replay < 0 or claim.replay > high else claim.replay
-        settled = 0 if begin != claim.replay else claim.settled
+        settled, until = (0, 0) if begin != claim.replay else (claim.settled, min(claim.read, high))
         if known is not None:
             mine = {id_ for id_, each in known.extents.items() if each.first >= settled}
             self._consumed.unpark(mine).result()
@@ -248,7 +253,7 @@ class Partitions:
         self._consumed.release(partition).result()
         self._consumed.note([read]).result()
         self._stored[partition] = read
-        self._begin(read, PartitionClaim(begin, settled, self._owner), low, high)
+        self._begin(read, PartitionClaim(begin, settled, self._owner, until), low, high)
         return begin
 
     def release(self, partition: int, open_: Collection[bytes]) -> None:
@@ -269,7 +274,7 @@ class Partitions:
         self._stored.update({n: read for n, read in self._consumed.load().items() if n == partition})
 
     def _begin(self, read: Consumed, claim: PartitionClaim, low: int, high: int) -> None:
-        self._ledgers[read.partition] = self._ledger(read)
+        self._ledgers[read.partition] = self._ledger(read, min(claim.read, high))
         self._claims[read.partition] = claim
         self._ends.pop(read.partition, None)
         self.ends(read.partition, high)
@@ -302,7 +307,7 @@ class Partitions:
         if self._pending is None or not self._deliveries.have_sent(self._pending[1]):
             return
         for number, mark in self._pending[0].items():
-            if self._claims[number] != (claim := PartitionClaim(mark.replay, mark.settled, self._owner)):
+            if self._claims[number] != (claim := PartitionClaim(mark.replay, mark.settled, self._owner, mark.read)):
                 self._claims[number] = claim
                 self._ledgers[number].forget(mark.replay)
                 self._consumed.note([self._ledgers[number].news()]).result()

@@ -57,7 +57,7 @@ class Reader:
         sink: MessageSink[Any],
         deliveries: Deliveries,
         telemetry: Telemetry,
-        ledger: Callable[[Consumed], PartitionLedger] = PartitionLedger,
+        ledger: Callable[[Consumed, int], PartitionLedger] = PartitionLedger,
     ) -> None:
         """``consumed``: the tables of this log; ``ledger`` makes the ledger of a partition."""
         self._settings, self._consumed, self._sink, self._telemetry = settings, consumed, sink, telemetry
