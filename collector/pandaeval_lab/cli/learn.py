@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
-from pandaeval_collector.cli._hand import config_option, file_option
+from pandaeval_collector.cli._options import config_option, file_option
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
