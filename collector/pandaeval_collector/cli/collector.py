@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._options import config_option
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config

@@ -34,7 +34,7 @@ from pandaeval_collector.cli._config import (
     start_problems,
     unwritable,
 )
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
