@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.jobs import _keys
+from pandaeval_collector.store.spending import _keys
 
 
 @contextmanager

@@ -46,11 +46,11 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.front import hands_over, timing, trace_timeout, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.access import JUDGE_WRITES, writing
 from pandaeval_collector.store.connection import FILE_NAME, note_damage
 from pandaeval_collector.store.directory import has_no_room
 from pandaeval_collector.store.failures import GroupGauges
 from pandaeval_collector.store.runs import RunBatch
-from pandaeval_collector.store.store import JUDGE_WRITES, writing
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Memory
 from pandaeval_collector.judge.limits import LimitedCaller, Spend
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 
 
 class NoJudgeError(UserError):
@@ -48,7 +48,7 @@ class JudgeConfig:
 class StoredPurse:
     """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: sums survive a crash."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: StoreAccess, limits: Limits) -> None:
         self._spending, self._limits = store.spending, limits
         self.share(1.0)
 
@@ -70,7 +70,7 @@ class StoredMemory:
     """Implements :class:`pandaeval_collector.judge.desk.Memory` on the store, and counts how often an answer was
     found."""
 
-    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+    def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
         self._verdicts, self._telemetry = store.verdicts, telemetry
 
     def recall(self, key: str) -> bytes | None:
@@ -92,7 +92,9 @@ def check_installed(api_base: str | None) -> None:
         )
 
 
-def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) -> tuple[WorkerProcess, LimitedCaller]:
+def open_caller(
+    store: StoreAccess, judge: JudgeConfig, environ: Mapping[str, str]
+) -> tuple[WorkerProcess, LimitedCaller]:
     """Makes the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
     check_installed(judge.setup.api_base)
     limits = judge.limits

@@ -23,7 +23,7 @@ from pandaeval_collector.runs.process import BatchFailedError, LiveJudge, RunPro
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec, choose, config_of
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.runs import RunBatch, RunRow
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Engine:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreAccess,
         config: Config,
         environ: Mapping[str, str],
         live: LiveJudge | None,
@@ -191,7 +191,7 @@ class Engine:
 
 
 def run_setup(
-    store: Store, config: Config, run_id: str, spec: RunSpec, folder: Path, counting: bool = False
+    store: StoreAccess, config: Config, run_id: str, spec: RunSpec, folder: Path, counting: bool = False
 ) -> RunSetup:
     """Makes the setup of the process of a run, and the folder that it writes to."""
     folder.mkdir(mode=0o700, exist_ok=True)

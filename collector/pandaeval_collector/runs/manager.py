@@ -20,7 +20,7 @@ from pandaeval_collector.runs.engine import Emit, Engine, run_setup
 from pandaeval_collector.runs.process import CallCount, LiveJudge, RunProcess, judge_of_run
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, config_of
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.runs import FullError, RunRow
 from pandaeval_collector.store.schedules import ScheduleRow
 
@@ -93,7 +93,7 @@ def check_cron(text: str) -> None:
         raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
 
 
-async def fire_due(store: Store, now: float) -> list[RunRow]:
+async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
     """Queues a run for each schedule whose time has come and whose last run has ended, about the traces that were
     decided since that; returns the runs. ``now``: Unix seconds."""
     schedules, fired = store.schedules, list[RunRow]()
@@ -120,7 +120,7 @@ class Runs:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreAccess,
         config: Config,
         environ: Mapping[str, str],
         telemetry: Telemetry,

@@ -18,7 +18,7 @@ from pandaeval_collector.jobs.setup import JudgeConfig, open_caller
 from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.runs import RunResult
 
 
@@ -41,7 +41,7 @@ class OwnJudge:
     """Implements :class:`RunJudge` with a process of its own, to be closed. Raises
     :class:`pandaeval_collector.jobs.NoJudgeError`."""
 
-    def __init__(self, store: Store, config: JudgeConfig, environ: Mapping[str, str]) -> None:
+    def __init__(self, store: StoreAccess, config: JudgeConfig, environ: Mapping[str, str]) -> None:
         self._process, caller = open_caller(store, config, environ)
         self.complete, self.close = caller.complete, self._process.close
         self.record_budget = self._process.record_budget
@@ -59,7 +59,7 @@ def hasty(config: JudgeConfig) -> JudgeConfig:
 
 @asynccontextmanager
 async def judge_of_run(
-    store: Store, environ: Mapping[str, str], live: LiveJudge | None, judge: JudgeConfig | None
+    store: StoreAccess, environ: Mapping[str, str], live: LiveJudge | None, judge: JudgeConfig | None
 ) -> AsyncIterator[RunJudge | None]:
     """Opens the judge of a run, the ``live`` one if it knows all models; ``None`` without a judge. Raises
     :class:`pandaeval_collector.jobs.NoJudgeError`."""
@@ -129,7 +129,7 @@ class RunProcess:
     """Has one process score the batches of a run, and another after it ended. On one event loop."""
 
     def __init__(
-        self, setup: RunSetup, environ: Mapping[str, str], caller: Caller | None, store: Store, at_once: int
+        self, setup: RunSetup, environ: Mapping[str, str], caller: Caller | None, store: StoreAccess, at_once: int
     ) -> None:
         """``caller`` asks judges for the process, at most ``at_once`` calls at a time; ``store`` keeps the answers."""
         self._caller, self._room = caller, asyncio.Semaphore(at_once)

@@ -35,8 +35,8 @@ from pandaeval_collector.runs.replay import batches, replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.store import Chunk, Store, StoreReader, numbers
-from pandaeval_collector.store.jobs import Verdicts
 from pandaeval_collector.store.runs import RunResult
+from pandaeval_collector.store.verdicts import Verdicts
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.jobs import Amounts, Most
+from pandaeval_collector.store.spending import Amounts, Most
 from support.database import spent_tokens
 
 DAY_S = 86_400.0
