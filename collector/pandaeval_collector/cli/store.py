@@ -134,8 +134,8 @@ def export(
             to.flush() if str(output) == "-" else to.close()
     if trace and not traces and not bad:
         raise UserError(
-            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, as far as "
-            "store.keep_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
+            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, in a fifth of "
+            "store.max_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
         )
     typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
     for found in bad:

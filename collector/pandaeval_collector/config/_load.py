@@ -133,11 +133,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     if store.on_shutdown == "forward" and store.drain_to is None:
         names = ("store.on_shutdown", "store.drain_to")
         yield names, "forward needs store.drain_to, the endpoint that takes the open traces"
-    if config.kafka.brokers is not None and store.on_shutdown != "persist":
-        message = (
-            "open traces of a Kafka topic are read again by whoever takes over: store.on_shutdown has to be persist"
-        )
-        yield ("store.on_shutdown", "kafka.brokers"), message
+    yield from config.kafka.conflicts(config)
     if judge.when == "suspicious" and judge.sample == 1.0 and not judge.samples:
         message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
         yield ("judge.when", "judge.sample"), message
