@@ -44,6 +44,12 @@ _REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
 # print a warning about it into the user's terminal. Half a surrogate pair could not be written to a database.
 _NOT_REPR = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]|\d(?:and|else|for|if|in|is|not|or)\b|\\[uU](?:0000)?[dD][89a-fA-F]")
 
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"|[\[\]{},:]', re.DOTALL)
+_JSON_START = re.compile(r'\s*[\[{]\s*["\[{]')
+_HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
+_TRIES = 4
+
 
 def is_prose(text: str) -> bool:
     """Returns whether ``text`` is, by its length and first letter, neither JSON nor a repr nor a placeholder. False
@@ -143,6 +149,16 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def as_dict(value: Any) -> dict[str, Any]:
+    """Returns ``value`` if it is a map, else ``{}``."""
+    return value if type(value) is dict else {}
+
+
+def dicts_in(value: Any) -> list[dict[str, Any]]:
+    """Returns the maps in a list, or in whatever :func:`as_list` makes one of."""
+    return [item for item in as_list(value) if type(item) is dict]
+
+
 def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
     """Returns the value of the first of ``keys`` that is there and not null, else ``None``."""
     for key in keys:
@@ -150,13 +166,6 @@ def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
         if value is not None:
             return value
     return None
-
-
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"|[\[\]{},:]', re.DOTALL)
-_JSON_START = re.compile(r'\s*[\[{]\s*["\[{]')
-_HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
-_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
-_TRIES = 4
 
 
 def starts_like_json(text: str) -> bool:

@@ -52,7 +52,7 @@ class AgentCore(Dialect):
             reading.input = _messages(given, "user")
             reading.output = _messages(made, "assistant")
             reading.system = system_of(reading.input)
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = AgentCore()

@@ -39,7 +39,7 @@ class Copilot(Dialect):
         if not hidden(thought):
             made = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0]
             reading.output = with_thought(made or (Message("assistant", ()),), thought)
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = Copilot()

@@ -50,7 +50,7 @@ class GeminiCLI(Dialect):
         else:
             reading.input = read_messages(given, "user")[0] if cut_in else None
             reading.output = read_messages(made, "assistant")[0] if cut_out else None
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = GeminiCLI()

@@ -10,7 +10,8 @@ from typing import Any
 
 from pandaeval_otel.dialects._common import documents_in, error_of, one_session, run_kind, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
+from pandaeval_otel.dialects._by_kind import ByKind
+from pandaeval_otel.dialects._reading import Attributes, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed

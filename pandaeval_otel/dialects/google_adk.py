@@ -13,7 +13,8 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
+from pandaeval_otel.dialects._by_kind import ByKind
+from pandaeval_otel.dialects._reading import Attributes, Reading
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed, salvage
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
 from pandaeval_otel.model.raw import RawSpan

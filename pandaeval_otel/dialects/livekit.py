@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import captured, one_session, said_by_user, tool_definitions
+from pandaeval_otel.dialects._by_kind import ByKind, keys
+from pandaeval_otel.dialects._common import captured, give_error, one_session, said_by_user, spoken
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
+from pandaeval_otel.dialects._reading import Attributes, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
-from pandaeval_otel.model import Kind, Message, Part
+from pandaeval_otel.dialects._values import as_dict, as_list, hidden, identifier, parsed
+from pandaeval_otel.model import Kind, Part
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _KINDS = {
@@ -35,9 +36,13 @@ class LiveKit(ByKind):
     priority = 70
     roots = frozenset({"lk"})
     scopes = ("livekit-agents",)
+    llm_keys = keys(tools="lk.function_tools")
+    tool_keys = keys(tool_name="lk.function_tool.name", tool_call_id="lk.function_tool.id")
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        kind = _KINDS.get(span.name) or (None if semconv.OPERATION in span.attributes else Kind.STEP)
+        kind = _KINDS.get(span.name)
+        if kind is None and semconv.OPERATION not in span.attributes:
+            kind = Kind.STEP
         return self.read_as(kind, span)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -49,21 +54,19 @@ class LiveKit(ByKind):
         reading.output = _answer(attributes)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        history = parsed(_private(attributes, "chat_ctx"))
-        # {"items": [messages, function calls and their outputs]}
-        reading.input = messages_of(history.get("items"), "user") if type(history) is dict else None
+        history = as_dict(parsed(_private(attributes, "chat_ctx")))
+        reading.input = messages_of(history.get("items"), "user")  # messages, function calls and their outputs
         reading.output = _answer(attributes)
-        reading.tools = tool_definitions(attributes.get("lk.function_tools"))
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get("lk.function_tool.name"))
-        reading.tool_call_id = identifier(attributes.get("lk.function_tool.id"))
-        old = attributes.get("lk.function_tool.args")
-        reading.arguments = tool_arguments(_private(attributes, "function_tool.arguments") if old is None else old)
+        arguments = attributes.get("lk.function_tool.args")
+        if arguments is None:
+            arguments = _private(attributes, "function_tool.arguments")
+        reading.arguments = tool_arguments(arguments)
         result = _private(attributes, "function_tool.output")
         reading.result = captured(result)
         if attributes.get("lk.function_tool.is_error") is True:
-            reading.error = str(result if not hidden(result) else "tool error")
+            give_error(reading, None if hidden(result) else result)
 
 
 DIALECT = LiveKit()
@@ -80,4 +83,4 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
     parts: list[Part] = [request_of(call) for call in calls if type(call) is dict]
     if type(text) is str and not hidden(text) and (text or not parts):
         parts.insert(0, text_part(text))
-    return (Message("assistant", tuple(parts)),) if parts else None
+    return spoken("assistant", *parts)

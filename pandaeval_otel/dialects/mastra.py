@@ -15,7 +15,8 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import captured, one_session, prefixed_sessions, prefixed_user, tool_definitions
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
+from pandaeval_otel.dialects._by_kind import ByKind
+from pandaeval_otel.dialects._reading import Attributes, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed

@@ -41,7 +41,7 @@ class OpenAIAgents(Dialect):
             elif span.status_code == STATUS_ERROR and semconv.OUTPUT_MESSAGES in attributes:
                 # What was said last before the failure is no answer.
                 reading.output = (Message("assistant", (NOT_CAPTURED,)),)
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = OpenAIAgents()

@@ -51,7 +51,7 @@ class Strands(Dialect):
             said = tool_values(span)[1] if said is None else said
             text = None if hidden(said) else result_value(said)
             reading.error = span.status_message or str(text or "tool error")
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = Strands()
