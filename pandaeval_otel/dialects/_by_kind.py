@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from pandaeval_otel.dialects._common import captured, give_outcome, one_session, said_by_user, tool_definitions
 from pandaeval_otel.dialects._messages import messages_of, system_text
-from pandaeval_otel.dialects._reading import Attributes, Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, Dialect, Logs, Reading
 from pandaeval_otel.dialects._runs import asked
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
 Table = tuple[tuple[str, tuple[str, ...]], ...]
 """Names in :data:`_FIELDS`, each with the attributes that state the field, best first."""
@@ -77,7 +77,7 @@ class ByKind(Dialect):
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         """Reads the fields of spans of all kinds, before the rest."""
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         kind = self.kind_of(span, span.attributes)
         if kind is not None:
             return self.read_as(kind, span)

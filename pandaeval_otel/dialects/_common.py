@@ -9,7 +9,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import Messages
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Reading, kinds
 from pandaeval_otel.dialects._tool_values import Outcome
 from pandaeval_otel.dialects._values import as_list, count, dicts_in, first, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, Message, Part, Text, ToolDefinition, Usage
@@ -23,16 +23,16 @@ _DETAIL_KEYS = frozenset().union(*_DETAILS)
 _DECLARED = ("tools", "function_declarations", "functionDeclarations")
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema", "schema")
 
-KINDS = {
-    "agent": Kind.AGENT,
-    "workflow": Kind.WORKFLOW,
-    "llm": Kind.LLM,
-    "tool": Kind.TOOL,
-    "retriever": Kind.RETRIEVAL,
-    "embedding": Kind.EMBEDDING,
-    "guardrail": Kind.GUARDRAIL,
-    "evaluator": Kind.EVALUATION,
-}
+KINDS = kinds(
+    agent="agent",
+    workflow="workflow",
+    llm="llm",
+    tool="tool",
+    retrieval="retriever",
+    embedding="embedding",
+    guardrail="guardrail",
+    evaluation="evaluator",
+)
 """Kinds by the words that most vendors have for them."""
 MAX_ERROR = 500
 """Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
@@ -127,8 +127,6 @@ def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
         return ""
     words = (recorded[0].get("exception.type"), recorded[0].get(semconv.EXCEPTION_MESSAGE))
     return ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
-
-
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:

@@ -14,6 +14,7 @@ from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 Attributes = Mapping[str, Any]
+Logs = Sequence[RawLog]
 
 
 @dataclass(slots=True)
@@ -82,10 +83,18 @@ class Dialect(Protocol):
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         """Returns what this dialect understands of ``span`` and the log records with its span id; ``None`` if nothing.
         Must not raise, whatever the attributes hold; a value that does not parse stays the string that it was."""
         ...
+
+
+def kinds(**words: str | tuple[str, ...]) -> dict[str, Kind]:
+    """Returns a table of kinds by the words for each."""
+    table: dict[str, Kind] = {}
+    for kind, stated in words.items():
+        table |= dict.fromkeys((stated,) if isinstance(stated, str) else stated, Kind(kind))
+    return table
 
 
 def _types_of(hint: Any) -> tuple[type, ...]:
@@ -126,7 +135,7 @@ class Foreign:
         self.content_switch: Mapping[str, str] = getattr(dialect, "content_switch", {})
         self._dialect = dialect
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         """Reads a span as :meth:`Dialect.read` does. Raises ``TypeError`` for a wrong reading."""
         reading: object = self._dialect.read(span, logs)
         if reading is None:

@@ -3,23 +3,23 @@ its initiator's point of view; new releases write a span for every count of toke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import usage_of
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import count
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    count,
+    kinds,
+    messages_of,
+    usage_of,
+)
 from pandaeval_otel.model import Kind, Message
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_KINDS = {
-    "agent": Kind.AGENT,
-    "llm": Kind.LLM,
-    "tool": Kind.TOOL,
-    **dict.fromkeys(("conversation", "multi_conversation"), Kind.WORKFLOW),
-}
+_KINDS = kinds(agent="agent", llm="llm", tool="tool", workflow=("conversation", "multi_conversation"))
 _THOUGHT = "gen_ai.usage.thinking_tokens"
 _TURNED = {"user": "assistant", "assistant": "user"}
 
@@ -31,7 +31,7 @@ class AG2(Dialect):
     priority = 70
     roots = frozenset({"ag2"})
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         word = attributes.get("ag2.span.type")
         if type(word) is not str:

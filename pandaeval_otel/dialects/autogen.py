@@ -7,16 +7,23 @@ a message would look like a run, and repeat the agent's trace.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_otel.dialects._common import usage_in
-from pandaeval_otel.dialects._messages import Messages
-from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import as_list, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    as_list,
+    identifier,
+    parsed,
+    request_of,
+    text_part,
+    usage_in,
+)
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PROCESS = "autogen process"
 _CONTAINER = "ChatAgentContainer"
@@ -36,7 +43,7 @@ class AutoGen(Dialect):
         "AutoGen's own spans never hold content"
     }
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if not span.name.startswith(_PROCESS) or attributes.get("recipient_agent_class") == _CONTAINER:
             return None

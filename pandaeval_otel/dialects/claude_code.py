@@ -7,26 +7,36 @@ of the command line allow it. Log records of the interaction's span tell what no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import captured, error_of, said_by_user, usage_in
-from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_of_server
-from pandaeval_otel.dialects._values import as_dict, count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Logs,
+    RawSpan,
+    Reading,
+    as_dict,
+    captured,
+    count,
+    error_of,
+    first,
+    hidden,
+    identifier,
+    keys,
+    kinds,
+    log_name,
+    parsed,
+    said_by_user,
+    tool_arguments,
+    tool_of_server,
+    usage_in,
+)
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PREFIX = "claude_code."
-_KINDS = {
-    "interaction": Kind.AGENT,
-    "llm_request": Kind.LLM,
-    "tool": Kind.TOOL,
-}
+_KINDS = kinds(agent="interaction", llm="llm_request", tool="tool")
 _EXECUTION = "claude_code.tool.execution"
 """A span inside of the tool's, with the same call id and what the tool raised: the same call a second time."""
 _TOOL, _TOOL_INPUT, _TOOL_CALL_ID = "tool_name", "tool_input", "tool_use_id"
@@ -55,7 +65,7 @@ class ClaudeCode(ByKind):
             return Kind.TOOL
         return _KINDS.get(span.name.removeprefix(_PREFIX), Kind.STEP)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         reading = super().read(span, logs)
         if reading is not None and reading.kind is Kind.AGENT:
             prompts = [span.attributes.get("user_prompt")]
@@ -87,7 +97,7 @@ class ClaudeCode(ByKind):
 DIALECT = ClaudeCode()
 
 
-def _answers(logs: Sequence[RawLog]) -> Iterator[Message]:
+def _answers(logs: Logs) -> Iterator[Message]:
     """Yields the answers and tool calls in log records, in order, without those of subagents."""
     for log in sorted(logs, key=lambda log: (count(log.attributes.get("event.sequence")) or 0, log.time_ns)):
         attributes = log.attributes
@@ -104,5 +114,5 @@ def _answers(logs: Sequence[RawLog]) -> Iterator[Message]:
             yield Message("assistant", (ToolRequest(tool, arguments and arguments.value, call_id),))
 
 
-def _call_id(attributes: Mapping[str, Any]) -> str:
+def _call_id(attributes: Attributes) -> str:
     return identifier(first(attributes, (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)))

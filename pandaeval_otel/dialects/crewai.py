@@ -9,14 +9,27 @@ import re
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import CUT, captured, error_of, said_by_user, spoken, usage_in
-from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import asked
-from pandaeval_otel.dialects._values import as_list, first, hidden, parsed
+from pandaeval_otel.dialects._kit import (
+    CUT,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    as_list,
+    asked,
+    captured,
+    error_of,
+    first,
+    hidden,
+    keys,
+    kinds,
+    messages_of,
+    parsed,
+    said_by_user,
+    spoken,
+    usage_in,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
-from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE = "crewai"
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_prompt_tokens", "cache_creation_tokens", "reasoning_tokens")
@@ -28,14 +41,14 @@ _TASK, _RULES = "Current Task:", "This is the expected criteria for your final a
 """Texts before and behind a task's description in prompts."""
 _ESCAPE, _ESCAPES = re.compile(r"\\(.)", re.DOTALL), {"n": "\n", "t": "\t", "r": "\r"}
 
-_KINDS = {
-    **dict.fromkeys(("execute crew", "execute flow"), Kind.WORKFLOW),
-    **dict.fromkeys(("execute agent", "execute lite agent"), Kind.AGENT),
-    "call llm": Kind.LLM,
-    **dict.fromkeys(("call tool", "execute mcp tool"), Kind.TOOL),
-    "evaluate guardrail": Kind.GUARDRAIL,
-    **dict.fromkeys(("query memory", "retrieve memory", "query knowledge", "search knowledge"), Kind.RETRIEVAL),
-}
+_KINDS = kinds(
+    workflow=("execute crew", "execute flow"),
+    agent=("execute agent", "execute lite agent"),
+    llm="call llm",
+    tool=("call tool", "execute mcp tool"),
+    guardrail="evaluate guardrail",
+    retrieval=("query memory", "retrieve memory", "query knowledge", "search knowledge"),
+)
 
 
 class CrewAI(ByKind):

@@ -6,41 +6,65 @@ beside today's. Provider names decide nothing: frameworks write their own name t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     CUT,
+    Attributes,
+    Dialect,
+    EventContent,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    as_list,
     error_of,
+    first,
+    hidden,
+    identifier,
+    kinds,
+    parsed,
+    read_messages,
+    result_value,
     said_by_user,
     session_candidates,
     system_of,
+    system_text,
+    told_by,
     tool_definitions,
+    tool_values,
     usage_of,
+    was_cut,
+    with_thought,
 )
-from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
-from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut, with_thought
-from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Text
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_KINDS = {
-    **dict.fromkeys(("chat", "text_completion", "generate_content", "fetch_response", "completion"), Kind.LLM),
-    **dict.fromkeys(("chat.completions", "text.completions", "llm_call", "llm_request"), Kind.LLM),
-    "embeddings": Kind.EMBEDDING,
-    **dict.fromkeys(("retrieval", "vector_db_retrieve", "search_memory"), Kind.RETRIEVAL),
-    **dict.fromkeys(("invoke_agent", "agent_call"), Kind.AGENT),
-    "create_agent": Kind.STEP,  # making an agent is no run of it: frameworks emit it at construction, in its own trace
-    **dict.fromkeys(("execute_tool", "tool_call"), Kind.TOOL),
-    **dict.fromkeys(("invoke_workflow", "invoke_swarm", "invoke_graph"), Kind.WORKFLOW),
-    "evaluation": Kind.EVALUATION,
-    "apply_guardrail": Kind.GUARDRAIL,
-}
-"""Kinds by ``gen_ai.operation.name``; any other word is a step of some framework."""
+_KINDS = kinds(
+    llm=(
+        "chat",
+        "text_completion",
+        "generate_content",
+        "fetch_response",
+        "completion",
+        "chat.completions",
+        "text.completions",
+        "llm_call",
+        "llm_request",
+    ),
+    embedding="embeddings",
+    retrieval=("retrieval", "vector_db_retrieve", "search_memory"),
+    agent=("invoke_agent", "agent_call"),
+    step="create_agent",
+    tool=("execute_tool", "tool_call"),
+    workflow=("invoke_workflow", "invoke_swarm", "invoke_graph"),
+    evaluation="evaluation",
+    guardrail="apply_guardrail",
+)
+"""Kinds by ``gen_ai.operation.name``; any other word is a step of some framework. Frameworks emit ``create_agent`` when
+they construct an agent, in a trace of its own: no run."""
 
 _MERGED_TOOLS = "(merged tools)"
 """Tool name of the span with which ADK closes parallel calls. It calls no tool."""
@@ -87,10 +111,10 @@ class GenAI(Dialect):
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and send the log records here as well)",
     }
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         return self.read_rest(span, logs, _NOTHING_SAID)
 
-    def read_rest(self, span: RawSpan, logs: Sequence[RawLog], said: Reading) -> Reading | None:
+    def read_rest(self, span: RawSpan, logs: Logs, said: Reading) -> Reading | None:
         """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
         attributes = span.attributes
@@ -125,7 +149,7 @@ class GenAI(Dialect):
 DIALECT = GenAI()
 
 
-def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
+def _read_identity(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
     get = attributes.get
     reading.request_model = identifier(get(semconv.REQUEST_MODEL))
     reading.response_model = identifier(get(semconv.RESPONSE_MODEL))
@@ -155,7 +179,7 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
         reading.agent_name = identifier(attributes[semconv.WORKFLOW_NAME])
 
 
-def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
+def _read_tool(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
     get = attributes.get
     named, in_name = kind_by_name(span.name)
     if named is not _TOOL:
@@ -178,7 +202,7 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
         reading.result = Captured(result, result_value)
 
 
-def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent, said: Reading) -> None:
+def _read_messages(reading: Reading, attributes: Attributes, told: EventContent, said: Reading) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
     inputs = attributes.get(semconv.INPUT_MESSAGES, attributes.get(semconv.PROMPT_OLD))
     outputs = attributes.get(semconv.OUTPUT_MESSAGES, attributes.get(semconv.COMPLETION_OLD))
@@ -214,7 +238,7 @@ def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
     )
 
 
-def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
+def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
     """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
     operation = attributes.get(semconv.OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None

@@ -5,33 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     CUT,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    answered,
+    as_dict,
+    as_list,
+    asked,
+    dicts_in,
     documents_in,
+    first,
     give_error,
+    identifier,
+    keys,
+    kinds,
+    messages_of,
+    parsed,
     put_output,
+    read_sides,
     said_by_user,
+    split_run,
     system_of,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import answered, asked, read_sides, split_run
-from pandaeval_otel.dialects._values import as_dict, as_list, dicts_in, first, identifier, parsed
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawSpan
 
-_KINDS = {
-    **dict.fromkeys(("haystack.pipeline.run", "haystack.async_pipeline.run"), Kind.WORKFLOW),
-    "haystack.agent.run": Kind.AGENT,
-    "haystack.agent.step.llm": Kind.LLM,
-    "haystack.agent.step.tool": Kind.TOOL,
-}
+_KINDS = kinds(
+    workflow=("haystack.pipeline.run", "haystack.async_pipeline.run"),
+    agent="haystack.agent.run",
+    llm="haystack.agent.step.llm",
+    tool="haystack.agent.step.tool",
+)
 _SPENT, _MADE = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
 _CACHED, _THOUGHT = "prompt_tokens_details.cached_tokens", "completion_tokens_details.reasoning_tokens"
-_COMPONENTS = {"Generator": Kind.LLM, "Retriever": Kind.RETRIEVAL, "Embedder": Kind.EMBEDDING}
+_COMPONENTS = kinds(llm="Generator", retrieval="Retriever", embedding="Embedder")
 """Kinds of components by the ends of their classes' names."""
 _PLACES = ("haystack.agent.step.llm", "haystack.agent", "haystack.component")
 _INPUTS = (*(f"{place}.input" for place in _PLACES), "haystack.pipeline.input_data")

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    answered,
+    asked,
     captured,
+    identifier,
+    kinds,
     put_input,
     put_output,
     read_metadata,
     run_kind,
+    tool_arguments,
 )
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawSpan
 
 _INPUT, _OUTPUT = "lmnr.span.input", "lmnr.span.output"
 _PROPERTIES = "lmnr.association.properties."
-_KINDS = {
-    **dict.fromkeys(("LLM", "CACHED"), Kind.LLM),
-    "TOOL": Kind.TOOL,
-    **dict.fromkeys(("EVALUATOR", "HUMAN_EVALUATOR"), Kind.EVALUATION),
-    **dict.fromkeys(("EVALUATION", "EXECUTOR"), Kind.STEP),
-}
+_KINDS = kinds(
+    llm=("LLM", "CACHED"), tool="TOOL", evaluation=("EVALUATOR", "HUMAN_EVALUATOR"), step=("EVALUATION", "EXECUTOR")
+)
 _DEFAULTS = frozenset({"DEFAULT", "PIPELINE"})
 
 

@@ -5,34 +5,41 @@ Langfuse's processor also exports spans of other instrumentations, unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     KINDS,
+    Attributes,
+    ByKind,
+    Logs,
+    RawSpan,
+    Reading,
     agent_named,
+    as_list,
+    count,
     drop_unnamed,
+    first,
+    identifier,
+    keys,
+    kinds,
+    parsed,
     prefixed_sessions,
     read_metadata,
+    read_sides,
     run_kind,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import read_sides
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Kind, Usage
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPE = "langfuse.observation.type"
 _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"
 _METADATA = "langfuse.observation.metadata."
 _AGENT, _NODE, _CALL_ID = f"{_METADATA}lc_agent_name", f"{_METADATA}langgraph_node", f"{_METADATA}tool_call_id"
 _ROOT_MARKS = ("langfuse.internal.is_app_root", "langfuse.internal.as_root", f"{_METADATA}is_langchain_root")
-_KINDS = KINDS | {"generation": Kind.LLM, "event": Kind.STEP}
+_KINDS = KINDS | kinds(llm="generation", step="event")
 _SPENT_WORDS = ("input", "input_tokens", "prompt_tokens", "promptTokens")
 _MADE_WORDS = ("output", "output_tokens", "completion_tokens", "completionTokens")
 _TOTAL_WORDS = ("total", "total_tokens", "totalTokens")
@@ -65,7 +72,7 @@ class Langfuse(ByKind):
             return Kind.AGENT
         return run_kind(not span.parent_id or any(attributes.get(mark) in (True, "true") for mark in _ROOT_MARKS))
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if _TYPE not in attributes and _INPUT not in attributes and span.scope.name != "langfuse-sdk":
             return None

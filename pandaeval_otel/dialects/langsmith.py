@@ -9,26 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     KINDS,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
     agent_named,
+    as_dict,
     documents_in,
     give_outcome,
+    identifier,
+    keys,
+    kinds,
+    parsed,
     read_metadata,
+    read_sides,
     run_kind,
+    tool_arguments,
+    tool_outcome,
 )
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import read_sides
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_dict, identifier, parsed
 from pandaeval_otel.model import Captured, Kind
-from pandaeval_otel.model.raw import RawSpan
 
 _RUN_TYPE = "langsmith.span.kind"
 _METADATA = "langsmith.metadata."
 _AGENT = f"{_METADATA}lc_agent_name"
-_KINDS = KINDS | dict.fromkeys(("prompt", "parser"), Kind.STEP)
+_KINDS = KINDS | kinds(step=("prompt", "parser"))
 
 
 class LangSmith(ByKind):

@@ -5,27 +5,38 @@ A call is one long ``agent_session``; each ``agent_turn`` in it is a run. Newer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import captured, give_error, one_session, said_by_user, spoken
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_dict, as_list, hidden, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    as_dict,
+    as_list,
+    captured,
+    give_error,
+    hidden,
+    identifier,
+    keys,
+    kinds,
+    messages_of,
+    one_session,
+    parsed,
+    request_of,
+    said_by_user,
+    spoken,
+    text_part,
+    tool_arguments,
+)
 from pandaeval_otel.model import Kind, Part
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_KINDS = {
-    "agent_session": Kind.STEP,
-    "agent_turn": Kind.AGENT,
-    "llm_node": Kind.LLM,
-    "function_tool": Kind.TOOL,
-    "judge_evaluation": Kind.EVALUATION,
-}
+_KINDS = kinds(
+    step="agent_session", agent="agent_turn", llm="llm_node", tool="function_tool", evaluation="judge_evaluation"
+)
 _AGENT_NAMES = ("lk.agent_name", "lk.agent_label")
 
 
@@ -39,7 +50,7 @@ class LiveKit(ByKind):
     llm_keys = keys(tools="lk.function_tools")
     tool_keys = keys(tool_name="lk.function_tool.name", tool_call_id="lk.function_tool.id")
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         kind = _KINDS.get(span.name)
         if kind is None and semconv.OPERATION not in span.attributes:
             kind = Kind.STEP
@@ -72,12 +83,12 @@ class LiveKit(ByKind):
 DIALECT = LiveKit()
 
 
-def _private(attributes: Mapping[str, Any], name: str) -> Any:
+def _private(attributes: Attributes, name: str) -> Any:
     key = f"lk.pii.{name}"
     return attributes[key] if key in attributes else attributes.get(f"lk.{name}")
 
 
-def _answer(attributes: Mapping[str, Any]) -> Messages | None:
+def _answer(attributes: Attributes) -> Messages | None:
     text = _private(attributes, "response.text")
     calls = [parsed(call) for call in as_list(_private(attributes, "response.function_calls"))]
     parts: list[Part] = [request_of(call) for call in calls if type(call) is dict]

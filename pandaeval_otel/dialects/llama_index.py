@@ -7,15 +7,28 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._by_kind import fill, keys
-from pandaeval_otel.dialects._common import run_kind, said_by_user, spoken, usage_in
-from pandaeval_otel.dialects._messages import message_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_dict, dicts_in, first, parsed
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    RawEvent,
+    RawSpan,
+    Reading,
+    answered,
+    as_dict,
+    asked,
+    dicts_in,
+    fill,
+    first,
+    keys,
+    message_of,
+    parsed,
+    run_kind,
+    said_by_user,
+    spoken,
+    tool_arguments,
+    usage_in,
+)
 from pandaeval_otel.model import Kind, Message, Text
-from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan
 
 _SCOPE = "llamaindex.opentelemetry"
 _TOOL_CALL = re.compile(
@@ -57,7 +70,7 @@ class LlamaIndex(Dialect):
     priority = 70
     scopes = (_SCOPE,)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         if not span.scope.name.startswith(_SCOPE):
             return None
         events = {event.name: event for event in span.events}

@@ -6,17 +6,24 @@ Spans are named by templates (``Function: {name}``), and hold the SDKs' own obje
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind, fill, keys
-from pandaeval_otel.dialects._events import told_in_list
-from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._values import as_dict, first, parsed
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Logs,
+    RawSpan,
+    Reading,
+    as_dict,
+    fill,
+    first,
+    keys,
+    messages_of,
+    parsed,
+    told_in_list,
+)
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_TYPE, _PENDING = "logfire.span_type", "pending_span"
 """A second span for each that has only begun, with what was known of it by then."""
@@ -45,7 +52,7 @@ class Logfire(ByKind):
     agent_keys = keys(agent_name="name", tools="tools")
     tool_keys = keys(tool_name="name", arguments="input", outcome="output")
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if attributes.get(_SPAN_TYPE) == _PENDING:
             return Reading(kind=Kind.STEP)
@@ -71,7 +78,7 @@ class Logfire(ByKind):
 DIALECT = Logfire()
 
 
-def _client(attributes: Mapping[str, Any]) -> Reading | None:
+def _client(attributes: Attributes) -> Reading | None:
     """Reads a provider's call in Logfire's older format; ``None`` where the conventions' messages are there."""
     if semconv.INPUT_MESSAGES in attributes:
         return None

@@ -5,26 +5,31 @@ With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions in
 
 from __future__ import annotations
 
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     KINDS,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
     agent_named,
+    as_dict,
+    identifier,
+    keys,
+    kinds,
     one_session,
+    parsed,
+    prompted_tools,
+    read_sides,
     run_kind,
     system_of,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._prompted import prompted_tools
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import read_sides
-from pandaeval_otel.dialects._values import as_dict, identifier, parsed
 from pandaeval_otel.model import Kind, Usage
-from pandaeval_otel.model.raw import RawSpan
 
 _TYPE, _INPUTS, _OUTPUTS = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-_KINDS = KINDS | {"chat_model": Kind.LLM, **dict.fromkeys(("parser", "reranker", "memory"), Kind.STEP)}
+_KINDS = KINDS | kinds(llm="chat_model", step=("parser", "reranker", "memory"))
 
 
 class MLflow(ByKind):

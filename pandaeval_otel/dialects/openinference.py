@@ -7,37 +7,57 @@ runs parallel tool results and thoughts together), and this dialect leaves the f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
+    CALLS,
     CUT,
+    FINAL_ANSWERS,
     KINDS,
+    Attributes,
+    ByKind,
+    Fields,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
     agent_named,
+    answered,
+    as_list,
+    asked,
+    count,
     crew_question,
     documents_in,
+    each_part,
+    first,
+    from_repr,
     give_outcome,
+    identifier,
+    indexed,
+    indexed_messages,
+    kinds,
+    messages_of,
     metadata_sessions,
+    model_input,
+    model_output,
+    parsed,
+    prompted_tools,
     said_by_user,
+    salvage,
     system_of,
+    tool_arguments,
     tool_definitions,
+    tool_of_server,
+    tool_outcome,
     usage_in,
+    without_protocol,
+    without_task_mark,
 )
-from pandaeval_otel.dialects._hosted import CALLS
-from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
-from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
-from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
-from pandaeval_otel.dialects._by_kind import ByKind
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_of_server, tool_outcome
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
 from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse, Usage
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_KIND = "openinference.span.kind"
 _INPUT, _OUTPUT = "input.value", "output.value"
@@ -46,7 +66,7 @@ _AGENT_NAME, _NODE = "agent.name", "graph.node.id"
 _METADATA = "metadata"
 
 _LLM_LEAVES = ("llm.input_messages.", "llm.output_messages.", "llm.prompts.", "llm.tools.", "llm.invocation_parameters")
-_KINDS = KINDS | dict.fromkeys(("reranker", "prompt", "decision"), Kind.STEP)
+_KINDS = KINDS | kinds(step=("reranker", "prompt", "decision"))
 # Chains that are whole runs even where a web server's span stands above them.
 _RUN = re.compile(
     r"invocation\b|LangGraph$|AgentExecutor$|Pipeline\.run|.*\.kickoff|.*(?:Agent|Workflow)\.run|ReAct\.forward"
@@ -102,7 +122,7 @@ class OpenInference(ByKind):
         "OPENINFERENCE_HIDE_*"
     }
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         kind = _kind_of(span)
         if kind is None:
             return None
@@ -191,7 +211,7 @@ class OpenInference(ByKind):
 DIALECT = OpenInference()
 
 
-def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
+def _read_input(reading: Reading, attributes: Attributes, lists: Mapping[str, list[Fields]]) -> None:
     reading.input = without_task_mark(indexed_messages(lists.get(_GIVEN), "user"))
     if reading.input is None and _PROMPTS in lists:
         texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
@@ -209,7 +229,7 @@ def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[
     reading.system = system_of(reading.input)
 
 
-def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
+def _read_output(reading: Reading, attributes: Attributes, lists: Mapping[str, list[Fields]]) -> None:
     value = attributes.get(_OUTPUT)
     if reading.kind is Kind.LLM or _OUTPUT not in attributes:
         reason = identifier(attributes.get("llm.finish_reason"))
@@ -233,7 +253,7 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         reading.output = told
 
 
-def _usage(attributes: Mapping[str, Any]) -> Usage | None:
+def _usage(attributes: Attributes) -> Usage | None:
     details = "llm.token_count.prompt_details"
     return usage_in(
         attributes,

@@ -7,29 +7,37 @@ and callbacks of the instrumented framework. LiteLLM and others write the older 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Logs,
+    RawSpan,
+    Reading,
     agent_named,
+    answered,
+    asked,
     crew_question,
     documents_in,
     drop_unnamed,
+    first,
+    identifier,
+    indexed,
+    indexed_messages,
+    keys,
+    kinds,
+    parsed,
     put_input,
     put_output,
     read_metadata,
     said_by_user,
     tool_definitions,
+    without_protocol,
 )
-from pandaeval_otel.dialects._indexed import indexed, indexed_messages
-from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_KIND = "traceloop.span.kind"
 _ENTITY, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
@@ -44,18 +52,11 @@ _ARGUMENTS = (_TOOL_ARGUMENTS, semconv.TOOL_ARGUMENTS, _INPUT)
 _CREW_RESULT, _CREW_TASKS = "crewai.crew.result", "crewai.crew.tasks"
 _CREW_WORKFLOW = "crewai.workflow"
 
-_KINDS = {
-    "workflow": Kind.WORKFLOW,
-    "agent": Kind.AGENT,
-    "tool": Kind.TOOL,
-    **dict.fromkeys(("task", "handoff", "session", "unknown"), Kind.STEP),
-}
-_REQUEST_KINDS = {"chat": Kind.LLM, "completion": Kind.LLM, "embedding": Kind.EMBEDDING, "rerank": Kind.STEP}
-_CALL_KINDS = {
-    **dict.fromkeys(("chat", "text_completion", "generate_content"), Kind.LLM),
-    "embeddings": Kind.EMBEDDING,
-    "vector_db_retrieve": Kind.RETRIEVAL,
-}
+_KINDS = kinds(workflow="workflow", agent="agent", tool="tool", step=("task", "handoff", "session", "unknown"))
+_REQUEST_KINDS = kinds(llm=("chat", "completion"), embedding="embedding", step="rerank")
+_CALL_KINDS = kinds(
+    llm=("chat", "text_completion", "generate_content"), embedding="embeddings", retrieval="vector_db_retrieve"
+)
 """Kinds by operation, for spans that some frameworks' instrumentations call a task, like every method."""
 _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
 _FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
@@ -99,7 +100,7 @@ class OpenLLMetry(ByKind):
             return Kind.LLM if _has_lists(span) else _KINDS.get(span.name.rpartition(".")[2], Kind.STEP)
         return kind
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         if _MARKS.isdisjoint(span.attributes) and not _has_lists(span) and span.name != _CREW_WORKFLOW:
             return None
         return self.read_as(self.kind_of(span, span.attributes), span)

@@ -3,23 +3,22 @@ bare ones for messages; tools have ``tool.*``."""
 
 from __future__ import annotations
 
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    first,
     give_error,
+    keys,
+    kinds,
     put_input,
     put_output,
+    read_messages,
 )
-from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._values import first
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawSpan
 
-_KINDS = {
-    "turn": Kind.AGENT,
-    **dict.fromkeys(("llm", "llm_request", "llm_response"), Kind.LLM),
-    "llm_tool_call": Kind.TOOL,
-}
+_KINDS = kinds(agent="turn", llm=("llm", "llm_request", "llm_response"), tool="llm_tool_call")
 _TOOL = "tool.function_name"
 
 

@@ -11,15 +11,29 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.recent import Recent
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import CUT, spoken, system_of, tool_definitions, usage_in
-from pandaeval_otel.dialects._events import told_in_list
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
-from pandaeval_otel.dialects._values import count, hidden, parsed
+from pandaeval_otel.dialects._kit import (
+    CUT,
+    Attributes,
+    ByKind,
+    Messages,
+    RawSpan,
+    Reading,
+    count,
+    hidden,
+    keys,
+    messages_of,
+    parsed,
+    read_messages,
+    split_run,
+    spoken,
+    system_of,
+    told_in_list,
+    tool_definitions,
+    usage_in,
+    with_answer,
+    without_carriers,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Text, ToolDefinition
-from pandaeval_otel.model.raw import RawSpan
 
 _AGENT_NAME, _MODEL_NAME = "agent_name", "model_name"
 _MESSAGES, _MESSAGES_AS_EVENTS, _NEW = (

@@ -6,27 +6,29 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind, keys
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Messages,
+    RawSpan,
+    Reading,
+    as_list,
+    first,
+    hidden,
+    keys,
+    kinds,
     one_session,
+    parsed,
     session_id,
     spoken,
+    tool_arguments,
     tool_definitions,
 )
-from pandaeval_otel.dialects._messages import Messages
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, hidden, parsed
 from pandaeval_otel.model import Kind, Text
-from pandaeval_otel.model.raw import RawSpan
 
-_KINDS = {
-    "chat_client": Kind.AGENT,
-    "chat_model": Kind.LLM,
-    "tool_call": Kind.TOOL,
-    "vector_store": Kind.RETRIEVAL,
-    "embedding_model": Kind.EMBEDDING,
-}
+_KINDS = kinds(
+    agent="chat_client", llm="chat_model", tool="tool_call", retrieval="vector_store", embedding="embedding_model"
+)
 _INPUT = ("spring.ai.chat.client.input", "spring.ai.chat.client.user.text", semconv.PROMPT_OLD)
 _TOOL_NAMES = ("spring.ai.chat.client.tool.names", "spring.ai.chat.client.tool.function.names")
 _TOOL, _SCHEMA = "spring.ai.tool.definition.name", "spring.ai.tool.definition.schema"

@@ -8,25 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._by_kind import ByKind, fill, keys
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Messages,
+    RawSpan,
+    Reading,
+    dicts_in,
+    fill,
+    first,
+    hidden,
+    identifier,
+    keys,
+    messages_of,
     one_session,
+    parsed,
     put_input,
+    read_messages,
     read_metadata,
+    request_of,
     spoken,
     system_of,
+    system_text,
+    text_part,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
-from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._values import dicts_in, first, hidden, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolRequest, ToolResponse
-from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE_7 = "gen_ai"
 _RUNS = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject", "ai.streamUI"})
@@ -113,7 +123,7 @@ class VercelAI(ByKind):
 DIALECT = VercelAI()
 
 
-def _answer(attributes: Mapping[str, Any]) -> Messages | None:
+def _answer(attributes: Attributes) -> Messages | None:
     thought = attributes.get("ai.response.reasoning")
     text = first(attributes, ("ai.response.text", "ai.result.text"))
     structured = first(attributes, ("ai.response.object", "ai.result.object"))

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from pandaeval_otel.dialects._by_kind import ByKind, fill, keys
-from pandaeval_otel.dialects._common import KINDS, tool_definitions, usage_in
-from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Attributes, Reading
-from pandaeval_otel.dialects._runs import answered, asked, read_sides
-from pandaeval_otel.dialects._values import first
+from pandaeval_otel.dialects._kit import (
+    KINDS,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    answered,
+    asked,
+    fill,
+    first,
+    keys,
+    kinds,
+    messages_of,
+    read_sides,
+    tool_definitions,
+    usage_in,
+)
 from pandaeval_otel.model import Kind, Usage
-from pandaeval_otel.model.raw import RawSpan
 
-_KINDS = KINDS | {"scorer": Kind.EVALUATION}
+_KINDS = KINDS | kinds(evaluation="scorer")
 _INPUT, _OUTPUT = "input", "output"
 _LOOPS = frozenset({"generateText", "streamText"})
 """Operations that, with tools, call the model again and again under one span. It states the tokens of the last call;
@@ -63,7 +70,7 @@ class VoltAgent(ByKind):
 DIALECT = VoltAgent()
 
 
-def _usage(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
+def _usage(attributes: Attributes, prefix: str) -> Usage | None:
     return usage_in(
         attributes,
         f"{prefix}.prompt_tokens",
