@@ -8,10 +8,10 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._messages import MaybeCut, Messages
 from pandaeval_otel.dialects._reading import Reading, kinds
 from pandaeval_otel.dialects._tool_values import Outcome
-from pandaeval_otel.dialects._values import as_list, count, dicts_in, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import Object, as_list, count, dicts_in, first, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, Message, Part, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
@@ -164,7 +164,7 @@ def _definitions(item: Any) -> Iterable[ToolDefinition]:
 _TOOLS = Recent(_tool_definitions)
 
 
-def _definition(item: dict[str, Any]) -> ToolDefinition:
+def _definition(item: Object) -> ToolDefinition:
     for wrapper in ("function", "toolSpec"):
         if type(item.get(wrapper)) is dict:
             item = {**item, **item[wrapper]}
@@ -259,14 +259,14 @@ def crew_question(tasks: Any) -> str:
     return "\n".join(text for text in texts if type(text) is str)
 
 
-def put_input(reading: Reading, messages: tuple[Messages | None, bool]) -> None:
+def put_input(reading: Reading, messages: MaybeCut) -> None:
     """Puts the messages of a run's or a model's input onto its reading, with a note if they were cut short."""
     reading.input, cut = messages
     if cut:
         reading.notes = CUT
 
 
-def put_output(reading: Reading, messages: tuple[Messages | None, bool]) -> None:
+def put_output(reading: Reading, messages: MaybeCut) -> None:
     """Puts the messages of an output likewise."""
     reading.output, cut = messages
     if cut:

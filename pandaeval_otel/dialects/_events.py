@@ -15,7 +15,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of, tells
 from pandaeval_otel.dialects._parts import blocks_of
-from pandaeval_otel.dialects._values import as_list, first, parsed
+from pandaeval_otel.dialects._values import Object, as_list, first, parsed
 from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -99,7 +99,7 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
     return told
 
 
-def _body(body: Any) -> dict[str, Any]:
+def _body(body: Any) -> Object:
     """Returns the map of an event, which may be JSON text; plain text becomes its content."""
     body = parsed(body)
     if type(body) is dict or isinstance(body, Mapping):

@@ -14,10 +14,10 @@ from typing import Any
 from pandaeval_otel.dialects import _hosted
 from pandaeval_otel.dialects._messages import Messages, role_of
 from pandaeval_otel.dialects._parts import blocks_of, parts_in, parts_of, request_of, result_value, text_part
-from pandaeval_otel.dialects._values import hidden, identifier, parsed
+from pandaeval_otel.dialects._values import Object, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 
-Fields = dict[str, Any]
+Fields = Object
 """The leaves of one list item by what follows the index and, for messages, OpenInference's ``message.``: ``role``,
 ``content``, ``tool_calls.0.tool_call.id`` …"""
 
@@ -69,7 +69,7 @@ def _path(path: str) -> tuple[str, str, str]:
 
 
 def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Message:
-    plain: dict[str, Any] = {}
+    plain: Object = {}
     calls: dict[str, Fields] = {}
     blocks: dict[str, Fields] = {}
     texts: Fields = {}

@@ -38,6 +38,7 @@ from pandaeval_otel.dialects._events import EventContent, log_name, told_by, tol
 from pandaeval_otel.dialects._hosted import CALLS
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import (
+    MaybeCut,
     Messages,
     each_part,
     message_of,
@@ -49,7 +50,7 @@ from pandaeval_otel.dialects._messages import (
 )
 from pandaeval_otel.dialects._parts import blocks_of, parts_in, request_of, result_value, text_part
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
-from pandaeval_otel.dialects._reading import Attributes, Dialect, Logs, Reading, kinds
+from pandaeval_otel.dialects._reading import Attributes, Dialect, Logs, Reading, Switch, kinds
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import (
     answered,
@@ -70,6 +71,7 @@ from pandaeval_otel.dialects._tool_values import (
     tool_outcome,
 )
 from pandaeval_otel.dialects._values import (
+    Object,
     as_dict,
     as_list,
     count,

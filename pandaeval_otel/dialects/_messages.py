@@ -22,8 +22,21 @@ from pandaeval_otel.dialects._parts import (
     result_value,
     text_part,
 )
-from pandaeval_otel.dialects._values import first, hidden, identifier, is_prose, parsed, salvage, starts_like_json
+from pandaeval_otel.dialects._values import (
+    Object,
+    first,
+    hidden,
+    identifier,
+    is_prose,
+    parsed,
+    salvage,
+    starts_like_json,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
+
+Messages = tuple[Message, ...]
+MaybeCut = tuple[Messages | None, bool]
+"""Messages, and whether a length limit cut them short."""
 
 ROLES = {
     **dict.fromkeys(("system", "developer"), "system"),
@@ -40,7 +53,7 @@ BESIDE_PARTS = frozenset({"tool_calls", "tool_call_id", "function_call", "reason
 """Members of an OpenAI chat message that some emitters (LiteLLM) leave beside today's ``parts``."""
 
 
-def message_of(item: dict[str, Any], role: str) -> Message:
+def message_of(item: Object, role: str) -> Message:
     """Returns the message in a dictionary; ``role`` where it names none."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
@@ -69,7 +82,7 @@ def _requests(calls: Any) -> list[ToolRequest]:
     return [request_of(call) for call in calls if type(call) is dict] if isinstance(calls, (list, tuple)) else []
 
 
-def otel_message(item: dict[str, Any], role: str) -> Message:
+def otel_message(item: Object, role: str) -> Message:
     """Returns a message in today's form, which most have: a role and parts."""
     parts = list(parts_of([part if type(part) is dict else _decoded(part) for part in item["parts"]]))
     word = item.get("role")
@@ -92,7 +105,7 @@ def _decoded(content: Any) -> Any:
     return found if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts) else content
 
 
-def with_members(parts: list[Part], item: dict[str, Any], role: str) -> list[Part]:
+def with_members(parts: list[Part], item: Object, role: str) -> list[Part]:
     """Returns ``parts`` completed from the members of ``item`` that are named in :data:`BESIDE_PARTS`: thoughts go
     before, calls behind, and the text of a message that answers a call becomes the call's result."""
     kinds = {type(part) for part in parts}
@@ -118,7 +131,7 @@ def true_role(role: str, parts: list[Part]) -> str:
     return "tool" if all(type(part) is ToolResponse for part in parts) else role
 
 
-def role_of(item: dict[str, Any], default: str) -> str:
+def role_of(item: Object, default: str) -> str:
     """Returns ``system | user | assistant | tool`` from a role, a LangChain type or a class name, else ``default``."""
     word = item.get("role")
     if type(word) is str and word:
@@ -133,7 +146,7 @@ def role_of(item: dict[str, Any], default: str) -> str:
     return default
 
 
-def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
+def _content_parts(item: Object, role: str) -> list[Part]:
     if "parts" in item:
         return list(parts_of(parsed(item["parts"])))
     kind = item.get("type")
@@ -161,7 +174,7 @@ def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
     return list(parts_of(content))
 
 
-def finish_reason_of(item: dict[str, Any]) -> str:
+def finish_reason_of(item: Object) -> str:
     if type(item.get("finish_reason")) is str:
         return identifier(item["finish_reason"])
     for key in ("finish_reason", "finishReason", "stop_reason", "stopReason"):
@@ -170,12 +183,10 @@ def finish_reason_of(item: dict[str, Any]) -> str:
     return identifier(_member(item, "response_metadata", "finish_reason"))
 
 
-def _member(item: dict[str, Any], key: str, inner: str) -> Any:
+def _member(item: Object, key: str, inner: str) -> Any:
     value = item.get(key)
     return value.get(inner) if type(value) is dict else None
 
-
-Messages = tuple[Message, ...]
 
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
 _ANY_LIST = frozenset(_LISTS)
@@ -192,7 +203,7 @@ def messages_of(value: Any, role: str) -> Messages | None:
     return read_messages(value, role)[0]
 
 
-def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
+def read_messages(value: Any, role: str) -> MaybeCut:
     """Returns what :func:`messages_of` does, and whether the text was cut short (its last message is then
     incomplete)."""
     if value is None:
@@ -210,7 +221,7 @@ def was_cut(value: Any) -> bool:
     return _structure(value)[1]
 
 
-def _read_given(text: str) -> tuple[Messages | None, bool]:
+def _read_given(text: str) -> MaybeCut:
     """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new part.
     Items of a JSON array that all have roles are messages, each by itself."""
     before, rest = _CONVERSATIONS.split(text) or ((), text)
@@ -223,7 +234,7 @@ def _read_given(text: str) -> tuple[Messages | None, bool]:
     return _read(text, "user")
 
 
-def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
+def _read(value: Any, role: str) -> MaybeCut:
     value, cut = _structure(value)
     if value is None:
         return None, cut
@@ -337,7 +348,7 @@ def _of_parts(parts: list[Part], role: str) -> Message:
     return Message(true_role(role, parts), tuple(parts))
 
 
-def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
+def _from_dict(item: Object, role: str, nesting: int) -> list[Message]:
     if nesting < _MAX_NESTING and "role" not in item:
         for key in () if _ANY_LIST.isdisjoint(item) else _LISTS:
             held = item.get(key)
@@ -359,7 +370,7 @@ def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
     return [Message(role, parts)]
 
 
-def _is_block(item: dict[str, Any]) -> bool:
+def _is_block(item: Object) -> bool:
     """Returns whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
     if "role" in item or "parts" in item or "kwargs" in item or "tool_calls" in item or "data" in item:
         return False
@@ -371,14 +382,14 @@ def _is_block(item: dict[str, Any]) -> bool:
     return "content" not in item and "message" not in item
 
 
-def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:
+def _with_finish(found: list[Message], item: Object) -> list[Message]:
     reason = finish_reason_of(item)
     if len(found) == 1 and reason and not found[0].finish_reason:
         return [Message(found[0].role, found[0].parts, reason)]
     return found
 
 
-def _grounded(found: list[Message], candidate: dict[str, Any]) -> list[Message]:
+def _grounded(found: list[Message], candidate: Object) -> list[Message]:
     """Returns an answer of Gemini behind the search that it was grounded in."""
     search = _hosted.grounding_of(candidate)
     if search is None or len(found) != 1:
@@ -392,7 +403,7 @@ def _grounded(found: list[Message], candidate: dict[str, Any]) -> list[Message]:
 
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
 _GIVEN = Recent(_read_given)
-_MADE: Recent[tuple[Messages | None, bool]] = Recent(lambda text: _read(text, "assistant"))
+_MADE: Recent[MaybeCut] = Recent(lambda text: _read(text, "assistant"))
 _SYSTEM = Recent(_system_text)
 
 

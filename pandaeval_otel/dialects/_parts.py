@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel.dialects import _hosted
-from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, Object, first, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Media, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
 
-_Reader = Callable[[dict[str, Any]], Part | None]
+_Reader = Callable[[Object], Part | None]
 MAX_URI = 2048
 _MODALITIES = ("image", "audio", "video", "document", "file")
 _TYPES = frozenset({"blob", "uri", "file", "media", "binary", "inline_data", "file_data"})
@@ -56,7 +56,7 @@ def blocks_of(value: Any) -> Any:
     return found if is_blocks else value
 
 
-def parts_in(block: dict[str, Any]) -> tuple[Part, ...]:
+def parts_in(block: Object) -> tuple[Part, ...]:
     """Returns the part that ``block`` describes; two where it is a call and its result, none where it says nothing."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     if type(kind) is str:
@@ -87,7 +87,7 @@ def text_part(value: Any) -> Part:
     return NOT_CAPTURED if hidden(value) else Text(_flat(value))
 
 
-def request_of(call: dict[str, Any]) -> ToolRequest:
+def request_of(call: Object) -> ToolRequest:
     """Returns a tool request, whose name and arguments are on the block itself or in its ``function`` member."""
     inner = call.get("function")
     source = inner if type(inner) is dict else call
@@ -104,7 +104,7 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
     return ToolRequest(name, _hosted.chosen(arguments) if hosted else arguments, call_id, hosted)
 
 
-def response_of(block: dict[str, Any]) -> Part | None:
+def response_of(block: Object) -> Part | None:
     """Returns a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known, and ``None`` where a
     tool that the provider ran has no result, but a status."""
     result = first(block, _RESULT_KEYS)
@@ -121,7 +121,7 @@ def response_of(block: dict[str, Any]) -> Part | None:
     return ToolResponse(outcome_of(block, result_value(result)), call_id, name)
 
 
-def outcome_of(block: dict[str, Any], result: Any) -> Any:
+def outcome_of(block: Object, result: Any) -> Any:
     """Returns ``result``; where the message or block around it says that the tool failed, in MCP's form of that."""
     failed = block.get("is_error") is True or block.get("isError") is True or block.get("status") in _FAILED
     return {"content": result, "is_error": True} if failed else result
@@ -165,13 +165,13 @@ def _flat_once(value: Any) -> str:
     return inner if type(inner) is str else ""
 
 
-def _text(block: dict[str, Any]) -> Part:
+def _text(block: Object) -> Part:
     if block.get("thought") is True:  # Gemini marks thinking on an ordinary text part
         return _reasoning(block)
     return text_part(first(block, _TEXT_KEYS))
 
 
-def _reasoning(block: dict[str, Any]) -> Part:
+def _reasoning(block: Object) -> Part:
     value = next((block[key] for key in _REASONING_KEYS if block.get(key)), None)
     if value is None:
         value = first(block, _REASONING_KEYS)  # an empty thought
@@ -183,14 +183,14 @@ def _reasoning(block: dict[str, Any]) -> Part:
 def _inner(key: str, read: _Reader) -> _Reader:
     """Returns a reader of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
 
-    def reader(block: dict[str, Any]) -> Part | None:
+    def reader(block: Object) -> Part | None:
         value = block[key] if key in block else block.get("content")
         return read(value if type(value) is dict else {"content": value})
 
     return reader
 
 
-def media_of(block: dict[str, Any], kind: str) -> Media | None:
+def media_of(block: Object, kind: str) -> Media | None:
     """Returns the image, sound, video or document that ``block`` stands for, with its type and place but never its
     content; ``None`` for other blocks. ``kind``: the block's type, ``""`` if it names none."""
     if kind:
@@ -204,7 +204,7 @@ def media_of(block: dict[str, Any], kind: str) -> Media | None:
     return None
 
 
-def _media(block: dict[str, Any], word: str) -> Media:
+def _media(block: Object, word: str) -> Media:
     members = [block, *(value for value in block.values() if type(value) is dict)]
     members += [value for member in members[1:] for value in member.values() if type(value) is dict]
     uri, mime = _find(members, _URI_KEYS), _find(members, _MIME_KEYS)
@@ -215,12 +215,12 @@ def _media(block: dict[str, Any], word: str) -> Media:
     return Media(identifier(block.get("modality")) or next(kinds, "document"), uri[:MAX_URI], identifier(mime))
 
 
-def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
+def _find(members: list[Object], keys: tuple[str, ...]) -> str:
     values = (member.get(key) for member in members for key in keys)
     return next((value for value in values if type(value) is str and value), "")
 
 
-def _code_result(block: dict[str, Any]) -> Part:
+def _code_result(block: Object) -> Part:
     failed = block.get("outcome") not in (None, "OUTCOME_OK", 1)
     output = block.get("output")
     result = {"content": output or block["outcome"], "is_error": True} if failed else output

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
@@ -15,12 +15,13 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 
 Attributes = Mapping[str, Any]
 Logs = Sequence[RawLog]
+Switch = MappingProxyType[str, str]
 
 
 @dataclass(slots=True)
 class Reading:
-    """The fields that one dialect found on one span. ``None`` (or an empty string or tuple) means "not stated": the next
-    dialect is asked, so a dialect fills only fields that its own keys state. Each call returns a fresh object: the
+    """The fields that one dialect found on one span. ``None`` (or an empty string or tuple) means "not stated": the
+    next dialect is asked, so a dialect fills only fields that its own keys state. Each call returns a fresh object: the
     caller completes the reading of the highest dialect in place with those of the lower ones.
 
     ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a

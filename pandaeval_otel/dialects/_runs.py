@@ -15,11 +15,11 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import CUT
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, tells
+from pandaeval_otel.dialects._messages import MaybeCut, Messages, messages_of, read_messages, tells
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
-from pandaeval_otel.dialects._values import hidden, parsed, salvage, starts_like_json
+from pandaeval_otel.dialects._values import Object, hidden, parsed, salvage, starts_like_json
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Text, ToolRequest, ToolResponse
 
 
@@ -61,13 +61,13 @@ _MAX_NODES = 2000
 """Most values examined in one input, which may hold a framework's whole state."""
 
 
-def asked(value: Any) -> tuple[Messages | None, bool]:
+def asked(value: Any) -> MaybeCut:
     """Returns the messages in ``value``, the input of a run (``None``: none meant for the run), and whether it was cut
     short."""
     return _said(value, _QUESTION)
 
 
-def answered(value: Any) -> tuple[Messages | None, bool]:
+def answered(value: Any) -> MaybeCut:
     """Returns the messages in ``value``, the output of a run, and whether it was cut short. Several messages that were
     cut short give ``None``, since they lack the answer. A whole conversation gives the messages after its last
     question."""
@@ -78,13 +78,13 @@ def answered(value: Any) -> tuple[Messages | None, bool]:
     return found, cut
 
 
-def model_input(value: Any) -> tuple[Messages | None, bool]:
+def model_input(value: Any) -> MaybeCut:
     """Returns a model's input from a request body, a message list or text, and whether it was cut short. The beginning
     of a conversation is kept where its end is missing."""
     return _to_or_from_model(value, _QUESTION)
 
 
-def model_output(value: Any) -> tuple[Messages | None, bool]:
+def model_output(value: Any) -> MaybeCut:
     """Returns a model's answer from a response body, a message or text, and whether it was cut short."""
     return _to_or_from_model(value, _ANSWER)
 
@@ -99,14 +99,14 @@ def read_sides(reading: Reading, given: Any, made: Any) -> None:
     reading.notes = CUT if cut or answer_cut else ()
 
 
-def _to_or_from_model(value: Any, side: _Side) -> tuple[Messages | None, bool]:
+def _to_or_from_model(value: Any, side: _Side) -> MaybeCut:
     found = parsed(value)
     if type(found) is str and starts_like_json(found):
         return read_messages(found, side.role)
     return _said(found, side)
 
 
-def _said(value: Any, side: _Side) -> tuple[Messages | None, bool]:
+def _said(value: Any, side: _Side) -> MaybeCut:
     found = parsed(value)
     if hidden(found):
         return None, False
@@ -161,7 +161,7 @@ class _Finder:
         inner = parsed(text)
         return self._message(text) if type(inner) is str else self.find(inner, loose, nesting + 1)
 
-    def _dict(self, item: dict[str, Any], loose: bool, nesting: int) -> Messages | None:
+    def _dict(self, item: Object, loose: bool, nesting: int) -> Messages | None:
         if _is_message(item) or any(isinstance(item.get(key), list) for key in _BODIES):
             return messages_of(_with_role(item), self._side.role)
         if isinstance(item.get("args"), (list, tuple)) and type(item.get("kwargs", {})) is dict:
@@ -176,7 +176,7 @@ class _Finder:
                 return found
         return self._as_it_stands(item) if loose and 0 < len(item) <= _MAX_FIELDS else None
 
-    def _as_it_stands(self, item: dict[str, Any]) -> Messages | None:
+    def _as_it_stands(self, item: Object) -> Messages | None:
         """Returns an object without a known name as JSON: arguments of plain values, or a structured answer. What
         Google ADK hands on in place of an answer when the model failed is none."""
         if item.keys() >= _FAILURE:
@@ -187,13 +187,13 @@ class _Finder:
         text = as_text(item)
         return self._message(text) if len(text) <= _MAX_OBJECT else None
 
-    def _named(self, item: dict[str, Any], nesting: int) -> Messages | None:
+    def _named(self, item: Object, nesting: int) -> Messages | None:
         for key in self._side.keys:
             if item.get(key) is not None and (found := self.find(item[key], True, nesting + 1)):
                 return found
         return None
 
-    def _call(self, args: Sequence[Any], kwargs: dict[str, Any], nesting: int) -> Messages | None:
+    def _call(self, args: Sequence[Any], kwargs: Object, nesting: int) -> Messages | None:
         """Reads the arguments of a function: a known name, else text of several words, else the first with any text."""
         if found := self._named(kwargs, nesting):
             return found
@@ -228,7 +228,7 @@ _FAILURE = frozenset({"error_code", "error_message"})
 _SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
 
 
-def _is_message(item: dict[str, Any]) -> bool:
+def _is_message(item: Object) -> bool:
     kind = item.get("type")
     if type(kind) is str:
         if kind in _ITEM_TYPES or kind in _BLOCK_TYPES:
@@ -243,7 +243,7 @@ def _is_message(item: dict[str, Any]) -> bool:
     return ("lc" in item and "kwargs" in item) or ("source" in item and "content" in item)
 
 
-def _with_role(item: dict[str, Any]) -> dict[str, Any]:
+def _with_role(item: Object) -> Object:
     """Adds the role to a message of AutoGen, which names its speaker: everyone but the user is an agent."""
     if "role" in item or "source" not in item:
         return item

@@ -14,7 +14,7 @@ from typing import Any
 
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._values import first, hidden, identifier, parsed, salvage, starts_like_json
+from pandaeval_otel.dialects._values import Object, first, hidden, identifier, parsed, salvage, starts_like_json
 from pandaeval_otel.model import Captured
 
 FINAL_ANSWERS = frozenset({"final_answer", "final_result", "finalanswertool"})
@@ -157,7 +157,7 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
     return value, failed
 
 
-def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, dict[str, Any]]]:
+def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
     """Yields the content of each wrapper, from the outermost on, whether the wrapper says "failed", and the wrapper
     where it is an object."""
     for _ in range(_MOST):
@@ -207,7 +207,7 @@ def _inner(value: Any) -> tuple[Any, bool] | None:
     return _of_object(value) if type(value) is dict else None
 
 
-def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
+def _of_object(found: Object) -> tuple[Any, bool] | None:
     if _WRAPS.isdisjoint(found):
         return None
     keys = found.keys()
@@ -233,7 +233,7 @@ def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
     return None
 
 
-def _of_message(found: dict[str, Any]) -> tuple[Any, bool] | None:
+def _of_message(found: Object) -> tuple[Any, bool] | None:
     """Reads a LangChain message in any of its forms, or the update that a graph's node returns instead."""
     inner = found.get("kwargs") if "lc" in found or len(found) == 1 else None
     if inner is None and found.get("type") == "tool":
@@ -251,7 +251,7 @@ def _of_message(found: dict[str, Any]) -> tuple[Any, bool] | None:
     return None
 
 
-def _of_llama_index(found: dict[str, Any]) -> tuple[Any, bool] | None:
+def _of_llama_index(found: Object) -> tuple[Any, bool] | None:
     keys = found.keys()
     if "tool_output" in keys and ("tool_id" in keys or "tool_name" in keys):
         return found["tool_output"], False
@@ -262,7 +262,7 @@ def _of_llama_index(found: dict[str, Any]) -> tuple[Any, bool] | None:
     return shown if type(shown) is not list else _text_of(shown), found.get("is_error") is True
 
 
-def _of_reply(found: dict[str, Any]) -> tuple[Any, bool] | None:
+def _of_reply(found: Object) -> tuple[Any, bool] | None:
     """Reads a result beside a status or the id of its call, as protocols and providers send it."""
     keys = found.keys()
     failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED

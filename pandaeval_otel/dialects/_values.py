@@ -15,6 +15,9 @@ from typing import Any
 
 from pandaeval_otel.base._json import MAX_DEPTH, loads, too_deep
 
+Object = dict[str, Any]
+"""A JSON object."""
+
 MAX_JSON = 8 << 20
 """Characters; longer strings are not parsed. A million-token conversation is about half of this."""
 MAX_REPR = 256 << 10
@@ -149,12 +152,12 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def as_dict(value: Any) -> dict[str, Any]:
+def as_dict(value: Any) -> Object:
     """Returns ``value`` if it is a map, else ``{}``."""
     return value if type(value) is dict else {}
 
 
-def dicts_in(value: Any) -> list[dict[str, Any]]:
+def dicts_in(value: Any) -> list[Object]:
     """Returns the maps in a list, or in whatever :func:`as_list` makes one of."""
     return [item for item in as_list(value) if type(item) is dict]
 
@@ -173,7 +176,7 @@ def starts_like_json(text: str) -> bool:
     return _JSON_START.match(text) is not None
 
 
-def salvage(text: str) -> list[Any] | dict[str, Any] | None:
+def salvage(text: str) -> list[Any] | Object | None:
     """Returns the structure that ``text`` begins to spell: its complete leading items, and the beginning of a string
     that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
     text = text.lstrip()
@@ -198,7 +201,7 @@ def salvage(text: str) -> list[Any] | dict[str, Any] | None:
     return None
 
 
-def _trim(container: list[Any] | dict[str, Any]) -> None:
+def _trim(container: list[Any] | Object) -> None:
     """Removes containers at the end that were opened and are still empty."""
     if not container:
         return

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pandaeval_otel.dialects._kit import Dialect, Logs, RawSpan, Reading, error_of
+from pandaeval_otel.dialects._kit import Dialect, Logs, RawSpan, Reading, Switch, error_of
 from pandaeval_otel.model import Kind
 
 _RUN = "workflow.run"
@@ -18,7 +16,7 @@ class AgentFramework(Dialect):
     priority = 70
     scopes = ("agent_framework",)
     names = (_RUN, *_STEPS)
-    content_switch: Mapping[str, str] = {"agent_framework": "set ENABLE_SENSITIVE_DATA=true"}
+    content_switch = Switch({"agent_framework": "set ENABLE_SENSITIVE_DATA=true"})
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         if not span.scope.name.startswith("agent_framework"):

@@ -11,6 +11,7 @@ from pandaeval_otel.dialects._kit import (
     Dialect,
     Logs,
     Messages,
+    Object,
     RawSpan,
     Reading,
     answered,
@@ -85,7 +86,7 @@ def _messages(items: Sequence[Any], role: str) -> Messages | None:
     return tuple(messages) or None
 
 
-def _message(item: dict[str, Any], role: str) -> Messages:
+def _message(item: Object, role: str) -> Messages:
     content = parsed(item.get("content"))
     if type(content) is dict and "content" not in content and "message" not in content:
         # LangChain: a graph's input or output, with its whole state.

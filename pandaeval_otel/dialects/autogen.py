@@ -7,15 +7,14 @@ a message would look like a run, and repeat the agent's trace.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pandaeval_otel.dialects._kit import (
     Dialect,
     Logs,
     Messages,
+    Object,
     RawSpan,
     Reading,
+    Switch,
     as_list,
     identifier,
     parsed,
@@ -38,10 +37,12 @@ class AutoGen(Dialect):
     priority = 70
     scopes = ("autogen ",)
     names = (_PROCESS,)
-    content_switch: Mapping[str, str] = {
-        "autogen-core": "instrument the model client too, for example with opentelemetry-instrumentation-openai-v2: "
-        "AutoGen's own spans never hold content"
-    }
+    content_switch = Switch(
+        {
+            "autogen-core": "instrument the model client too, for example with "
+            "opentelemetry-instrumentation-openai-v2: AutoGen's own spans never hold content"
+        }
+    )
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
@@ -63,7 +64,7 @@ class AutoGen(Dialect):
 DIALECT = AutoGen()
 
 
-def _answered(response: dict[str, Any]) -> Reading | None:
+def _answered(response: Object) -> Reading | None:
     chat = response.get("chat_message")
     if type(chat) is not dict:
         return None
@@ -79,7 +80,7 @@ def _answered(response: dict[str, Any]) -> Reading | None:
     )
 
 
-def _message(item: dict[str, Any]) -> Message:
+def _message(item: Object) -> Message:
     role = "user" if item.get("source") == "user" else "assistant"
     content, kind = item.get("content"), str(item.get("type") or "")
     if not isinstance(content, (list, tuple)):

@@ -7,7 +7,7 @@ of the command line allow it. Log records of the interaction's span tell what no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pandaeval_otel.base import semconv
@@ -17,6 +17,7 @@ from pandaeval_otel.dialects._kit import (
     Logs,
     RawSpan,
     Reading,
+    Switch,
     as_dict,
     captured,
     count,
@@ -52,9 +53,12 @@ class ClaudeCode(ByKind):
     priority = 80
     scopes = ("com.anthropic.claude_code",)
     names = (_PREFIX,)
-    content_switch: Mapping[str, str] = {
-        "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1"
-    }
+    content_switch = Switch(
+        {
+            "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and "
+            "OTEL_LOG_TOOL_CONTENT=1"
+        }
+    )
     llm_keys = keys(request_model="model", input="new_context", output=("response.model_output", "model_response"))
     tool_keys = keys(arguments=_TOOL_INPUT)
 

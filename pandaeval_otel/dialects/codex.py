@@ -6,7 +6,7 @@ the calls' own spans. What the agent answers is sent nowhere. All other spans ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -17,6 +17,7 @@ from pandaeval_otel.dialects._kit import (
     Outcome,
     RawSpan,
     Reading,
+    Switch,
     fill,
     give_outcome,
     hidden,
@@ -47,9 +48,12 @@ class Codex(Dialect):
     priority = 80
     roots = frozenset({"codex"})
     scopes = (_SCOPE,)
-    content_switch: Mapping[str, str] = {
-        _SCOPE: "set log_user_prompt = true under [otel] in ~/.codex/config.toml, and send its log records here as well"
-    }
+    content_switch = Switch(
+        {
+            _SCOPE: "set log_user_prompt = true under [otel] in ~/.codex/config.toml, and send its log records here "
+            "as well"
+        }
+    )
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         if not span.scope.name.startswith(_SCOPE):

@@ -3,14 +3,13 @@ user's messages. VS Code states these words and the model's thoughts in attribut
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     Dialect,
     Logs,
     RawSpan,
     Reading,
+    Switch,
     hidden,
     read_messages,
     said_by_user,
@@ -28,10 +27,12 @@ class Copilot(Dialect):
     name = "copilot"
     priority = 70
     roots = frozenset({"github", "copilot_chat"})
-    content_switch: Mapping[str, str] = {
-        "github.copilot": _SWITCH,
-        "copilot-chat": f"{_SWITCH}, or github.copilot.chat.otel.captureContent in the settings",
-    }
+    content_switch = Switch(
+        {
+            "github.copilot": _SWITCH,
+            "copilot-chat": f"{_SWITCH}, or github.copilot.chat.otel.captureContent in the settings",
+        }
+    )
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -13,6 +12,7 @@ from pandaeval_otel.dialects._kit import (
     Logs,
     RawSpan,
     Reading,
+    Switch,
     answered,
     as_dict,
     asked,
@@ -35,10 +35,13 @@ class GeminiCLI(Dialect):
     name = "gemini_cli"
     priority = 70
     scopes = ("gemini-cli",)
-    content_switch: Mapping[str, str] = {
-        "gemini-cli": "set telemetry.traces to true in .gemini/settings.json (GEMINI_TELEMETRY_TRACES_ENABLED=true)",
-        "qwen-code": "set telemetry.includeSensitiveSpanAttributes to true in .qwen/settings.json",
-    }
+    content_switch = Switch(
+        {
+            "gemini-cli": "set telemetry.traces to true in .gemini/settings.json "
+            "(GEMINI_TELEMETRY_TRACES_ENABLED=true)",
+            "qwen-code": "set telemetry.includeSensitiveSpanAttributes to true in .qwen/settings.json",
+        }
+    )
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes

@@ -6,7 +6,6 @@ beside today's. Provider names decide nothing: frameworks write their own name t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -19,6 +18,7 @@ from pandaeval_otel.dialects._kit import (
     Messages,
     RawSpan,
     Reading,
+    Switch,
     as_list,
     error_of,
     first,
@@ -105,11 +105,13 @@ class GenAI(Dialect):
     name = "gen_ai"
     priority = 40
     roots = frozenset({"gen_ai", "mcp"})
-    content_switch: Mapping[str, str] = {
-        "opentelemetry.": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY and "
-        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental (releases before these modes: "
-        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and send the log records here as well)",
-    }
+    content_switch = Switch(
+        {
+            "opentelemetry.": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY and "
+            "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental (releases before these modes: "
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and send the log records here as well)",
+        }
+    )
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         return self.read_rest(span, logs, _NOTHING_SAID)

@@ -12,6 +12,7 @@ from pandaeval_otel.dialects._kit import (
     Attributes,
     ByKind,
     Messages,
+    Object,
     RawSpan,
     Reading,
     answered,
@@ -123,7 +124,7 @@ def _answer(made: Any) -> Messages | None:
     return found and spoken(found[0].role, *found[0].parts, reason=identifier(answer.get("finishReason")))
 
 
-def _with_thoughts(output: Messages | None, raw: dict[str, Any]) -> Messages | None:
+def _with_thoughts(output: Messages | None, raw: Object) -> Messages | None:
     """Returns ``output`` with the thoughts of the provider's raw response, which not every plugin passes on."""
     if not output or any(isinstance(part, Reasoning) for part in output[0].parts):
         return output

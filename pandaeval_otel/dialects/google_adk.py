@@ -5,7 +5,6 @@ With content capture off every content attribute is ``{}``; on a tool span the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from pandaeval_otel.dialects._kit import (
     Messages,
     RawSpan,
     Reading,
+    Switch,
     as_dict,
     count,
     fill,
@@ -59,10 +59,12 @@ class GoogleADK(ByKind):
     scopes = (_SCOPE,)
     reads_any_kind = True
     any_keys = keys(session_ids="gcp.vertex.agent.session_id")
-    content_switch: Mapping[str, str] = {
-        _SCOPE: "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (with "
-        "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1, and in older releases: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
-    }
+    content_switch = Switch(
+        {
+            _SCOPE: "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (with "
+            "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1, and in older releases: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
+        }
+    )
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if span.name == "execute_tool (merged)":

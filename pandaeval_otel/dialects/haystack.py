@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pandaeval_otel.dialects._kit import (
     CUT,
     Attributes,
     ByKind,
+    Object,
     RawSpan,
     Reading,
+    Switch,
     answered,
     as_dict,
     as_list,
@@ -56,7 +55,7 @@ class Haystack(ByKind):
     priority = 75
     roots = frozenset({"haystack"})
     names = ("haystack.",)
-    content_switch: Mapping[str, str] = {"haystack": "set HAYSTACK_CONTENT_TRACING_ENABLED=true"}
+    content_switch = Switch({"haystack": "set HAYSTACK_CONTENT_TRACING_ENABLED=true"})
     agent_keys = keys(tools="haystack.agent.tools")
     retrieval_keys = keys(run_input=_INPUTS)
     tool_keys = keys(
@@ -109,7 +108,7 @@ class Haystack(ByKind):
         reading.documents = documents_in(as_dict(parsed(first(attributes, _OUTPUTS))), "documents")
 
 
-def _read_meta(reading: Reading, made: dict[str, Any]) -> None:
+def _read_meta(reading: Reading, made: Object) -> None:
     """Reads model and tokens from what a generator tells about its replies."""
     metas = as_list(made.get("meta")) or [reply.get("meta") for reply in dicts_in(made.get("replies"))]
     meta = next((meta for meta in metas if type(meta) is dict), {})

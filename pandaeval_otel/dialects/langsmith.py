@@ -6,8 +6,6 @@ and retrievers call themselves embeddings; so this dialect goes before the GenAI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     KINDS,
@@ -15,6 +13,7 @@ from pandaeval_otel.dialects._kit import (
     ByKind,
     RawSpan,
     Reading,
+    Switch,
     agent_named,
     as_dict,
     documents_in,
@@ -44,7 +43,7 @@ class LangSmith(ByKind):
     priority = 70
     roots = frozenset({"langsmith"})
     scopes = ("langsmith",)
-    content_switch: Mapping[str, str] = {"langsmith": "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS"}
+    content_switch = Switch({"langsmith": "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS"})
     any_keys = keys(agent_name=_AGENT)
     tool_keys = keys(tool_call_id=semconv.TOOL_CALL_ID)
     retrieval_keys = keys(run_input=semconv.PROMPT_OLD)

@@ -10,6 +10,7 @@ from typing import Any
 from pandaeval_otel.dialects._kit import (
     Dialect,
     Logs,
+    Object,
     RawEvent,
     RawSpan,
     Reading,
@@ -86,7 +87,7 @@ class LlamaIndex(Dialect):
         if span.name.endswith(".call_tool") or _TOOL_EVENT in events:
             return _tool(span, events.get(_TOOL_EVENT))
         if any(name in events for name in _QUERY_EVENTS):
-            fields: dict[str, Any] = {}
+            fields: Object = {}
             for name in _QUERY_EVENTS:
                 fields |= events[name].attributes if name in events else {}
             return Reading(
@@ -104,7 +105,7 @@ DIALECT = LlamaIndex()
 
 
 def _call(events: Sequence[RawEvent]) -> Reading:
-    fields: dict[str, Any] = {}
+    fields: Object = {}
     for event in events:
         fields.update((key, value) for key, value in event.attributes.items() if value not in (None, "null"))
     reading = Reading(kind=Kind.LLM)
@@ -125,7 +126,7 @@ def _call(events: Sequence[RawEvent]) -> Reading:
     return reading
 
 
-def _message(item: dict[str, Any]) -> Message:
+def _message(item: Object) -> Message:
     """Reads a ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside
     them."""
     blocks = dicts_in(item.get("blocks"))

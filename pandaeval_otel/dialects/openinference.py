@@ -25,6 +25,7 @@ from pandaeval_otel.dialects._kit import (
     Messages,
     RawSpan,
     Reading,
+    Switch,
     agent_named,
     answered,
     as_list,
@@ -117,10 +118,12 @@ class OpenInference(ByKind):
     priority = 50
     roots = frozenset({"openinference", "llm", "input", "output"})
     scopes = ("openinference.",)
-    content_switch: Mapping[str, str] = {
-        "openinference.": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other "
-        "OPENINFERENCE_HIDE_*"
-    }
+    content_switch = Switch(
+        {
+            "openinference.": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other "
+            "OPENINFERENCE_HIDE_*"
+        }
+    )
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         kind = _kind_of(span)

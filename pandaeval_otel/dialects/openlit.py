@@ -6,7 +6,6 @@ The answer's message tells them apart; where content is not captured, only these
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -16,6 +15,7 @@ from pandaeval_otel.dialects._kit import (
     Logs,
     RawSpan,
     Reading,
+    Switch,
     first,
     give_outcome,
     identifier,
@@ -37,7 +37,7 @@ class OpenLIT(Dialect):
     priority = 55
     roots = frozenset({"openlit"})
     scopes = ("openlit",)
-    content_switch: Mapping[str, str] = {"openlit": "call openlit.init(capture_message_content=True)"}
+    content_switch = Switch({"openlit": "call openlit.init(capture_message_content=True)"})
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes

@@ -7,7 +7,6 @@ and callbacks of the instrumented framework. LiteLLM and others write the older 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -17,6 +16,7 @@ from pandaeval_otel.dialects._kit import (
     Logs,
     RawSpan,
     Reading,
+    Switch,
     agent_named,
     answered,
     asked,
@@ -74,8 +74,11 @@ class OpenLLMetry(ByKind):
     roots = frozenset({"traceloop", "llm", "gen_ai"})
     scopes = ("traceloop",)
     names = (_CREW_WORKFLOW,)
-    content_switch: Mapping[str, str] = dict.fromkeys(
-        ("traceloop.", "openllmetry", *_OWN_SCOPES), "set TRACELOOP_TRACE_CONTENT=true (it may have been set to false)"
+    content_switch = Switch(
+        dict.fromkeys(
+            ("traceloop.", "openllmetry", *_OWN_SCOPES),
+            "set TRACELOOP_TRACE_CONTENT=true (it may have been set to false)",
+        )
     )
     marks = _MARKS | _INDEXED
     any_keys = keys(agent_name=_LANGCHAIN_AGENT)

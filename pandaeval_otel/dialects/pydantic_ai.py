@@ -6,7 +6,6 @@ newer formats share with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -18,6 +17,7 @@ from pandaeval_otel.dialects._kit import (
     Messages,
     RawSpan,
     Reading,
+    Switch,
     count,
     hidden,
     keys,
@@ -60,7 +60,7 @@ class PydanticAI(ByKind):
     priority = 80
     roots = frozenset({"pydantic_ai", _MESSAGES_AS_EVENTS, _PARAMETERS})
     scopes = ("pydantic-ai",)
-    content_switch: Mapping[str, str] = {"pydantic-ai": "instrument with InstrumentationSettings(include_content=True)"}
+    content_switch = Switch({"pydantic-ai": "instrument with InstrumentationSettings(include_content=True)"})
     agent_keys = keys(agent_name=_AGENT_NAME, request_model=_MODEL_NAME)
     tool_keys = keys(arguments="tool_arguments", result="tool_response")
 

@@ -3,14 +3,13 @@ span events as Bedrock blocks, in experimental mode with details events)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     Dialect,
     Logs,
     RawSpan,
     Reading,
+    Switch,
     first,
     hidden,
     result_value,
@@ -32,9 +31,9 @@ class Strands(Dialect):
     priority = 75
     roots = frozenset({"event_loop"})
     scopes = _SCOPES
-    content_switch: Mapping[str, str] = {
-        "strands": "send the log records here as well: some exporters move the content of spans into log records"
-    }
+    content_switch = Switch(
+        {"strands": "send the log records here as well: some exporters move the content of spans into log records"}
+    )
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes

@@ -6,7 +6,6 @@ Depending on the release, the outer span's usage repeats one call or sums up all
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from pandaeval_otel.base import semconv
@@ -16,6 +15,7 @@ from pandaeval_otel.dialects._kit import (
     Messages,
     RawSpan,
     Reading,
+    Switch,
     dicts_in,
     fill,
     first,
@@ -62,9 +62,9 @@ class VercelAI(ByKind):
     roots = frozenset({"ai"})
     scopes = (_SCOPE_7,)
     names = ("ai.",)
-    content_switch: Mapping[str, str] = {
-        "ai": "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }"
-    }
+    content_switch = Switch(
+        {"ai": "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }"}
+    )
     reads_any_kind = True
     llm_keys = keys(response_id="ai.response.id")
     tool_keys = keys(
