@@ -122,6 +122,11 @@ def hidden(value: Any) -> bool:
     return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
 
 
+def visible(value: Any) -> Any:
+    """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    return None if hidden(value) else parsed(value)
+
+
 def identifier(value: Any) -> str:
     """Returns an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
     if type(value) is not str:
