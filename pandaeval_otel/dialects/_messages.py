@@ -71,7 +71,7 @@ def message_of(item: Object, role: str) -> Message:
     # LangChain's serialised forms: {"lc": 1, "id": [.., class], "kwargs": {..}} and {"type", "data": {..}}.
     kwargs, data = item.get("kwargs"), item.get("data")
     if type(kwargs) is dict and isinstance(item.get("id"), (list, tuple)):
-        *_, name = ("", *item["id"])
+        name = next(reversed(item["id"]), "")
         item = {**kwargs, "type": kwargs.get("type") or name}
     elif type(data) is dict and "content" in data:
         item = {"type": item.get("type"), **data}
