@@ -11,7 +11,6 @@ from pandaeval_collector.base.section import (
     Amount,
     Count,
     Duration,
-    FilePath,
     Section,
     Share,
     Text,
@@ -100,10 +99,3 @@ class Embedding(Section):
 
     model: Text = "embedded"
     """embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or litellm:NAME."""
-
-
-class LearnSection(Section):
-    """Problem scores that are learned from labels of the application's own runs."""
-
-    folder: FilePath | None = None
-    """Folder of the models, read again when it changes; null: learned below store.path."""
