@@ -63,13 +63,13 @@ class CaseStage(Stage):
     def __init__(self, suite: Suite, report: Path | None, ks: Sequence[int]) -> None:
         """``report``: file for the report, ``.json`` or ``.xml``; ``ks``: for pass@k."""
         self._suite, self._path, self._ks = suite, report, ks
-        descriptions = {case.id: case.description for case in suite.cases}
-        self._report = LayerReport(suite.name, descriptions, with_trials=report is not None)
         self._matcher = TrialMatcher(suite)
         self.case_of_session = self._matcher.case_of_session
 
     def open(self, held: ExitStack) -> None:
-        held.enter_context(self._report)
+        descriptions = {case.id: case.description for case in self._suite.cases}
+        report = LayerReport(self._suite.name, descriptions, with_trials=self._path is not None)
+        self._report = held.enter_context(report)
 
     def keep(self, run: Run) -> bool:
         return run.trace is None or not self._matcher.take_spoilt(run.trace)
