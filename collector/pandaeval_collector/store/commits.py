@@ -249,7 +249,7 @@ class Commits(WriteHooks):
         if self.missing:
             _log.error(
                 "acknowledged data is missing in %s: %s; what is there is served. It was damaged, or an older copy "
-                "was put in its place (docs/operations.md#missing-data)",
+                "was put in its place (docs/operate/deploy.md#missing-data)",
                 place.file,
                 self.missing,
             )

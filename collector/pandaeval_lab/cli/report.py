@@ -66,7 +66,7 @@ def report(
     if not (folder / FILE_NAME).is_file():
         raise UserError(
             f"there is no store in {folder} (store.path or PANDAEVAL_DATA): `pandaeval collector` makes one and "
-            "scores what applications send to it; docs/instrument.md says how they do. Files need none: "
+            "scores what applications send to it; docs/start/python.md says how they do. Files need none: "
             "`pandaeval evaluate FILE --format html`."
         )
     output = output or default_file(sys.stdout.isatty())
@@ -148,7 +148,7 @@ def _nothing(finder: Finder, settings: Config, others: int) -> str:
         return f"none of the {others:,} agent traces in {path} fits --since and --where ({held})"
     return (
         f"no scored agent trace is in {path} yet. Traces come from applications that send OTLP to a running "
-        f"`pandaeval collector` (gRPC {server.grpc}, HTTP {server.http}; docs/instrument.md says how), and are "
+        f"`pandaeval collector` (gRPC {server.grpc}, HTTP {server.http}; docs/start/python.md says how), and are "
         "scored some seconds after their outermost span ended."
     )
 

@@ -1,5 +1,5 @@
 """How large the house is: rooms, arrows, files, lines, the walk from the door to the outbox, wheels and what they
-install. The table "How large it is" of docs/architecture.md.
+install. The table "How large it is" of docs/internals/architecture.md.
 
     python tests/lab/bench/house.py
 """

@@ -10,7 +10,7 @@ passes nor fails.
 
 Scale: 1 where a finding names the step; else how likely it is among the steps of the run, by the learned model.
 
-Source: docs/blame.md.
+Source: docs/guides/first-wrong-step.md.
 """
 
 from __future__ import annotations
