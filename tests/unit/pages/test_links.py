@@ -31,7 +31,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_files_that_name_a_page_name_one_that_exists() -> None:
     """Messages, comments and deployment files point to pages, such as docs/operate/scale.md#sessions."""
     for path in _sources():
-        for name, anchor in re.findall(r"\bdocs/([\w/-]+\.md)(?:#([\w-]+))?", path.read_text(encoding="utf-8")):
+        for name, anchor in re.findall(r"\bdocs/([\w/-]+\.md)(?:#([\w-]+))?", path.read_text(encoding="utf-8", errors="replace")):
             if name == "learn.md":  # its modules are being removed
                 continue
             page = ROOT / "docs" / name
@@ -43,7 +43,9 @@ def _sources() -> list[Path]:
     folders = ("pandaeval_otel", "collector/pandaeval_collector", "collector/pandaeval_lab", "deploy", "proto", "tests")
     kinds = (".py", ".yaml", ".js", ".proto", ".service", ".toml")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*")]
-    return [path for path in found if path.suffix in kinds and path.is_file() and "venvs" not in path.parts]
+    return [
+        path for path in found if path.suffix in kinds and path.is_file() and not set(path.parts) & {"data", "venvs"}
+    ]
 
 
 def _without_code(page: Path) -> str:
