@@ -100,7 +100,6 @@ def scoring(config: Config) -> EvaluatorSettings:
         modules=config.metrics.modules,
         shares_sessions=shares_sessions,
         listed_attributes=config.store.listed_attributes,
-        learned=str(learned_folder(config)),
         trace_timeout=trace_timeout(config),
         judge=_judge(config, names),
     )
