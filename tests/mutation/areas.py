@@ -18,15 +18,13 @@ AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
     "stats": Area(
         (
-            *("analysis/stats/*.py", "labels/judge_agreement.py", "labels/learning.py"),
+            *("analysis/stats/*.py", "labels/judge_agreement.py"),
             *("alignment/align.py", "cases/arguments.py", "passk/figures.py"),
         ),
         (
             *("analysis/stats", "trials/test_assignment.py", "trials/passk/test_drop.py"),
             *("trials/labels/test_agreement_intervals.py", "trials/labels/test_judge_agreement.py"),
             "trials/labels/test_verdict_change.py",
-            *("trials/learning/test_problem_fit.py", "trials/learning/test_problem_model.py"),
-            "trials/learning/test_separation.py",
         ),
     ),
     "gates": Area(

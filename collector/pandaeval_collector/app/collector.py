@@ -75,12 +75,8 @@ class Listening:
 class Collector:
     """One collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
 
-    def __init__(
-        self, config: Config, environ: Mapping[str, str], on_failure: Callable[[], None] = lambda: None
-    ) -> None:
-        """``on_failure`` is called on the event loop when the collector has to be restarted; then it ``has_failed``."""
-        self._config, self._environ, self._on_failure = config, environ, on_failure
-        self.has_failed = False
+    def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
+        self._config, self._environ = config, environ
         self.waits_for = ""
         """Why it cannot start yet, in words: the disk is full."""
         self.telemetry = Telemetry()
@@ -142,7 +138,7 @@ class Collector:
         pipeline.listen(lambda _: watching.wake())
         await pipeline.start()
         self._pipeline = pipeline
-        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
+        self._parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
         judge = await self._start_judge(store, line, pipeline)
         self._ready["pipeline"] = True
         if readers and judge is not None:
@@ -270,16 +266,10 @@ class Collector:
         self._parts.callback(store.close)
         self._parts.push_async_callback(health.stop)
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
-        self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
         if config.on_shutdown == "forward" and config.drain_to is not None:
             to, certificate = config.drain_to, config.drain_certificate
-
-            async def drain_unless_gone() -> None:
-                if not store.gone:
-                    await drain(store, to, token=self._token, certificate=certificate)
-
-            self._parts.push_async_callback(drain_unless_gone)
-        self._guard = Guard(store, self.telemetry, self._fail)
+            self._parts.push_async_callback(drain, store, to, token=self._token, certificate=certificate)
+        self._guard = Guard(store, self.telemetry)
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
@@ -314,14 +304,6 @@ class Collector:
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets
-
-    async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
-        decide = self._config.store.on_shutdown == "decide"
-        await pipeline.stop(decide and not await asyncio.to_thread(store.look))
-
-    def _fail(self) -> None:
-        self.has_failed = True
-        self._on_failure()
 
     @property
     def _trouble(self) -> str:

@@ -17,7 +17,7 @@ import typer
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.cli._extras import EXTRAS
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.config import (
     Config,
     ConfigError,

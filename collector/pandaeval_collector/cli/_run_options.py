@@ -13,7 +13,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter, in_place_of
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._hand import declared
+from pandaeval_collector.cli._options import declared
 
 _METRICS = typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
 _SAMPLE = typer.Option(min=0.0, max=1.0, metavar="0..1", help="Share of the sessions, the same ones each time.")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 import typer
 
 from pandaeval_collector.base.filters import in_place_of
-from pandaeval_collector.cli._hand import declared
+from pandaeval_collector.cli._options import declared
 from pandaeval_collector.show.api.client import Asker
 
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."

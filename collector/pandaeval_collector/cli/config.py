@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from pandaeval_collector.cli._config import judge_notes, resolve_config, start_problems
-from pandaeval_collector.cli._hand import config_option, file_argument
+from pandaeval_collector.cli._options import config_option, file_argument
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml

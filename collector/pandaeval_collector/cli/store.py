@@ -21,8 +21,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreConfig, StoreFolder, folder_of, opened_folder
-from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.cli._listings import Listing, show
+from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.store import StoreBusyError

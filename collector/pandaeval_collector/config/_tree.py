@@ -15,7 +15,6 @@ from pandaeval_collector.config.sections_scoring import (
     Embedding,
     Gates,
     LabelsSection,
-    LearnSection,
     MetricsSection,
     ResponseSection,
     SessionSection,
@@ -38,7 +37,6 @@ class Config(Section):
     embedding: Embedding = group(Embedding)
     judge: JudgeSection = group(JudgeSection)
     labels: LabelsSection = group(LabelsSection)
-    learn: LearnSection = group(LearnSection)
     redact: Redact = group(Redact)
     store: StoreSection = group(StoreSection)
     ui: Ui = group(Ui)

@@ -11,7 +11,6 @@ from pandaeval_collector.base.section import (
     Amount,
     Count,
     Duration,
-    FilePath,
     PositiveDuration,
     Section,
     Share,
@@ -106,13 +105,6 @@ class Embedding(Section):
 
     model: Text = "embedded"
     """embedded (English) or multilingual, which ship with the package; or litellm:NAME."""
-
-
-class LearnSection(Section):
-    """Problem scores that are learned from labels of the application's own runs."""
-
-    folder: FilePath | None = None
-    """Folder of the models, read again when it changes; null: learned below store.path."""
 
 
 class LabelsSection(Section):

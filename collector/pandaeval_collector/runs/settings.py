@@ -4,7 +4,6 @@ people write for them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -74,12 +73,11 @@ if TYPE_CHECKING:
     from pandaeval_collector.jobs.setup import JudgeConfig
 
 
-def evaluator(config: Config, learning: bool = False) -> Evaluator:
-    """Makes the evaluator with its embedder. ``learning``: it also records how runs went. Raises ``EmbedderError`` when
-    the embedder cannot be loaded."""
+def evaluator(config: Config) -> Evaluator:
+    """Makes the evaluator with its embedder. Raises ``EmbedderError`` if the embedder cannot be loaded."""
     from pandaeval_collector.analysis.embedding import load
 
-    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=learning))
+    return Evaluator(load(config.embedding.model), scoring(config))
 
 
 def scoring(config: Config) -> EvaluatorSettings:
@@ -103,11 +101,6 @@ def scoring(config: Config) -> EvaluatorSettings:
         trace_timeout=trace_timeout(config),
         judge=_judge(config, names),
     )
-
-
-def learned_folder(config: Config) -> Path:
-    """Returns the folder of the models that were learned from labels."""
-    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / "learned"
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:

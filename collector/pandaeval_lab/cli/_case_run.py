@@ -22,7 +22,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.base.untrusted.printable import for_xml
-from pandaeval_collector.cli._hand import config_option, declared, file_argument, file_option
+from pandaeval_collector.cli._options import config_option, declared, file_argument, file_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import file_option
+from pandaeval_collector.cli._options import file_option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import Config, load

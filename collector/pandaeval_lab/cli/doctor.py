@@ -34,7 +34,7 @@ from pandaeval_collector.cli._config import (
     start_problems,
     unwritable,
 )
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
@@ -244,7 +244,6 @@ def _beside(folder: Path) -> Iterator[Diagnosis]:
     cures = {
         "pandaeval.db.suspected": "damage was met: restart the collector, which looks through the whole file",
         "pandaeval.db.damaged-*": "a store that was put aside; `sqlite3 FILE .recover` may read what is left of it",
-        "pandaeval.db-wal.aside-*": "a log that did not belong to its file; docs/operations.md#missing-data",
         "pandaeval.db.quarantine-*": "rows that `pandaeval store repair` took out; delete it when nobody needs it",
     }
     for pattern, cure in cures.items():

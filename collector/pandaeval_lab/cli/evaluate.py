@@ -21,7 +21,7 @@ from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._hand import config_option, declared, file_option, output_option
+from pandaeval_collector.cli._options import config_option, declared, file_option, output_option
 from pandaeval_collector.cli._output import console, progress, safe
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion

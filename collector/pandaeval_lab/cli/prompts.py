@@ -14,7 +14,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.jobs import same_cause
 from pandaeval_collector.judge.desk import Judge

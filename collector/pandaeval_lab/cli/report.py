@@ -20,7 +20,7 @@ from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import StoreConfig, given
-from pandaeval_collector.cli._hand import output_option
+from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import console, many, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion

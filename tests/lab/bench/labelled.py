@@ -31,18 +31,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from rich.console import Console  # noqa: E402
 
 from lab.bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
+from lab.bench._separation import NOTHING, Z95, ShareEstimate, auroc, auroc_within, thirds  # noqa: E402
 from lab.bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.stats.quantiles import wilson  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
-from pandaeval_lab.labels.learning import (  # noqa: E402
-    NOTHING,
-    Z95,
-    ShareEstimate,
-    auroc,
-    auroc_within,
-    thirds,
-)
 
 SHARED = ROOT.parent / "shared"
 CAPTURES = "captures"

@@ -1,11 +1,11 @@
-"""How straight the way from the door to the outbox is: the rooms and files that two traces of three spans pass.
+"""Counts the changes between packages on the path of two traces of three spans each.
 
-Follows every call of our own code from an OTLP request to the decision about its traces and their session, on every
-thread, and counts how often a call or a return leads from one room into another.
+Follows every call of our own code from an OTLP request to the decision about its traces and their session. All stages
+run in one process here, on any thread. A change is a call or a return that leads from one package into another.
 
-    python tests/lab/bench/walk.py [--functions 40]
+    python tests/support/walk.py [--functions 40]
 
-``--functions`` adds the functions of other rooms that are called most often, and from where.
+``--functions`` adds the functions of other packages that are called most often, and their callers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pandaeval_collector.store import Store
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.line_here import LineHere
 from support.made_traces import Composer
 
@@ -114,29 +114,35 @@ async def _walk(folder: Path, watch: Walk | None) -> None:
 
 
 def walked() -> Walk:
-    """The second of two walks, when every module is imported and every table is filled."""
-    found = Walk()
+    """The second of two walks, when all modules are imported and all tables are filled."""
+    walk = Walk()
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_walk(Path(folder) / "first", None))
-        threading.setprofile(found.follow)  # for threads that begin from now on
-        asyncio.run(_walk(Path(folder) / "second", found))
-    return found
+        threading.setprofile(walk.follow)  # for threads that begin from now on
+        asyncio.run(_walk(Path(folder) / "second", walk))
+        threading.setprofile(None)
+    return walk
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--functions", type=int, default=0, help="so many of the functions called from other rooms")
-    asked = parser.parse_args()
-    found = walked()
-    shared = sum(times for pair, times in found.changes.items() if _SHARED & {*pair})
-    print(f"{len(found.files)} files, {len(found.rooms)} rooms, {sum(found.changes.values())} room changes,")
-    print(f"{shared} of them into or out of {', '.join(sorted(_SHARED))}, whose words and helpers every room uses")
+    parser.add_argument("--functions", type=int, default=0, help="functions of other packages to list (default: 0)")
+    parser.add_argument("--total", action="store_true", help="print the total number of changes only")
+    options = parser.parse_args()
+    walk = walked()
+    total = sum(walk.changes.values())
+    if options.total:
+        print(total)
+        return
+    shared = sum(times for pair, times in walk.changes.items() if _SHARED & {*pair})
+    print(f"{len(walk.files)} files, {len(walk.rooms)} packages, {total} changes between packages,")
+    print(f"{shared} of them into or out of {', '.join(sorted(_SHARED))}")
     pairs: Counter[tuple[str, ...]] = Counter()
-    for pair, times in found.changes.items():
+    for pair, times in walk.changes.items():
         pairs[tuple(sorted(pair))] += times
-    for pair, times in pairs.most_common(15):
-        print(f"{times:5} {' – '.join(pair)}")
-    for (caller, function), times in found.calls.most_common(asked.functions):
+    for packages, times in pairs.most_common(15):
+        print(f"{times:5} {' – '.join(packages)}")
+    for (caller, function), times in walk.calls.most_common(options.functions):
         print(f"{times:5} {function}, from {caller}")
 
 

@@ -8,8 +8,8 @@ from statistics import fmean, variance
 import pytest
 
 from lab.bench._labelled_runs import Scored
+from lab.bench._separation import auroc, auroc_within, thirds
 from lab.bench.labelled import rows, share
-from pandaeval_lab.labels.learning import auroc, auroc_within, thirds
 
 
 def test_counts_pairs_in_order_and_ties_as_half() -> None:
