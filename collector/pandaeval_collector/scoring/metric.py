@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, KnownShare
 from pandaeval_collector.analysis.rules.grounding.before import Before
-from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction, Vector
 from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_collector.base.score import Finding, Score, Why
@@ -136,15 +135,13 @@ class SessionSignal:
 class TraceSummary:
     """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
     ``signals``: by the name of the metric; ``done``: the tools that change something, and did, and the
-    calls of other traces that it answers; ``course``: how it went,
-    ``None`` where nothing had been learned when it was decided."""
+    calls of other traces that it answers."""
 
     trace_id: str
     digest: str
     crashed: bool
     signals: Mapping[str, SessionSignal]
     done: tuple[str, ...] = ()
-    course: Course | None = None
 
 
 @dataclass(frozen=True, slots=True)

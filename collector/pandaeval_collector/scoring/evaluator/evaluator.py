@@ -233,11 +233,6 @@ class Evaluator:
         evidence of ``unit`` covers the traces that it comes from. A metric that compares answers needs no spans."""
         return self._on_trace([metric], trace, unit, texts, **more)
 
-    @property
-    def counts_courses(self) -> bool:
-        """Whether a trace's course is needed: models are learned from it."""
-        return self.settings.learning
-
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
         if trace.is_step or trace.forced or refusal(trace, self.settings) is not None:

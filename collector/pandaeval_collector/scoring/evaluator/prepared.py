@@ -85,8 +85,6 @@ class EvaluatorSettings:
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
-    learning: bool = False
-    """Whether models may be learned from labels of these runs: then the course of each run is counted."""
     trace_timeout: float = TRACE_SECONDS
     """How many seconds one trace may take, beside what its bytes take."""
 
