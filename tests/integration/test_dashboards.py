@@ -22,7 +22,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.base import telemetry
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.exporters.encode import encode_attributes, log_record, spans
+from pandaeval_collector.exporters._evaluation_spans import spans
+from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_collector.exporters.prometheus import metric_name
 from pandaeval_collector.show.api.pages import runbook_page
 from pandaeval_collector.store import series

@@ -56,6 +56,8 @@ _log = logging.getLogger(__name__)
 
 _GRACE_S = 5.0
 """Seconds that gRPC calls get to end when the collector stops."""
+_LOOK_S = 60.0
+"""Seconds between two looks for work of the reader process that no request starts."""
 _JUDGE = "pandaeval_collector.app.judge_main"
 _FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
@@ -241,7 +243,7 @@ class Collector:
 
         reader = ReaderProcess(self._config, self._environ, self.telemetry, store, watching.session_now, emitted, judge)
         self._parts.push_async_callback(reader.calls.close)
-        looking = Every(self._config.labels.interval, reader.look, "pandaeval-reader", grace=0.0)
+        looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
         self._parts.push_async_callback(looking.stop)
         return reader
 

@@ -11,7 +11,6 @@ from pandaeval_collector.base.section import (
     Amount,
     Count,
     Duration,
-    PositiveDuration,
     Section,
     Share,
     Text,
@@ -20,7 +19,6 @@ from pandaeval_collector.base.section import (
 from pandaeval_collector.config.sections_in import Names
 
 # Gates: when a run over files fails, and when repeated trials are worse than they may be.
-Level = Annotated[float, Field(gt=0, lt=1)]
 Ks = Annotated[Count, Field(ge=1, le=1000)]
 
 
@@ -34,11 +32,6 @@ class TrialsSection(Section):
 class Baseline(Section):
     """Trials against those of a baseline: pandaeval evaluate --baseline."""
 
-    metric: Text | None = None
-    """By which metric a trial succeeds, such as trace.task_completion; null: trial_correct, or the only metric there
-    is."""
-    level: Level = 0.05
-    """Share of false alarms, 0 to 1, by which a drop is credible."""
     max_drop: Share | None = None
     """Largest drop of the mean success rate, 0 to 1, that passes, whether credible or not; null: any that is not
     credible."""
@@ -105,13 +98,3 @@ class Embedding(Section):
 
     model: Text = "embedded"
     """embedded (English) or multilingual, which ship with the package; or litellm:NAME."""
-
-
-class LabelsSection(Section):
-    """What people say of runs, and what is made of it."""
-
-    window: PositiveDuration = 30 * 86400.0
-    """How long judged scores are kept to be held against people's labels: pass rates are about the runs of this
-    time."""
-    interval: PositiveDuration = 60.0
-    """Time between two calculations of the corrected pass rates."""

@@ -51,6 +51,5 @@ def timing(config: Config) -> Timing:
         late_window=config.late.window,
         retention=config.store.retention,
         keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
-        judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

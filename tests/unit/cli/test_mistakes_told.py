@@ -71,7 +71,6 @@ MISTAKES = {
     "drill nowhere.jsonl": "name a file of traces, - for standard input, or",
     "judge check": "name a model with --model, or set judge.model",
     "calibrate labels.csv": "say where the scores are: --results FILE or --store FOLDER",
-    f"top --once {AWAY}": NOBODY,
     "collector --config bad.yaml": KEY,
 }
 

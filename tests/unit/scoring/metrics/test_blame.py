@@ -11,7 +11,8 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.config import Config, load
-from pandaeval_collector.exporters.encode import encode_attributes, spans
+from pandaeval_collector.exporters._evaluation_spans import spans
+from pandaeval_collector.exporters.encode import encode_attributes
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator

@@ -11,8 +11,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.exporters._glance import MAX_TEXT, address, glance
-from pandaeval_collector.exporters.encode import encode_attributes, log_record, spans
+from pandaeval_collector.exporters._evaluation_spans import spans
+from pandaeval_collector.exporters._span_summary import MAX_TEXT, Role, encode, summarise
+from pandaeval_collector.exporters.encode import address, encode_attributes, log_record
 from pandaeval_otel.wire.own_output import is_own_span
 from support.otlp_sink import attributes
 from support.results import CODE, JUDGE, SPAN_ID, TRACE_ID, result
@@ -133,7 +134,9 @@ class TestPlace:
     def test_none_is_no_bytes(self) -> None:
         named = result("tool_loop", Score(0.2, span_ids=("00f067aa0ba902b8",), failed=True))
         passing = result("tool_loop", Score(0.9, span_ids=("00f067aa0ba902b8",)))
-        blamed = [glance([each], "trace", True, False).blamed for each in (LOOP, passing, named)]
+        blamed = [
+            encode(summarise([each]), Role("trace", "level", True), True).blamed for each in (LOOP, passing, named)
+        ]
         assert blamed == [b"", b"", bytes.fromhex("00f067aa0ba902b8")]
 
 
