@@ -47,7 +47,7 @@ def test_only_declared_whys_are_said() -> None:
         for version in _versions(trace):
             texts = evaluator.embed([version])
             for key, metric in metrics.items():
-                finding = ask(metric, version, TraceContext(texts, 0.5), refusal(version, evaluator.settings))
+                finding = ask(metric, version, TraceContext(texts, 0.5), refusal(version))
                 if isinstance(finding, Unscored):
                     said[key].add(finding.why)
     for key, metric in metrics.items():

@@ -34,7 +34,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.log.errors": "`outcome`: retried, told, not_committed",
     "pandaeval.traces": "`outcome`: decided, failed; `reason`: root_ended, explicit, idle, max_age, span_limit …",
     "pandaeval.sessions": "`outcome`: failed; `reason`",
-    "pandaeval.metric.cpu": "`metric`: trace.tool_loop, embedding …",
     "pandaeval.workers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
     "pandaeval.judges": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
     "pandaeval.readers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",

@@ -59,9 +59,6 @@ class SessionSection(Section):
     interim: Duration | None = 60.0
     """Time without a new trace or verdict after which an open session is scored as far as it has come; such results say
     final: false, are log events, and enter no metric. null: only when it closes."""
-    judge_wait: Duration = 600.0
-    """How long a session that is over waits for judges before it is scored without them; what they say later makes a
-    revision."""
     coherence_signal: Literal["sure", "raw"] = "sure"
     """Which coherence counts for a session. sure: only answers that are off topic beyond doubt; raw: every cosine."""
     extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = ("error", "tool_loop")

@@ -45,7 +45,7 @@ from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_lab.cli._stored import PLACE, folder_of
 
 Told = Callable[[int, int], None]
-_ADDRESSES = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
+_ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
 """The names of keys that hold addresses."""
 _PORTS = {"http": 80, "https": 443}
 _TIMEOUT_S = 3.0

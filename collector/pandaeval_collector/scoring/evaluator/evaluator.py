@@ -16,7 +16,6 @@ from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
-from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
 from pandaeval_collector.base.result import EXCUSED, SUSPECT, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
@@ -103,7 +102,7 @@ class Evaluator:
         """Embeds all texts that the enabled metrics want of these traces. If the embedder fails for a single trace,
         asking for a vector of its texts raises, so that only the results that need it are
         ``unscored(metric_error)``."""
-        traces, cpu_before = list(traces), time.thread_time()
+        traces = list(traces)
         metrics = (*self._trace, *(metric for metric, _ in self.dependent if metric.needs_session))
         wanted: list[str] = []
         for trace in traces:
@@ -119,8 +118,6 @@ class Evaluator:
             if len(traces) > 1:
                 raise
             return Texts({}, frozenset(), id_, bands, error)
-        finally:
-            CPU.add([(EMBEDDING, time.thread_time() - cpu_before)])
         return Texts(found.rows, found.chunked, id_, bands, known=knows(self.embedder))
 
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
@@ -146,19 +143,15 @@ class Evaluator:
         if not (self._turn or coded) or trace.is_step:
             return []
         results: list[Result] = []
-        refused = refusal(trace, self.settings)
-        spent = CPU.measure()
+        refused = refusal(trace)
         bare = None
         try:
             for index in range(len(trace.turns)):
-                found = []
                 bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
                 if LIMIT.is_over:
                     raise OverTimeError
-                for metric in coded if refused is None else ():
-                    if score_by_code(metric, bare) is not None:
-                        found.append(metric)
-                    spent.count(metric.key)
+                by_code = coded if refused is None else []
+                found = [metric for metric in by_code if score_by_code(metric, bare) is not None]
                 if not found and not self._turn:
                     continue
                 view = turn_view(trace, index)
@@ -168,16 +161,13 @@ class Evaluator:
                     said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
                     if said is not None:
                         results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
-                    spent.count(metric.key)
                 for metric in found:
                     results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
-                    spent.count(metric.key)
         except OverTimeError:  # the turns before it keep their results
             unit = turn_unit(bare or TurnView(trace))
             done = {result.metric for result in results if result.unit.id == unit.id}
             for metric in (each for each in (*self._turn, *coded) if each.name not in done):
                 results += self.said_of(metric.key, unit, Unscored(Why.TIMEOUT, LIMIT.reason))
-        spent.end(trace.trace_id)
         return results
 
     def explained(
@@ -235,7 +225,7 @@ class Evaluator:
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
-        if trace.is_step or trace.forced or refusal(trace, self.settings) is not None:
+        if trace.is_step or trace.forced or refusal(trace) is not None:
             return ()
         found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
         return tuple(
@@ -291,7 +281,7 @@ class Evaluator:
         """Runs metrics of traces; ``more``: what they are told, see :class:`TraceContext`."""
         texts = texts or Texts({}, (), self.embedder.id, self.embedder.bands)
         context = partial(TraceContext, texts, **more)
-        return self._run(metrics, trace, unit, context, refusal(trace, self.settings))
+        return self._run(metrics, trace, unit, context, refusal(trace))
 
     def _run(
         self,
@@ -302,13 +292,10 @@ class Evaluator:
         refused: Unscored | None,
     ) -> list[Result]:
         found: list[tuple[Origin, Finding, float]] = []
-        spent = CPU.measure()
         for metric in metrics:
             threshold, origin = self._preparation.of(metric)
             started = time.perf_counter()
             finding = ask(metric, subject, context(threshold), refused)
             if finding is not None:
                 found.append((origin, finding, (time.perf_counter() - started) * 1e3))
-            spent.count(metric.key)
-        spent.end(unit.id)
         return conclude(unit, found) if found else []

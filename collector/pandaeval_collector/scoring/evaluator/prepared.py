@@ -75,8 +75,6 @@ class EvaluatorSettings:
     coherence_signal: str = "sure"
     end_tokens: tuple[str, ...] = ()
     """Answers by which agents declare that they are done."""
-    score_fragments: bool = False
-    score_rootless: bool = True
     modules: tuple[str, ...] = ()
     shares_sessions: bool = True
     """Whether whoever reads a trace has the others of its session. If not, it is read by itself: what is said of it may
@@ -133,9 +131,7 @@ class Preparation:
         """Returns the settings that a result depends on, which become part of its id: of a session metric those of the
         trace metrics that it reads (``Metric.signals``; all, if it names none), and of no others."""
         settings = self.settings
-        depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": settings.score_fragments}
-        if not settings.score_rootless:
-            depends["rootless"] = False
+        depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": False}
         if settings.end_tokens and "response" in (metric.name, *metric.signals):
             depends["end_tokens"] = sorted(settings.end_tokens)
         judge = settings.judge
