@@ -153,8 +153,8 @@ class TestJudge:
         assert "judge_failed" in done.stdout
 
     def test_names_of_embedders_and_metrics(self) -> None:
-        said = _said("collector", PANDAEVAL_EMBEDDING__MODEL="minilm", PANDAEVAL_METRICS__ENABLED="[coherense]")
-        assert '"minilm" is not an embedder; did you mean onnx-minilm?' in said
+        said = _said("collector", PANDAEVAL_EMBEDDING__MODEL="multilingul", PANDAEVAL_METRICS__ENABLED="[coherense]")
+        assert '"multilingul" is not an embedder; did you mean multilingual?' in said
         assert "coherense: unknown metric; did you mean coherence?" in said
 
 

@@ -105,7 +105,7 @@ def check_metrics(config: Config, registry: Registry, scales: Scales | None = No
 
 
 def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
-    """Finds what is wrong with ``embedding.model``. ``schemes``: embedders, ``model2vec`` of ``model2vec:NAME``."""
+    """Finds what is wrong with ``embedding.model``. ``schemes``: embedders, ``litellm`` of ``litellm:NAME``."""
     known = sorted(schemes)
     scheme = config.embedding.model.partition(":")[0]
     if scheme in known:
