@@ -131,7 +131,7 @@ def test_an_empty_store_says_where_traces_come_from(tmp_path: Path) -> None:
     empty = _report(tmp_path, "--output", tmp_path / "report.html")
     assert empty.exit_code == 2
     assert "127.0.0.1:4327" in empty.stderr
-    assert "docs/instrument.md" in empty.stderr
+    assert "docs/start/python.md" in empty.stderr
     assert not (tmp_path / "report.html").exists()
 
 

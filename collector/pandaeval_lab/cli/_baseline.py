@@ -31,8 +31,8 @@ class Baseline(Stage):
         before = list(result_lines(path))
         if not before:
             raise UserError(f"{path}: there are no results in it; `pandaeval evaluate --format json` writes them")
-        self._before = trials(before, gates.baseline.metric, "case")
-        self._rules = Rules(gates.baseline.level, gates.baseline.max_drop, gates.max_unscored)
+        self._before = trials(before, None, "case")
+        self._rules = Rules(max_drop=gates.baseline.max_drop, max_missing=gates.max_unscored)
         self._now: list[dict[str, Any]] = []
         self._verdict: GateVerdict | None = None
 

@@ -213,7 +213,7 @@ async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, d
     silent = [each for each in good if each.session not in spoke]
     if not silent or (not is_remote and door.items().keys() - owners.keys()):
         return
-    cure = "instrument it (docs/instrument.md); its module sets the global TracerProvider when it is loaded"
+    cure = "instrument it (docs/start/python.md); its module sets the global TracerProvider when it is loaded"
     if is_remote:
         cure = f"have it send OTLP to {door.grpc} (gRPC) or http://{door.http}, within the trace of traceparent"
     told = f"no spans of the agent came for {len(silent)} of {many(len(good), 'attempt')}: {cure}"
