@@ -37,13 +37,13 @@ from pandaeval_lab.report.collect import Report, ReportOrigin
 
 _NO_STORE = (
     "there is no store in {folder} (store.path or PANDAEVAL_DATA): `pandaeval collector` makes one and scores the "
-    "traces that applications send to it (docs/start/python.md). Files need no store: `pandaeval evaluate FILE --format "
-    "html`."
+    "traces that applications send to it (docs/start/python.md). Files need no store: `pandaeval evaluate FILE "
+    "--format html`."
 )
 _NO_TRACE = (
     "no scored agent trace is in {path} yet. Traces come from applications that send OTLP to a running `pandaeval "
-    "collector` (gRPC {grpc}, HTTP {http}; see docs/start/python.md), and are scored some seconds after their outermost "
-    "span ended."
+    "collector` (gRPC {grpc}, HTTP {http}; see docs/start/python.md), and are scored some seconds after their "
+    "outermost span ended."
 )
 
 
