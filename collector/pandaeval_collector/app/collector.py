@@ -20,7 +20,6 @@ from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.app.sharing import members_exporters, topic_readers
-from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
@@ -29,7 +28,6 @@ from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.pipeline.accounting import STATM, resident_bytes, residual
-from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.upkeep import Guard, probe
@@ -82,7 +80,6 @@ class Collector:
         self.waits_for = ""
         """Why it cannot start yet, in words: the disk is full."""
         self.telemetry = Telemetry()
-        self.telemetry.family(CPU.values)
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
         self._scrape = Scrape(self.telemetry, None)
@@ -261,16 +258,12 @@ class Collector:
 
     async def _open_store(self, health: HttpServer) -> Store:
         """Opens the store and starts its guard. The store is closed after ``health``, whose scrapes read it."""
-        config = self._config.store
         while (store := await self._store_with_room()) is None:
             pass
         self.waits_for = ""
         self._parts.callback(store.close)
         self._parts.push_async_callback(health.stop)
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
-        if config.on_shutdown == "forward" and config.drain_to is not None:
-            to, certificate = config.drain_to, config.drain_certificate
-            self._parts.push_async_callback(drain, store, to, token=self._token, certificate=certificate)
         self._guard = Guard(store, self.telemetry)
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True

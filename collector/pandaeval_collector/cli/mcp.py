@@ -12,7 +12,7 @@ from pandaeval_collector.show.mcp.server import server
 
 @placed
 def mcp(place: Place) -> None:
-    """Serve what was scored to a coding agent (Model Context Protocol, stdio); docs/mcp.md says how to add it."""
+    """Serve results to a coding agent over MCP (stdio); see docs/guides/coding-agents.md."""
     if place.store is None:
         asyncio.run(_serve(Asker.over_http(place.url), place.url))
         return
