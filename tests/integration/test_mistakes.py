@@ -112,7 +112,7 @@ class TestWrongPort:
         with socket.create_connection(("127.0.0.1", collector.grpc_port), timeout=60) as connection:
             connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
             assert not connection.recv(100).startswith(b"HTTP/1")
-        guide = (_ROOT / "docs" / "operations.md").read_text()
+        guide = (_ROOT / "docs" / "operate" / "deploy.md").read_text()
         assert "BadStatusLine" in guide
 
 
@@ -153,8 +153,8 @@ class TestJudge:
         assert "judge_failed" in done.stdout
 
     def test_names_of_embedders_and_metrics(self) -> None:
-        said = _said("collector", PANDAEVAL_EMBEDDING__MODEL="minilm", PANDAEVAL_METRICS__ENABLED="[coherense]")
-        assert '"minilm" is not an embedder; did you mean onnx-minilm?' in said
+        said = _said("collector", PANDAEVAL_EMBEDDING__MODEL="multilingul", PANDAEVAL_METRICS__ENABLED="[coherense]")
+        assert '"multilingul" is not an embedder; did you mean multilingual?' in said
         assert "coherense: unknown metric; did you mean coherence?" in said
 
 

@@ -1,6 +1,6 @@
 """The reference page of the metrics, made of the registry so that it cannot fall behind.
 
-cd tests && python -m support.metrics_page    # writes docs/metrics.md
+cd tests && python -m support.metrics_page    # writes docs/reference/metrics.md
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cli.metrics import description, whys
 from support.flag_counts import recorded, table
 
-PAGE = Path(__file__).parents[2] / "docs/metrics.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/metrics.md"
 _LEVELS = {
     "trace": "Each run of an agent, as one trace holds it.",
     "session": "All traces of a conversation, when it closes.",

@@ -28,7 +28,7 @@ def mcp(
         ),
     ] = None,
 ) -> None:
-    """Serve what was scored to a coding agent (Model Context Protocol, stdio); docs/mcp.md says how to add it."""
+    """Serve results to a coding agent over MCP (stdio); see docs/guides/coding-agents.md."""
 
     async def serve() -> None:
         with nullcontext() if store is None else alone(store) as api:

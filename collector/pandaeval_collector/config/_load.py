@@ -105,7 +105,7 @@ def check_metrics(config: Config, registry: Registry, scales: Scales | None = No
 
 
 def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
-    """Finds what is wrong with ``embedding.model``. ``schemes``: embedders, ``model2vec`` of ``model2vec:NAME``."""
+    """Finds what is wrong with ``embedding.model``. ``schemes``: embedders, ``litellm`` of ``litellm:NAME``."""
     known = sorted(schemes)
     scheme = config.embedding.model.partition(":")[0]
     if scheme in known:
@@ -130,9 +130,6 @@ def conflicts(config: Config) -> Iterator[Conflict]:
         yield names, "client_certificate and client_key go together: set both or neither"
     if len(weights) == 4 and not any(weights.values()):
         yield ("session.weights",), "all weights are 0; at least one signal must count"
-    if store.on_shutdown == "forward" and store.drain_to is None:
-        names = ("store.on_shutdown", "store.drain_to")
-        yield names, "forward needs store.drain_to, the endpoint that takes the open traces"
     if config.kafka.brokers is not None and store.on_shutdown != "persist":
         message = (
             "open traces of a Kafka topic are read again by whoever takes over: store.on_shutdown has to be persist"
@@ -180,7 +177,7 @@ def _endpoints(config: Config) -> Iterator[Conflict]:
     otlp = config.exporters.otlp
     given = {"exporters.otlp.endpoint": otlp.endpoint}
     given |= {f"exporters.otlp.{name}.endpoint": getattr(otlp, name).endpoint for name in SIGNALS}
-    for name, endpoint in {**given, "store.drain_to": config.store.drain_to}.items():
+    for name, endpoint in given.items():
         if endpoint and (listener := own.get(_plain(endpoint))):
             yield (name, listener), f"the endpoint is this collector's own address ({listener})"
     paths = tuple(f"/v1/{signal}" for signal in SIGNALS)

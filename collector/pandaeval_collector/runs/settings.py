@@ -91,8 +91,6 @@ def scoring(config: Config) -> EvaluatorSettings:
         extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
         end_tokens=config.response.end_tokens,
-        score_fragments=config.close.score_fragments,
-        score_rootless=config.close.score_rootless,
         modules=config.metrics.modules,
         shares_sessions=shares_sessions,
         listed_attributes=config.store.listed_attributes,

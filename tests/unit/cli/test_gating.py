@@ -35,7 +35,7 @@ def summary(*results: Result, sessions: bool = True, agents_traces: int = 1) -> 
     made = Summary()
     made.agents_traces, made.has_sessions = agents_traces, sessions
     for each in results:
-        made.take(each)
+        made.take(each, each.to_dict())
     return made
 
 

@@ -23,7 +23,7 @@ from support.embedder import WordEmbedder
 from support.judged import call, stored, trace
 from support.made_traces import Composer
 
-DOCS = Path(__file__).parents[3] / "docs" / "sampling.md"
+DOCS = Path(__file__).parents[3] / "docs" / "guides" / "sampling.md"
 CONFIDENCE = "trace.confidence"
 
 

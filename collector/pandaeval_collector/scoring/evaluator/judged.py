@@ -194,7 +194,7 @@ class Judged:
         results: list[Result] = []
         questions: list[Question] = []
         whole = unit.id if trace is None else trace.session_id or next(reversed(trace.responses), trace.trace_id)
-        refused = None if trace is None else refusal(trace, self._preparation.settings)
+        refused = None if trace is None else refusal(trace)
         if refused is None and trace is not None and trace.forced:
             refused = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
         for metric in metrics:

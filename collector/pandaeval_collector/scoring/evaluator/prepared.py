@@ -3,16 +3,11 @@ them: its threshold, what produced them, and the settings that go into their ids
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pandaeval_collector.analysis.embedding import Embedder
-from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin
 from pandaeval_collector.base.time_limit import TRACE_SECONDS
 from pandaeval_collector.judge.call import answer_parameters
@@ -20,10 +15,6 @@ from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.scoring.metric import Metric
-
-_log = logging.getLogger(__name__)
-LOOK_EVERY = 5.0
-"""Seconds after which the folder is looked at again: a model is in use soon after it was written, without a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +64,6 @@ class EvaluatorSettings:
     coherence_signal: str = "sure"
     end_tokens: tuple[str, ...] = ()
     """Answers by which agents declare that they are done."""
-    score_fragments: bool = False
-    score_rootless: bool = True
     modules: tuple[str, ...] = ()
     shares_sessions: bool = True
     """Whether whoever reads a trace has the others of its session. If not, it is read by itself: what is said of it may
@@ -83,44 +72,8 @@ class EvaluatorSettings:
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
-    learning: bool = False
-    """Whether models may be learned from labels of these runs: then the course of each run is counted."""
     trace_timeout: float = TRACE_SECONDS
     """How many seconds one trace may take, beside what its bytes take."""
-    learned: str | None = None
-    """Folder with what was learned from labels; ``None``: nothing was."""
-
-
-class LearnedModels:
-    """The models that were learned from labels, by level (``session`` or ``trace``) and agent; reads their folder again
-    when it changes. One thread."""
-
-    def __init__(self, folder: str | None) -> None:
-        """``folder`` may not exist yet; ``None``: there are no models."""
-        self._folder = None if folder is None else Path(folder)
-        self._seen: list[tuple[Path, int]] = []
-        self._looked = -LOOK_EVERY
-        self._found: dict[tuple[str, str], LearnedModel] = {}
-
-    def all(self) -> Mapping[tuple[str, str], LearnedModel]:
-        """Returns the models; logs a file that cannot be read, and leaves it out."""
-        if self._folder is None or time.monotonic() - self._looked < LOOK_EVERY:
-            return self._found
-        self._looked = time.monotonic()
-        seen: list[tuple[Path, int]] = []
-        for file in sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []:
-            with contextlib.suppress(OSError):
-                seen.append((file, file.stat().st_mtime_ns))
-        if seen != self._seen:
-            self._seen, self._found = seen, {}
-            for file, _ in seen:
-                try:
-                    model = LearnedModel.of_json(file.read_bytes())
-                except (OSError, ValueError) as error:
-                    _log.error("%s is left out: %s", file, error)
-                else:
-                    self._found[model.level, model.agent] = model
-        return self._found
 
 
 class Prepared(NamedTuple):
@@ -136,7 +89,7 @@ class Preparation:
     def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
         self.settings, self.embedder = settings, embedder
         of_traces = [metric for metric in metrics if metric.level == "trace"]
-        self._of_traces = [metric for metric in of_traces if not (metric.learned or metric.explains)]
+        self._of_traces = [metric for metric in of_traces if not metric.explains]
         self.names = frozenset(metric.name for metric in self._of_traces)
         self._prepared: dict[str, Prepared] = {}
 
@@ -167,9 +120,7 @@ class Preparation:
         """Returns the settings that a result depends on, which become part of its id: of a session metric those of the
         trace metrics that it reads (``Metric.signals``; all, if it names none), and of no others."""
         settings = self.settings
-        depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": settings.score_fragments}
-        if not settings.score_rootless:
-            depends["rootless"] = False
+        depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": False}
         if settings.end_tokens and "response" in (metric.name, *metric.signals):
             depends["end_tokens"] = sorted(settings.end_tokens)
         judge = settings.judge

@@ -119,7 +119,7 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
                 ],
                 can=can(),
                 links={} if page is None else dict(page.links),
-                refresh_s=None if page is None else page.refresh_s,
+                page=page is not None,
                 data=None if store is None else str(store.path),
                 grpc_port=None if page is None else page.grpc_port,
             )

@@ -276,7 +276,7 @@ class Tools:
             return ""
         if self._has_page is None:
             try:
-                self._has_page = (await self._asker.get("/overview"))["refresh_s"] is not None
+                self._has_page = (await self._asker.get("/overview"))["page"]
             except AskError:
                 return ""
         return f"People see it at {self._page.rstrip('/')}/#{place}" if self._has_page else ""

@@ -42,7 +42,7 @@ class House:
             judge="openai/gpt-4o-mini",
             daily_usd=5.0,
             metrics=lambda: [(each, 0.125) for each in registry(()).values()],
-            page=PageWork({"Jaeger": "http://localhost/{trace_id}"}, 4.0),
+            page=PageWork({"Jaeger": "http://localhost/{trace_id}"}),
             component_errors=self._component_errors,
         )
         self.raised: dict[tuple[str, str], int] = {}
@@ -187,7 +187,7 @@ def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> N
     assert (found["rates"], found["unscored"]) == ([], [])
     assert (found["agents"], found["services"], found["environments"]) == (["booker", "helper"], ["shop"], ["live"])
     assert (found["judge"], found["jobs"]) == ("openai/gpt-4o-mini", {"due": 3, "failed": 1})
-    assert (found["spent_usd"], found["daily_usd"], found["refresh_s"]) == (1.25, 5.0, 4.0)
+    assert (found["spent_usd"], found["daily_usd"], found["page"]) == (1.25, 5.0, True)
     assert found["links"] == {"Jaeger": "http://localhost/{trace_id}"}
     assert found["can"] == ["POST /annotations", "POST /annotations/undo", "POST /incidents/state"]
 
