@@ -116,8 +116,8 @@ def run(options: CaseRunOptions) -> None:
         EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded), suite, outputs
     )
     if options.simulate is not None:
-        asked = {**config.judge.extra, "temperature": options.temperature, "seed": options.seed}
-        simulation = settings_of(options.config, options.simulate, {"judge.extra": asked})
+        asked = {**config.judge.parameters, "temperature": options.temperature, "seed": options.seed}
+        simulation = settings_of(options.config, options.simulate, {"judge.parameters": asked})
     for line in unanswered(suite):
         typer.echo(f"notice: {safe(line)}", err=True)
     run_id = secrets.token_hex(4)
