@@ -1,6 +1,6 @@
 """pandaeval_collector says how good it was: it scores agent traces and sessions, and emits the scores as OpenTelemetry.
 
-``__all__`` is what metrics, exporters and faults of other packages import, beside the formulas in :mod:`.stats`; these
+``__all__`` is what metrics and exporters of other packages import, beside the formulas in :mod:`.stats`; these
 names stay, the rooms behind them may move. Each is imported when it is first asked for.
 """
 
@@ -52,17 +52,6 @@ if TYPE_CHECKING:
     from pandaeval_collector.scoring.metric import TraceSummary as TraceSummary
     from pandaeval_collector.scoring.metric import TurnContext as TurnContext
     from pandaeval_collector.scoring.metric import TurnMetric as TurnMetric
-    from pandaeval_lab.cases import Case as Case
-    from pandaeval_lab.cases import Trial as Trial
-    from pandaeval_lab.cases import TrialContext as TrialContext
-    from pandaeval_lab.drill.edits import AnswerEdit as AnswerEdit
-    from pandaeval_lab.drill.edits import ArgumentsEdit as ArgumentsEdit
-    from pandaeval_lab.drill.edits import CustomEdit as CustomEdit
-    from pandaeval_lab.drill.edits import ToolNameEdit as ToolNameEdit
-    from pandaeval_lab.drill.edits import ToolResultEdit as ToolResultEdit
-    from pandaeval_lab.drill.fault import Fault as Fault
-    from pandaeval_lab.drill.fault import NotApplicableError as NotApplicableError
-    from pandaeval_lab.drill.fault import Subject as Subject
 
 _NAMES = {
     ".base.result": "Result",
@@ -74,12 +63,8 @@ _NAMES = {
     ".scoring.custom": "judged metric",
     ".scoring.metric": "EarlierOutput Metric SessionContext SessionMetric SessionSignal SessionView Texts "
     "TraceContext TraceMetric TraceSummary TurnContext TurnMetric",
-    "pandaeval_lab.cases": "Case Trial TrialContext",
-    "pandaeval_lab.drill.edits": "AnswerEdit ArgumentsEdit CustomEdit ToolNameEdit ToolResultEdit",
-    "pandaeval_lab.drill.fault": "Fault NotApplicableError Subject",
 }
-"""Public names by the module that they are imported from; a leading dot: below this package. Cases and faults are the
-lab's, which nothing imports here unless it is asked for one."""
+"""Public names by the module below this package that they are imported from."""
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_WHERE)
 

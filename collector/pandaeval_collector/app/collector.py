@@ -20,7 +20,6 @@ from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.app.sharing import members_exporters, topic_readers
-from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
@@ -29,7 +28,6 @@ from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.pipeline.accounting import STATM, resident_bytes, residual
-from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.upkeep import Guard, probe
@@ -56,6 +54,8 @@ _log = logging.getLogger(__name__)
 
 _GRACE_S = 5.0
 """Seconds that gRPC calls get to end when the collector stops."""
+_LOOK_S = 60.0
+"""Seconds between two looks for work of the reader process that no request starts."""
 _JUDGE = "pandaeval_collector.app.judge_main"
 _FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
@@ -75,16 +75,11 @@ class Listening:
 class Collector:
     """One collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
 
-    def __init__(
-        self, config: Config, environ: Mapping[str, str], on_failure: Callable[[], None] = lambda: None
-    ) -> None:
-        """``on_failure`` is called on the event loop when the collector has to be restarted; then it ``has_failed``."""
-        self._config, self._environ, self._on_failure = config, environ, on_failure
-        self.has_failed = False
+    def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
+        self._config, self._environ = config, environ
         self.waits_for = ""
         """Why it cannot start yet, in words: the disk is full."""
         self.telemetry = Telemetry()
-        self.telemetry.family(CPU.values)
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
         self._scrape = Scrape(self.telemetry, None)
@@ -142,7 +137,7 @@ class Collector:
         pipeline.listen(lambda _: watching.wake())
         await pipeline.start()
         self._pipeline = pipeline
-        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
+        self._parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
         judge = await self._start_judge(store, line, pipeline)
         self._ready["pipeline"] = True
         if readers and judge is not None:
@@ -245,7 +240,7 @@ class Collector:
 
         reader = ReaderProcess(self._config, self._environ, self.telemetry, store, watching.session_now, emitted, judge)
         self._parts.push_async_callback(reader.calls.close)
-        looking = Every(self._config.labels.interval, reader.look, "pandaeval-reader", grace=0.0)
+        looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
         self._parts.push_async_callback(looking.stop)
         return reader
 
@@ -263,23 +258,13 @@ class Collector:
 
     async def _open_store(self, health: HttpServer) -> Store:
         """Opens the store and starts its guard. The store is closed after ``health``, whose scrapes read it."""
-        config = self._config.store
         while (store := await self._store_with_room()) is None:
             pass
         self.waits_for = ""
         self._parts.callback(store.close)
         self._parts.push_async_callback(health.stop)
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
-        self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
-        if config.on_shutdown == "forward" and config.drain_to is not None:
-            to, certificate = config.drain_to, config.drain_certificate
-
-            async def drain_unless_gone() -> None:
-                if not store.gone:
-                    await drain(store, to, token=self._token, certificate=certificate)
-
-            self._parts.push_async_callback(drain_unless_gone)
-        self._guard = Guard(store, self.telemetry, self._fail)
+        self._guard = Guard(store, self.telemetry)
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
@@ -314,14 +299,6 @@ class Collector:
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets
-
-    async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
-        decide = self._config.store.on_shutdown == "decide"
-        await pipeline.stop(decide and not await asyncio.to_thread(store.look))
-
-    def _fail(self) -> None:
-        self.has_failed = True
-        self._on_failure()
 
     @property
     def _trouble(self) -> str:

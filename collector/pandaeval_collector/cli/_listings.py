@@ -3,7 +3,7 @@ again, are never cut."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -13,8 +13,7 @@ import typer
 from pandaeval_collector.cli._output import many, print_json, print_list, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.show.view.lines import headline, incident_line, result_text, session_headline, trace_lines
-from pandaeval_collector.show.view.rates import OutcomeCounts
-from pandaeval_collector.show.view.texts import NONE, moment, number, said
+from pandaeval_collector.show.view.texts import NONE, moment, said
 
 Row = Mapping[str, Any]
 _MOST, ID = 100, 12
@@ -42,12 +41,9 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
         typer.echo(listing.empty)
 
 
-def cells(
-    rows: Iterable[Row], listing: Listing, kept: Collection[str] | None = None
-) -> tuple[list[str], list[list[object]]]:
-    """Returns the headings of a list, those in ``kept`` or all, and the cells of each row."""
-    columns = [(each, itemgetter(each)) if isinstance(each, str) else each for each in listing.columns]
-    columns = [(name, of) for name, of in columns if kept is None or name in kept]
+def cells(rows: Iterable[Row], listing: Listing) -> tuple[list[str], list[list[object]]]:
+    """Return the headings of a list and the cells of each row."""
+    columns = [(column, itemgetter(column)) if isinstance(column, str) else column for column in listing.columns]
     return [name for name, _ in columns], [[of(row) for _, of in columns] for row in rows]
 
 
@@ -84,14 +80,6 @@ SESSIONS = Listing(
     ),
     "no session is like that",
     says_why=True,
-)
-RATES = Listing(
-    (
-        ("metric", lambda row: f"{row['level']}.{row['metric']}"),
-        *("agent", "service", "scored", "failed"),
-        ("pass rate", lambda row: number(OutcomeCounts.of(row).share, ".3f")),
-        ("unscored", lambda row: OutcomeCounts.of(row).missing or ""),
-    )
 )
 INCIDENTS = Listing(
     (

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 _PACKAGE, _GROUP = "pandaeval_collector.exporters", "pandaeval.exporters"
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
-_TAKEN = frozenset({"max_series", "scrape_results"})
+_TAKEN = frozenset({"scrape_results"})
 """Names in the section around the exporters' own."""
 _SOURCES = frozenset({"results", "logs", "traces"})
 

@@ -6,7 +6,7 @@ Imports analysis, base.
 from pandaeval_collector.store.changes import WriteSet
 from pandaeval_collector.store.chunks import StoreFullError, packed_contents
 from pandaeval_collector.store.consumed import Consumed, Extent
-from pandaeval_collector.store.directory import StoreBusyError, StoreGoneError
+from pandaeval_collector.store.directory import StoreBusyError
 from pandaeval_collector.store.failures import FailureGroupRow
 from pandaeval_collector.store.outbox import DamagedError, outbox_batches
 from pandaeval_collector.store.reader import StoreReader
@@ -53,7 +53,6 @@ __all__ = [
     "Store",
     "StoreBusyError",
     "StoreFullError",
-    "StoreGoneError",
     "StoreReader",
     "StoreVersionError",
     "StoredSeries",

@@ -18,8 +18,7 @@ from typing import Any, Literal
 import orjson
 import zstandard
 
-from pandaeval_collector.store.chunks import CHUNK, chunk_content, unpacked
-from pandaeval_collector.store.commits import keep_newest
+from pandaeval_collector.store.chunks import CHUNK, chunk_content, keep_newest, unpacked
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items

@@ -20,7 +20,6 @@ import orjson
 import zstandard
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.rows import Chunk, row_sum
 from pandaeval_collector.store.table import StoreTable, insert
 
@@ -29,6 +28,7 @@ _HEAD = struct.Struct("<BI")
 _KEPT_LEVEL = 3
 """Spans of one trace are alike: at this level they take an eighth of their size, at twice the time of the fastest."""
 _READ_BYTES = 8 << 20
+_NEWEST = "newest_chunk"
 _COMPRESS_FROM = 4096
 _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on real agent traces
 
@@ -113,6 +113,19 @@ def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
         size += len(data)
     insert(connection, f"chunks ({CHUNK}, size)", rows)
     return size
+
+
+def newest_chunk(connection: sqlite3.Connection) -> int:
+    """Returns the largest id that a chunk ever had; 0 before the first. No id is given twice, since a decided trace
+    may still name a chunk that was deleted."""
+    (largest,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
+    kept = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", (_NEWEST,)).fetchone()
+    return int(largest) if kept is None else max(int(largest), int(kept[0]))
+
+
+def keep_newest(connection: sqlite3.Connection) -> None:
+    """Stores the largest id of a chunk, before chunks are deleted."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NEWEST, str(newest_chunk(connection))))
 
 
 class KeptTraces(StoreTable):

@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-import logging
 import operator
 import sqlite3
-import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
@@ -24,13 +22,13 @@ import orjson
 from pandaeval_collector.base.runtime.calls import Peer
 from pandaeval_collector.store import listed, people, runs
 from pandaeval_collector.store.changes import WriteSet, apply
-from pandaeval_collector.store.chunks import KeptTraces, StoreFullError, add_chunks
+from pandaeval_collector.store.chunks import KeptTraces, StoreFullError, add_chunks, keep_newest, newest_chunk
 from pandaeval_collector.store.clock import KEY, StoreClock
-from pandaeval_collector.store.commits import Commits, Writer, keep_newest, newest_chunk, number_of
+from pandaeval_collector.store.commits import Writer
 from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create, note_damage
 from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables
 from pandaeval_collector.store.consumed import write as write_consumed
-from pandaeval_collector.store.directory import Directory, StoreFiles, rescue
+from pandaeval_collector.store.directory import Directory
 from pandaeval_collector.store.failures import TriageTable
 from pandaeval_collector.store.jobs import Jobs, Spending, Verdicts
 from pandaeval_collector.store.outbox import OutboxRows
@@ -44,11 +42,9 @@ from pandaeval_collector.store.series_table import SeriesTable
 from pandaeval_collector.store.table import insert
 from pandaeval_otel.assembly import Decided
 
-_log = logging.getLogger(__name__)
-
 _VACUUM_PAGES = 256
-_DAYS = 62
-"""How many keys of spending are kept, of dollars and of tokens: a month."""
+_DAYS = 31
+"""Days whose spending is kept."""
 _EXPIRE = (
     """DELETE FROM members WHERE session = 0 AND no IN
        (SELECT no FROM traces WHERE size = 0 AND decided_at < :old
@@ -93,40 +89,34 @@ class Store:
             self.reads = StoreReader(path, self._responses)
             undone.callback(self.reads.close)
             self._size = self.reads.used_bytes()
-            # This connection reads at once and is idle from then on. It has all files of the store open, whatever
-            # becomes of their names.
-            self._first = connect(self._file, self._durability)
-            undone.callback(self._first.close)
-            number_of(self._first)
-            self._place = StoreFiles(self._directory, self._file)
-            self._commits = Commits(self._first, self.path, self._place, self.was_damaged)
-            self._chunk_ids = itertools.count(newest_chunk(self._first) + 1)
-            is_new = False
-            try:
-                is_new = not self.clock.resume(self._first)
-            except sqlite3.DatabaseError as error:  # then it is the machine's time
-                if not note_damage(self._file, error):
-                    raise
+            is_new = not self._resume_clock()
+            self._chunk_ids = itertools.count(newest_chunk(self.reads.connection()) + 1)
             self._writer = Writer(
-                lambda: connect(self._file, self._durability),
-                lambda error: note_damage(self._file, error),
-                self._commits,
+                lambda: connect(self._file, self._durability), lambda error: note_damage(self._file, error)
             )
             self._writer.start()
             undone.pop_all()
-        self.missing, self.require, self.waiting = self._commits.missing, self._place.require, self._writer.waiting
+        self.waiting, self._is_closed = self._writer.waiting, False
         if is_new:
             self.keep_time()
         self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
         self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
-        self._rescuing, self._is_rescued, self._is_closed = threading.Lock(), False, False
-        self._made_anew: Directory | None = None
         tables = self.reads.connection, self._writer, self.clock
         self.jobs, self.runs, self.schedules = Jobs(*tables), RunTable(*tables), Schedules(*tables)
         self.verdicts, self.spending, self.people = Verdicts(*tables), Spending(*tables), People(*tables)
         self.triage = TriageTable(*tables)
         self.consumed, self.members_read = ConsumedTables(*tables), ConsumedMembers(*tables)
         self.tally, self.outbox, self.kept = SeriesTable(*tables), OutboxRows(*tables), KeptTraces(*tables)
+
+    def _resume_clock(self) -> bool:
+        """Sets the clock to where the store stopped. Returns ``False`` for a new store. If the store is damaged there,
+        its time is the machine's."""
+        try:
+            return self.clock.resume(self.reads.connection())
+        except sqlite3.DatabaseError as error:
+            if not note_damage(self._file, error):
+                raise
+            return True
 
     # -- spans ---------------------------------------------------------------------------------------------------
 
@@ -157,8 +147,6 @@ class Store:
     ) -> None:
         new = [chunk for some, _, _ in appended for chunk in some]
         self._size += add_chunks(connection, new)
-        for chunk in new:
-            self._commits.took(chunk.id)
         insert(connection, "endings", [(id_,) for _, ended, _ in appended for id_ in ended], verb="INSERT OR IGNORE")
         for _, _, read in appended:
             write_consumed(connection, read)
@@ -267,29 +255,9 @@ class Store:
     # -- whether it is well --------------------------------------------------------------------------------------
 
     @property
-    def gone(self) -> str:
-        """Why nothing is accepted until a restart: files were taken away. Empty while all are where they were."""
-        return self._place.gone
-
-    @property
     def failing(self) -> str:
         """Why the last transaction could not be written; empty after one that could."""
         return self._writer.failing
-
-    def look(self) -> str:
-        """Checks whether all files are at their paths; returns ``gone``, which stays once something was wrong. Blocks;
-        any thread."""
-        self._commits.look()
-        return self._place.look()
-
-    def rescue(self) -> None:
-        """Saves what would end with the process when the store's files were taken away, as far as possible, and logs
-        where it is. Does nothing while all files are in place, nor when called again. Blocks, seconds for each GiB; any
-        thread. Raises ``OSError`` and ``sqlite3.Error`` where it cannot be done just now."""
-        with self._rescuing:
-            if self.gone and not self._is_rescued:
-                self._made_anew = rescue(self._first, self._place, self._directory)
-                self._is_rescued = True
 
     def close(self) -> None:
         """Commits what is queued and unlocks the directory. Safe to call twice."""
@@ -300,17 +268,7 @@ class Store:
         self._responses.stop()
         self.keep_time()
         self._writer.close()
-        self.look()
-        try:
-            self.rescue()
-        except (OSError, sqlite3.Error) as error:
-            _log.error("what was in the store at %s is lost: it could not be saved (%s)", self._file, error)
         self.reads.close()
-        self._first.close()
-        self._commits.close()
-        self._place.close()
-        if self._made_anew is not None:
-            self._made_anew.close()
         self._directory.close()
 
 

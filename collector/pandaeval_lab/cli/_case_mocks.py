@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import file_argument
+from pandaeval_collector.cli._options import file_argument
 from pandaeval_collector.cli._output import safe
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.mocks import MockAnswer, Mocks

@@ -13,7 +13,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_folder
-from pandaeval_collector.cli._hand import config_option, file_argument, file_option
+from pandaeval_collector.cli._options import config_option, file_argument, file_option
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.view.texts import estimate

@@ -14,7 +14,7 @@ import yaml
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import config_option, file_argument, file_option, output_option
+from pandaeval_collector.cli._options import config_option, file_argument, file_option, output_option
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.job_traces import hider

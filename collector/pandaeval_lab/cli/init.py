@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import output_option
+from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.config import closest
 
 _PROGRAMS = Path(__file__).parent / "_programs"

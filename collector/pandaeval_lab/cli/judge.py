@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._hand import config_option, file_argument, file_option
+from pandaeval_collector.cli._options import config_option, file_argument, file_option
 from pandaeval_collector.cli._output import console, progress, safe, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json

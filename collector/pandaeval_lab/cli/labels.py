@@ -15,8 +15,8 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreConfig, opened_store
-from pandaeval_collector.cli._hand import file_argument, output_option
 from pandaeval_collector.cli._listings import Listing, show
+from pandaeval_collector.cli._options import file_argument, output_option
 from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label
 from pandaeval_collector.labels.rates import pass_rates

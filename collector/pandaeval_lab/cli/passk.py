@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import file_argument, output_option
+from pandaeval_collector.cli._options import file_argument, output_option
 from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_lab.cli._writing import output_file, write_json_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from pandaeval_collector import AnswerEdit, Fault, NotApplicableError, Subject
+from pandaeval_lab import AnswerEdit, Fault, NotApplicableError, Subject
 
 
 def _edit(subject: Subject, rng: Random) -> AnswerEdit:

@@ -1,4 +1,4 @@
-"""What extensions and scripts import stands at the tops of the packages, and is described in CONTRIBUTING.md."""
+"""Public names are imported from the top of each package, and CONTRIBUTING.md describes them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import pytest
 
 import pandaeval_collector
 import pandaeval_collector.stats
+import pandaeval_lab
 import pandaeval_otel
 
 _ROOT = Path(__file__).parents[3]
 _TEXT = (_ROOT / "CONTRIBUTING.md").read_text()
-_LAZY = [pandaeval_otel, pandaeval_collector]
+_LAZY = [pandaeval_otel, pandaeval_collector, pandaeval_lab]
 
 
 def _declared(package: ModuleType) -> dict[str, str]:
@@ -34,8 +35,7 @@ def _declared(package: ModuleType) -> dict[str, str]:
 @pytest.mark.parametrize("package", _LAZY, ids=lambda package: package.__name__)
 def test_each_name_is_there_for_programs_and_for_type_checkers(package: ModuleType) -> None:
     assert _declared(package) == {
-        name: where if where.startswith("pandaeval_") else f"{package.__name__}.{where.lstrip('.')}"
-        for name, where in package._WHERE.items()
+        name: f"{package.__name__}.{where.lstrip('.')}" for name, where in package._WHERE.items()
     }
     assert package.__all__ == sorted(package._WHERE)
     assert set(package.__all__) <= set(dir(package))
@@ -55,7 +55,7 @@ def test_each_name_is_described(package: ModuleType) -> None:
 
 
 def test_the_tops_import_nothing_heavy() -> None:
-    code = "import sys, pandaeval_otel, pandaeval_collector; print(*sys.modules)"
+    code = "import sys, pandaeval_otel, pandaeval_collector, pandaeval_lab; print(*sys.modules)"
     path = {"PYTHONPATH": f"{_ROOT}:{_ROOT / 'collector'}"}
     loaded = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True, check=True)
     assert not {"opentelemetry", "grpc", "numpy", "pydantic", "google.protobuf"} & set(loaded.stdout.split())
