@@ -23,7 +23,7 @@ def build() -> dashboard.Dashboard:
             ("What came in", (_spans(), _logs(), _requests())),
             ("What became of it", (_traces(), _open(), _lag())),
             ("What went out", (_sent(), _state(), _queues())),
-            ("The machine", (_memory(), _store(), _disk_errors(), _metric_cpu())),
+            ("The machine", (_memory(), _store(), _disk_errors())),
             ("The log", (_log_lag(), _log_silence(), _log_lost())),
         ],
     )
@@ -136,16 +136,6 @@ def _disk_errors() -> Panel:
         "refused: senders were told to come back. retried: written later. put_aside: a damaged file was moved away.",
         {"{{instance}} {{pandaeval_outcome}}": errors},
         width=8,
-    )
-
-
-def _metric_cpu() -> Panel:
-    return graph(
-        "CPU of metrics",
-        "Cores that each metric takes; what several of them read is counted to the first.",
-        {"{{pandaeval_metric}}": per_second(f"pandaeval_metric_cpu_seconds_total{_ON}", "pandaeval_metric")},
-        width=24,
-        stacked=True,
     )
 
 

@@ -67,7 +67,12 @@ AREAS: Mapping[str, Area] = {
     ),
     "exporters": Area(
         (
-            *("exporters/_fields.py", "exporters/_glance.py", "exporters/encode.py"),
+            *(
+                "exporters/_fields.py",
+                "exporters/_evaluation_spans.py",
+                "exporters/_span_summary.py",
+                "exporters/encode.py",
+            ),
             *("exporters/prometheus.py", "exporters/zero_first.py"),
             *("exporters/_otlp/answers.py", "exporters/_otlp/build.py"),
             "exporters/_otlp/transport.py",

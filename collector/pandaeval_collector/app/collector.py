@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute
 from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
-from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
@@ -29,7 +28,6 @@ from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.kafka import receivers as kafka
 from pandaeval_collector.pipeline.accounting import STATM, resident_bytes, residual
-from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.upkeep import Guard, probe
@@ -56,6 +54,8 @@ _log = logging.getLogger(__name__)
 
 _GRACE_S = 5.0
 """Seconds that gRPC calls get to end when the collector stops."""
+_LOOK_S = 60.0
+"""Seconds between two looks for work of the reader process that no request starts."""
 _JUDGE = "pandaeval_collector.app.judge_main"
 _FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
@@ -80,7 +80,6 @@ class Collector:
         self.waits_for = ""
         """Why it cannot start yet, in words: the disk is full."""
         self.telemetry = Telemetry()
-        self.telemetry.family(CPU.values)
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
         self._scrape = Scrape(self.telemetry, None)
@@ -240,7 +239,7 @@ class Collector:
 
         reader = ReaderProcess(self._config, self._environ, self.telemetry, store, watching.session_now, emitted, judge)
         self._parts.push_async_callback(reader.calls.close)
-        looking = Every(self._config.labels.interval, reader.look, "pandaeval-reader", grace=0.0)
+        looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
         self._parts.push_async_callback(looking.stop)
         return reader
 
@@ -258,16 +257,12 @@ class Collector:
 
     async def _open_store(self, health: HttpServer) -> Store:
         """Opens the store and starts its guard. The store is closed after ``health``, whose scrapes read it."""
-        config = self._config.store
         while (store := await self._store_with_room()) is None:
             pass
         self.waits_for = ""
         self._parts.callback(store.close)
         self._parts.push_async_callback(health.stop)
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
-        if config.on_shutdown == "forward" and config.drain_to is not None:
-            to, certificate = config.drain_to, config.drain_certificate
-            self._parts.push_async_callback(drain, store, to, token=self._token, certificate=certificate)
         self._guard = Guard(store, self.telemetry)
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True

@@ -35,7 +35,7 @@ class LineSetup:
         config = self.config
         dialects()  # what is wrong with one of another package is said now, not over the first trace
         scorer, store = evaluator(config), StoreReader(Path(config.store.path))
-        labels = SeriesLabels(store.tally.labels(), store.tally.names(), config.exporters.max_series)
+        labels = SeriesLabels(store.tally.labels(), store.tally.names())
         telemetry.gauge("pandaeval.series", lambda: labels.series)
         emitter = Emitter(
             self.signals,

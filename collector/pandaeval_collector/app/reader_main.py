@@ -33,7 +33,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
 from pandaeval_collector.show.api.app import api_app
-from pandaeval_collector.show.api.pages import page_app, runbook
+from pandaeval_collector.show.api.live_page import page_app, runbook
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import BoundedAnswers
@@ -50,6 +50,8 @@ _NICE = 5
 """The process runs at a lower priority than the line."""
 _RELAY_S = 2.0
 """How often the front is told what was counted here."""
+_RATES_S = 60.0
+"""Seconds between two calculations of the corrected pass rates."""
 
 
 def application(reads: Reads, work: Work, runs: Runs | None = None, address: str | None = None) -> ASGIApp:
@@ -92,7 +94,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         front.tell("measured", telemetry.relay())
 
     rounds = [
-        Every(config.labels.interval, PassRates(store, telemetry).update, "pandaeval-pass-rates"),
+        Every(_RATES_S, PassRates(store, telemetry).update, "pandaeval-pass-rates"),
         Every(_RELAY_S, relay, "pandaeval-relay"),
     ]
     here = config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"
@@ -124,7 +126,7 @@ _kept: list[Any] = []
 def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
     """Returns what the API knows of the collector."""
     port = config.server.grpc.rpartition(":")[2]
-    page = PageWork(config.ui.links, config.ui.refresh, int(port) if port.isdecimal() else None)
+    page = PageWork(config.ui.links, int(port) if port.isdecimal() else None)
 
     @cache
     def scorer() -> Evaluator:

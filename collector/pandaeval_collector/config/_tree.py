@@ -14,7 +14,6 @@ from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
 from pandaeval_collector.config.sections_scoring import (
     Embedding,
     Gates,
-    LabelsSection,
     MetricsSection,
     ResponseSection,
     SessionSection,
@@ -37,7 +36,6 @@ class Config(Section):
     trials: TrialsSection = group(TrialsSection)
     embedding: Embedding = group(Embedding)
     judge: JudgeSection = group(JudgeSection)
-    labels: LabelsSection = group(LabelsSection)
     redact: Redact = group(Redact)
     store: StoreSection = group(StoreSection)
     ui: Ui = group(Ui)

@@ -9,7 +9,6 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pandaeval_collector.base.section import (
     Count,
     Duration,
-    Endpoint,
     EnvName,
     FilePath,
     PositiveDuration,
@@ -90,11 +89,6 @@ class Close(Section):
     """Number of spans at which a trace closes for good."""
     max_bytes: Size = 32 << 20
     """Bytes of spans at which a trace closes for good."""
-    score_fragments: bool = False
-    """Score the part of a trace that arrived here when other services report elsewhere."""
-    score_rootless: bool = True
-    """Score a trace whose root span never came. false behind a balancer: there it is most likely a part of a trace
-    whose other spans went to another collector."""
 
 
 class Late(Section):
@@ -114,11 +108,9 @@ class LineSection(Section):
     its own. auto: as many as there are cores, at most 3."""
     timeout: PositiveDuration = 60.0
     """How long such a process may be at a batch of traces. Then it is killed and started again, and the batch is tried
-    trace by trace; a trace over which it hangs alone is set aside, and its results say so."""
-    trace_timeout: PositiveDuration = 20.0
-    """How long one trace may be read and scored, half of timeout at most; two seconds more for each megabyte. Then what
-    was scored by then stays, and its other results say which metric took the time. It holds for evaluate and for runs,
-    too."""
+    trace by trace; a trace over which it hangs alone is set aside, and its results say so. A third of it limits the
+    scoring of one trace, with two seconds more for each megabyte. A trace that takes longer keeps the results that it
+    has; the others name the slow metric."""
 
 
 class StoreSection(Section):
@@ -138,11 +130,6 @@ class StoreSection(Section):
     listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = ("gen_ai.request.model", "service.version")
     """Attributes by which lists, runs and schedules find traces (attribute=KEY=VALUE), of any span of a trace or its
     resource; at most 16. Of traces that came before a key was named here it is not known."""
-    on_shutdown: Literal["persist", "forward", "decide"] = "persist"
-    """Open traces at a stop: persist keeps them for the next start, forward sends them to drain_to, decide scores them
-    as they are. Use forward or decide where the disk goes away."""
-    drain_to: Endpoint | None = None
-    """OTLP/gRPC endpoint of the collector that takes over, for on_shutdown: forward; https:// for TLS. It is shown the
-    token of server.token_env, and must not demand a client certificate."""
-    drain_certificate: FilePath | None = None
-    """File with the authority that signed the certificate of drain_to, PEM; null: the usual ones."""
+    on_shutdown: Literal["persist", "decide"] = "persist"
+    """Open traces at a stop: persist keeps them for the next start, decide scores them as they are. Use decide where
+    the disk goes away."""

@@ -27,7 +27,7 @@ _PACKAGE, _GROUP = "pandaeval_collector.exporters", "pandaeval.exporters"
 _PLUGINS = {"kafka": "pandaeval_collector.kafka.exporters"}
 """Our modules of exporters outside the folder, by the names of their sections."""
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
-_TAKEN = frozenset({"max_series", "scrape_results"})
+_TAKEN = frozenset({"scrape_results"})
 """Names in the section around the exporters' own."""
 _SOURCES = frozenset({"results", "logs", "traces"})
 

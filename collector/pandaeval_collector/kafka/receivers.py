@@ -25,7 +25,7 @@ async def readers(around: Surroundings, pipeline: SharingPipeline, deliveries: D
         return []
     library()
     if not kafka.scores_sessions:
-        _log.info("metrics of sessions do not run: kafka.sessions says who scores them (docs/scale.md#sessions)")
+        _log.info("session metrics do not run: set kafka.sessions (docs/operate/scale.md#sessions)")
     store, telemetry = around.store, around.telemetry
     settings = partial(
         ReaderSettings,

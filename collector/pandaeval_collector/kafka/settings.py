@@ -25,7 +25,7 @@ def _with_timeout(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class Kafka(Section):
-    """Kafka: spans from a topic that any number of collectors share, and results to a topic (docs/scale.md)."""
+    """Kafka: spans from a topic that any number of collectors share, and results to a topic (docs/operate/scale.md)."""
 
     brokers: Text | None = None
     """Brokers to ask first, HOST:PORT,HOST:PORT; null: Kafka is not used."""

@@ -180,7 +180,7 @@ class TrialGrader:
         if trial.spoilt is not None:
             return trial.spoilt
         for trace in trial.traces:
-            if trace.forced or refusal(trace, self._settings) is not None:
+            if trace.forced or refusal(trace) is not None:
                 return Unscored(Why.INCOMPLETE_TRACE, "a trace of the trial was closed before its root span ended")
         return None
 

@@ -144,7 +144,7 @@ def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
 
 
 def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[Key, JudgedRow]:
-    """Reads the scores of some units: judges' scores within ``labels.window``, other metrics' within
+    """Reads the scores of some units: judges' scores within 30 days, other metrics' within
     ``store.retention``."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for marks, group in numbers.batched(numbers.of_units(connection, units)):

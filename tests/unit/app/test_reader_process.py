@@ -42,13 +42,13 @@ class Beside:
             {
                 "store": {"path": str(folder)},
                 "judge": {"model": "openai/gpt-4o-mini"},
-                "ui": {"links": {"Jaeger": "http://localhost/{trace_id}"}, "refresh": 4.0},
+                "ui": {"links": {"Jaeger": "http://localhost/{trace_id}"}},
                 **settings,
             }
         )
         self.store, self.telemetry = Store(folder, "off"), Telemetry()
         fill(self.store, 60)
-        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        self.store.spending.reserve(1.25, None, self.store.spending.today(time.time())).result()
         scorer = evaluator(config)
         work = Work(
             self.store,
@@ -56,7 +56,7 @@ class Beside:
             self._errors,
             lambda: [(metric, scorer.threshold(metric)) for metric in registry(()).values()],
             judge=config.judge.model,
-            page=PageWork(config.ui.links, config.ui.refresh, 4327),
+            page=PageWork(config.ui.links, 4327),
         )
         self.telemetry.component_errors = errors or (lambda: {("metric", "mine"): 2})  # type: ignore[method-assign]
         self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, self._now, self._emitted)

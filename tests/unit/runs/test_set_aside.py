@@ -133,7 +133,7 @@ def test_a_metric_that_takes_too_long_is_named_and_what_had_ended_stays(files: T
     assert "slow" in late
     assert not late.keys() & {*ended}
     assert {each.finding.reason for each in late.values()} == {
-        "the trace took too long (line.trace_timeout): trace.slow was under way"
+        "the trace took too long (line.timeout): trace.slow was under way"
     }
     assert all(each["slow"].outcome == "scored" for each in found.values())
     assert len(found) == len(TRACES) - 1

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import Handlers
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
@@ -108,7 +107,7 @@ def _open(setup: OpensLine, tell: Tell) -> Handlers:
         try:
             return answer(*arguments)
         finally:
-            tell("measured", CPU.take(), telemetry.relay())
+            tell("measured", telemetry.relay())
 
     spare_the_garbage_collector()
     return {name: partial(telling, handler) for name, handler in server.handlers().items()}

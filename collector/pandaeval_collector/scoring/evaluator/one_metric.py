@@ -13,7 +13,6 @@ from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.base.untrusted.stated import stated
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.evaluator.prepared import EvaluatorSettings
 from pandaeval_collector.scoring.metric import Metric, Texts
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.base import semconv
@@ -91,14 +90,7 @@ def unread(due: DueTrace) -> Unit:
 
 
 _FINDINGS = (Score, Assumed, Unscored)
-_FRAGMENT = Unscored(
-    Why.INCOMPLETE_TRACE,
-    "only a part of a trace over several services came here (close.score_fragments scores such parts)",
-)
-_ROOTLESS = Unscored(
-    Why.INCOMPLETE_TRACE,
-    "the root span did not come here, so that other spans may have gone elsewhere as well (close.score_rootless)",
-)
+_FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several services came here")
 
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
@@ -138,8 +130,6 @@ def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, ot
         return otherwise
 
 
-def refusal(trace: Trace, settings: EvaluatorSettings) -> Unscored | None:
+def refusal(trace: Trace) -> Unscored | None:
     """Returns why no metric may score this trace; ``None`` when all may."""
-    if trace.fragment:
-        return None if settings.score_fragments else _FRAGMENT
-    return None if trace.complete or settings.score_rootless else _ROOTLESS
+    return _FRAGMENT if trace.fragment else None

@@ -13,10 +13,9 @@ from pandaeval_collector.store import StoreAccess
 @dataclass(frozen=True, slots=True)
 class PageWork:
     """Settings of the page. ``links``: addresses in other programs by their names, with ``{trace_id}`` and the like;
-    ``refresh_s``: seconds between two looks for what is new; ``grpc_port``: the port of OTLP/gRPC."""
+    ``grpc_port``: the port of OTLP/gRPC."""
 
     links: Mapping[str, str]
-    refresh_s: float
     grpc_port: int | None = None
 
 
