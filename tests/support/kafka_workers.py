@@ -32,7 +32,7 @@ def worker(
             "PANDAEVAL_KAFKA__BROKERS": broker.address,
             "PANDAEVAL_KAFKA__TOPIC": spans,
             "PANDAEVAL_KAFKA__GROUP": f"readers-of-{spans}",
-            SESSION_TIMEOUT: "6000",
+            SESSION_TIMEOUT: "'6000'",
             "PANDAEVAL_EXPORTERS__KAFKA__TOPIC": scores,
             **QUICK,
             **(settings or {}),

@@ -55,7 +55,7 @@ def test_what_came_while_it_stood_still_is_read_before_anything_is_decided(broke
     broker.create("still.scores")
     composer = Composer(35)
     warm, traces = [composer.trace() for _ in range(5)], [composer.trace(4) for _ in range(20)]
-    with worker(tmp_path, broker, "a", "still", "still.scores", {SESSION_TIMEOUT: "45000"}) as reader:
+    with worker(tmp_path, broker, "a", "still", "still.scores", {SESSION_TIMEOUT: "'45000'"}) as reader:
         reader.start()
         broker.produce("still", list(messages(warm)))
         _until_all_is_done(reader, broker, "still", warm)
