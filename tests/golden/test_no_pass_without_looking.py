@@ -57,7 +57,7 @@ def looked_at(found: Mapping[str, Result]) -> float:
 
 def _nobody_can_know(fault: str, trace: Trace) -> bool:
     """Whether nothing shows that something is missing: the span of a step, a history of no session. With no other trace
-    to compare with, such a run is one that began so. A failure is excused there, never a pass (docs/metrics.md)."""
+    to compare with, such a run is one that began so. A failure is excused there, never a pass."""
     return fault == "spans_lost" or (fault == "history_off" and trace.session_id is None)
 
 

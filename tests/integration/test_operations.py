@@ -1,4 +1,4 @@
-"""What docs/operations.md promises and commands, done: backup beside a running collector, restore, own metrics."""
+"""What docs/operate/deploy.md promises and commands, done: backup beside a running collector, restore, own metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The long proofs of docs/reliability.md: how each is run, what its ledger says, and what it aims at."""
+"""The long proofs of docs/internals/reliability-tests.md: command, ledger and aim of each."""
 
 from __future__ import annotations
 

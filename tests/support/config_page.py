@@ -1,6 +1,6 @@
 """The reference page of the configuration, made of its keys so that it cannot fall behind.
 
-cd tests && python -m support.config_page    # writes docs/configuration.md
+cd tests && python -m support.config_page    # writes docs/reference/configuration.md
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_collector.config._messages import flow
 from pandaeval_collector.config._tree import Key, below, keys, variable
 
-PAGE = Path(__file__).parents[2] / "docs/configuration.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/configuration.md"
 _HEAD = """\
 # Configuration
 

@@ -69,7 +69,7 @@ async def topic_readers(
         return []
     library("kafka.brokers")
     if kafka.sessions == "none":
-        _log.info("metrics of sessions do not run: kafka.sessions says who scores them (docs/scale.md#sessions)")
+        _log.info("session metrics do not run: set kafka.sessions (docs/operate/scale.md#sessions)")
     settings = ReaderSettings(
         client(kafka, environ),
         producer(kafka, environ),

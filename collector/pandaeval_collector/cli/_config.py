@@ -68,7 +68,7 @@ def resolve_config(
 def _problems_apart(config: Config) -> list[Problem]:
     """Returns what :func:`pandaeval_collector.cli._names.problems` finds, in a process of its own."""
     named, judge = (config.metrics, config.embedding), config.judge
-    if named == (Config().metrics, Config().embedding) and not (judge.models or judge.samples):
+    if named == (Config().metrics, Config().embedding) and not judge.models:
         return []
 
     async def ask() -> list[Problem]:
@@ -128,8 +128,6 @@ def opened_folder(
         connection.close()
 
 
-_OF_EMBEDDERS = {"onnx-minilm": "onnx", "model2vec": "model2vec", "litellm": "judge"}
-"""The extra that each scheme of embedders takes."""
 _BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
 """Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
 
@@ -140,9 +138,8 @@ def start_problems(config: Config) -> Iterator[Problem]:
     needed = [("judge.model", "judge")] if config.judge.model is not None else []
     if config.judge.model is not None and config.redact.pii:
         needed.append(("redact.pii", "pii"))
-    scheme = config.embedding.model.strip().partition(":")[0]
-    if scheme in _OF_EMBEDDERS:
-        needed.append(("embedding.model", _OF_EMBEDDERS[scheme]))
+    if config.embedding.model.strip().startswith("litellm:"):
+        needed.append(("embedding.model", "judge"))
     for key, extra in needed:
         missing = [package for package in EXTRAS[extra] if find_spec(package) is None]
         if missing:

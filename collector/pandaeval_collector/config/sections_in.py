@@ -142,7 +142,7 @@ class StoreSection(Section):
 
 
 class Kafka(KafkaCluster):
-    """Spans from a Kafka topic, which any number of collectors share (docs/scale.md)."""
+    """Spans from a Kafka topic, which any number of collectors share (docs/operate/scale.md)."""
 
     topic: Text = "otlp_spans"
     """Topic with OTLP spans, each message keyed by trace id."""

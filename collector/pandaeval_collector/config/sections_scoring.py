@@ -59,9 +59,8 @@ class SessionSection(Section):
     interim: Duration | None = 60.0
     """Time without a new trace or verdict after which an open session is scored as far as it has come; such results say
     final: false, are log events, and enter no metric. null: only when it closes."""
-    coherence_signal: Literal["sure", "calibrated", "raw"] = "sure"
-    """Which coherence counts for a session. sure: only answers that are off topic beyond doubt; calibrated: every
-    value, on a scale that means the same for every embedder; raw: the cosine itself."""
+    coherence_signal: Literal["sure", "raw"] = "sure"
+    """Which coherence counts for a session. sure: only answers that are off topic beyond doubt; raw: every cosine."""
     extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = ("error", "tool_loop")
     """Signals that count besides the four weighted ones: response (the run did not end well), grounding (it stated
     values that it had from nowhere) and tool_loop. error, the older name, is response and grounding. With
@@ -95,4 +94,4 @@ class Embedding(Section):
     """How texts become vectors."""
 
     model: Text = "embedded"
-    """embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or litellm:NAME."""
+    """embedded (English) or multilingual, which ship with the package; or litellm:NAME."""

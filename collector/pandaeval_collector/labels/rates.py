@@ -162,4 +162,6 @@ class PassRates:
             about = each.metric, each.agent
             if each.rate is None and about not in self._told:
                 self._told.add(about)
-                _log.info("%s of agent %r, %d drawn labels: a pass rate %s (docs/trust.md)", *about, each.n, each.why)
+                _log.info(
+                    "%s of agent %r, %d drawn labels: a pass rate %s (docs/guides/labels.md)", *about, each.n, each.why
+                )

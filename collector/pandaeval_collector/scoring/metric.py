@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, KnownShare
 from pandaeval_collector.analysis.rules.grounding.before import Before
-from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction, Vector
 from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_collector.base.score import Finding, Score, Why
@@ -96,9 +94,8 @@ class TraceContext:
     messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
     known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said;
-    ``asked``: the content words of the question; ``changed``: a tool changed something in this run. ``learned``: what
-    was learned from labels of this agent, for metrics with ``learned``; for those with ``explains``, from labels of its
-    steps. ``failing``: the spans that failing results name, by metric, for the same."""
+    ``asked``: the content words of the question; ``changed``: a tool changed something in this run. ``failing``:
+    the spans that failing results name, by metric, for metrics with ``explains``."""
 
     texts: Texts
     threshold: float
@@ -108,7 +105,6 @@ class TraceContext:
     asked_again: bool = False
     asked: frozenset[str] = frozenset()
     changed: bool = False
-    learned: LearnedModel | None = None
     failing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -139,15 +135,13 @@ class SessionSignal:
 class TraceSummary:
     """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
     ``signals``: by the name of the metric; ``done``: the tools that change something, and did, and the
-    calls of other traces that it answers; ``course``: how it went,
-    ``None`` where nothing had been learned when it was decided."""
+    calls of other traces that it answers."""
 
     trace_id: str
     digest: str
     crashed: bool
     signals: Mapping[str, SessionSignal]
     done: tuple[str, ...] = ()
-    course: Course | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +156,13 @@ class SessionView:
 class SessionContext:
     """What a session metric may look at besides the session. ``enabled``: names of the trace metrics that are switched
     on; ``weights``: overrides of the signal weights; ``extra_signals``: names of our own signals that count as well;
-    ``judged``: a judge is configured; ``learned``: what was learned from labels of this agent, for metrics with
-    ``learned``."""
+    ``judged``: a judge is configured."""
 
     threshold: float
     enabled: frozenset[str]
     weights: Mapping[str, float]
     extra_signals: tuple[str, ...]
     judged: bool = False
-    learned: LearnedModel | None = None
 
 
 # What has to hold of a metric for it to be run at all, whoever wrote it.
@@ -296,10 +288,6 @@ class Metric(Generic[S, C]):
     sure`` session metrics see marked scores alone."""
     signals_failures_only: bool = False
     """Session metrics see its score only where that fails its threshold."""
-    learned: bool = False
-    """Of levels trace and session: it is evaluated only where something was learned from labels of the agent
-    (``context.learned``), whose version is part of the results' ids; of level trace, only for traces without a
-    session."""
     explains: bool = False
     """Of level trace, without a judge: its results explain a failure, and neither pass nor fail. It is evaluated last,
     where another metric fails the trace (``context.failing``)."""

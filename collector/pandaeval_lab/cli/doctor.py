@@ -186,7 +186,9 @@ def _collector(config: Config) -> Iterator[Diagnosis]:
         yield _ok("accounting", "every span has a fate")
     for name, labels, value in samples:
         if name.startswith("pandaeval_component_errors") and value:
-            yield _wrong("components", f"{value:.0f} errors of {labels}", "docs/operations.md#components-that-raise")
+            yield _wrong(
+                "components", f"{value:.0f} errors of {labels}", "docs/operate/deploy.md#components-that-raise"
+            )
         if name.startswith("pandaeval_store_errors") and value:
             yield _wrong(
                 "store", f"{value:.0f} since the start: {labels}", "the log tells each; is the disk full or failing?"
@@ -217,7 +219,7 @@ def _store(folder: Path, budget: int, told: Told) -> Iterator[Diagnosis]:
         with opened_folder(folder, read_only=True) as connection:
             yield from _inside(connection, size, told)
     except StoreVersionError as error:
-        yield _wrong("store", str(error), "docs/operations.md#upgrade-and-downgrade")
+        yield _wrong("store", str(error), "docs/operate/deploy.md#upgrade-and-downgrade")
     except sqlite3.DatabaseError as error:
         yield _wrong("store", f"it cannot be read: {error}", "the next start puts it aside and begins a new one")
 
@@ -226,9 +228,7 @@ def _inside(connection: sqlite3.Connection, size: int, told: Told) -> Iterator[D
     yield from _clocks(connection)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
-        yield _note(
-            "judge", f"{dead} jobs were given up", "`pandaeval jobs list --state dead`, then `pandaeval jobs retry`"
-        )
+        yield _note("judge", f"{dead} jobs were given up", "`pandaeval jobs retry` makes them due again")
     if size > _DEEP_BYTES:
         yield _note("store", f"its {size >> 20} MiB were not read row by row", "`pandaeval store verify` does")
         return
@@ -258,7 +258,7 @@ def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
         yield _wrong(
             "clocks",
             f"the machine's clock is {ahead:.0f} s behind what it was when the store was written",
-            "set it right (NTP); docs/operations.md#when-the-machines-clock-is-wrong",
+            "set it right (NTP); docs/operate/deploy.md#when-the-machines-clock-is-wrong",
         )
     else:
         yield _ok("clocks", time.strftime("it is %Y-%m-%d %H:%M:%S UTC here", time.gmtime()))

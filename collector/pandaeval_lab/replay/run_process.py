@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from typing import TypeVar
 
 from pandaeval_collector.base.result import Result
@@ -137,8 +136,7 @@ class BatchScorer:
     def _judge(self, store: Store) -> ReplayJudge | nullcontext[None]:
         if self._judged is None:
             return nullcontext()
-        config = replace(capped(self._judged), votes=1)
-        return ReplayJudge(store, self._evaluator, config, caller=self._caller)
+        return ReplayJudge(store, self._evaluator, capped(self._judged), caller=self._caller)
 
     def _kept(
         self, source: StoredTraces, results: Mapping[tuple[str, str], Result], failed: dict[str, str]

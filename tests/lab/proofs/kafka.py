@@ -61,7 +61,7 @@ _BY_EARLIER_TRACES = frozenset(f"trace.{name}" for name in ("loop_detection", "g
 """Earlier traces of the session, or a later one, may be part of their evidence, and so of their ids."""
 _IDLE = "45s"
 """Longer than anything keeps spans from coming: a session that goes on after its end, under another owner, is scored
-without what came before (docs/scale.md#sessions)."""
+without what came before (docs/operate/scale.md#sessions)."""
 
 
 class Member:

@@ -199,7 +199,7 @@ def test_a_bad_file_is_told_with_every_problem_and_its_place(path: Path, monkeyp
     monkeypatch.chdir(_BAD)
     checks = [
         lambda config: check_metrics(config, _METRICS),
-        lambda config: check_embedder(config, ["embedded", "model2vec"]),
+        lambda config: check_embedder(config, ["embedded", "litellm"]),
     ]
     with pytest.raises(ConfigError) as caught:
         load(Path(path.name), {}, checks=checks)

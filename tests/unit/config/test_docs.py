@@ -17,7 +17,7 @@ _ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize(
     ("path", "made"),
-    [("collector/config.example.yaml", docs.example_yaml), ("docs/configuration.md", reference_page)],
+    [("collector/config.example.yaml", docs.example_yaml), ("docs/reference/configuration.md", reference_page)],
 )
 def test_the_committed_file_is_up_to_date(path: str, made: object) -> None:
     """Otherwise: `pandaeval config schema --example`, or `python -m support.config_page`."""

@@ -38,7 +38,7 @@ _SETS = {
     ),
 }
 _NEEDED = 45
-"""Seconds for a stop: docs/operations.md#stopping."""
+"""Seconds for a stop: docs/operate/deploy.md#stopping."""
 _REMARK = 1
 """Helm's severity of what is neither a warning nor an error."""
 

@@ -1,4 +1,4 @@
-"""docs/instrument.md says what is there."""
+"""docs/start/python.md says what is there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import pandaeval_otel
 from pandaeval_otel.processor.settings import VARIABLES
 
-_TEXT = (Path(__file__).parents[3] / "docs" / "instrument.md").read_text()
+_TEXT = (Path(__file__).parents[3] / "docs" / "start" / "python.md").read_text()
 _SNIPPETS = re.findall(r"```python\n(.*?)```", _TEXT, re.DOTALL)
 
 

@@ -237,7 +237,7 @@ def test_a_mistake_is_told_with_its_place_and_cure(tmp_path: Path, lines: str, w
 
 
 def test_the_documented_example_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs" / "cases.md").read_text()
+    text = (ROOT / "docs" / "guides" / "cases.md").read_text()
     (tmp_path / "suite.yaml").write_text(re.findall(r"```yaml\n(- id: refund-in-two-steps.*?)```", text, re.DOTALL)[0])
     (tmp_path / "world.py").write_text("def shipping_costs(weight):\n    return weight * 2\n")
     monkeypatch.chdir(tmp_path)

@@ -198,8 +198,7 @@ class Understanding:
         LIMIT.step("what its session needs")
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = bool(self._evaluator.read_again) and may_have_session
-        held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses
-        member = new_member(trace, texts, built.is_judged, held, counts)
+        member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")
         if keeps and not late:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
         run = Run(

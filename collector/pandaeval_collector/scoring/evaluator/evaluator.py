@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
-from pandaeval_collector.analysis.stats.learned import STEP, LearnedModel
 from pandaeval_collector.base.result import EXCUSED, SUSPECT, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
@@ -30,7 +29,7 @@ from pandaeval_collector.scoring.evaluator.one_metric import (
     trace_unit,
     turn_unit,
 )
-from pandaeval_collector.scoring.evaluator.prepared import EvaluatorSettings, LearnedModels, Preparation
+from pandaeval_collector.scoring.evaluator.prepared import EvaluatorSettings, Preparation
 from pandaeval_collector.scoring.metric import (
     Metric,
     SessionContext,
@@ -70,7 +69,7 @@ class Evaluator:
         self.together, self.drawn, self.answered = judged.together, judged.drawn, judged.answered
         inline = [metric for metric in metrics if metric.kind != "llm"]
         self._trace: list[TraceMetric] = [
-            m for m in inline if m.level == "trace" and not (m.needs_session or m.learned or m.explains)
+            m for m in inline if m.level == "trace" and not (m.needs_session or m.explains)
         ]
         self._turn: list[TurnMetric] = [m for m in inline if m.level == "turn"]
         self._coded: list[TurnMetric] = [m for m in wanted if m.level == "turn" and m.by_code is not None]
@@ -91,9 +90,7 @@ class Evaluator:
         self._unsettled: list[TraceMetric] = [m for m in self._trace if shared and m.unsettled is not None]
         self.read_again = frozenset(metric.name for metric in self._unsettled)
         """The names of the metrics that use what the earlier traces of a session held."""
-        self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
-        self._learned = {m.level: m for m in inline if m.learned}
-        self._models = LearnedModels(self.settings.learned)
+        self._session: list[SessionMetric] = [m for m in inline if m.level == "session"]
         self._calibrated = {m.name: m for m in metrics if m.level == "trace" and m.calibrated is not None}
         self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
 
@@ -136,13 +133,8 @@ class Evaluator:
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
         """Returns the results of metrics that look at one trace alone. ``unit``: the trace's, if the caller has it."""
         unit = unit or trace_unit(trace)
-        is_step = trace.is_step
-        metrics = [metric for metric in self._trace if metric.of_steps] if is_step else self._trace
-        results = self._on_trace(metrics, trace, unit, texts, end_tokens=self.settings.end_tokens)
-        if trace.session_id is None and not is_step:
-            for metric, model, of_model in self._of_learned(unit):
-                results += self._on_trace([metric], trace, of_model, texts, learned=model)
-        return results
+        metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
+        return self._on_trace(metrics, trace, unit, texts, end_tokens=self.settings.end_tokens)
 
     def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
         """Returns the results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked
@@ -205,20 +197,17 @@ class Evaluator:
         return found + told
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
-        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name. A
-        failure that names none is explained where something was learned of the agent's steps."""
-        model = self._models.all().get((STEP, unit.agent))
-        wanted = (each for each in failing if each[2] or model is not None)
+        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name."""
+        wanted = (each for each in failing if each[2])
         known = sorted(wanted, key=lambda each: (self._order.get(each[1], 0), each[0]))
         if not self._explaining or not known or trace.is_step:
             return []
         named: dict[str, list[str]] = {}
         for _, metric, span_ids in known:
             named.setdefault(metric, []).extend(span_ids)
-        ids = [id_ for id_, *_ in known] + ([] if model is None else [model.model.version])
-        evidence = hashlib.blake2b("".join(ids).encode(), digest_size=8).hexdigest()
+        evidence = hashlib.blake2b("".join(id_ for id_, *_ in known).encode(), digest_size=8).hexdigest()
         unit = unit.with_evidence(f"{evidence}:{trace.digest}")
-        return self._on_trace(self._explaining, trace, unit, failing=named, learned=model)
+        return self._on_trace(self._explaining, trace, unit, failing=named)
 
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
@@ -233,11 +222,6 @@ class Evaluator:
         """Returns the result of a :attr:`dependent` metric with ``more`` of the session, see :class:`TraceContext`; the
         evidence of ``unit`` covers the traces that it comes from. A metric that compares answers needs no spans."""
         return self._on_trace([metric], trace, unit, texts, **more)
-
-    @property
-    def counts_courses(self) -> bool:
-        """Whether a trace's course is needed: models are learned from it, or a learned model reads it."""
-        return self.settings.learning or (bool(self._learned) and any(level != STEP for level, _ in self._models.all()))
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
@@ -260,35 +244,23 @@ class Evaluator:
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Returns the results of the session metrics that ask no model."""
-        results = self._run(self._session, session, unit, self._session_context, None)
-        for metric, model, of_model in self._of_learned(unit):
-            context = partial(self._session_context, learned=model)
-            results += self._run([metric], session, of_model, context, None)
-        return results
-
-    def _of_learned(self, unit: Unit) -> Iterator[tuple[Metric[Any, Any], LearnedModel, Unit]]:
-        """Yields the metric that uses the agent's learned model, with it and the unit of its result; nothing without a
-        model."""
-        metric = self._learned.get(unit.level)
-        model = None if metric is None else self._models.all().get((unit.level, unit.agent))
-        if metric is not None and model is not None:
-            yield metric, model, unit.with_evidence(f"{model.model.version}:{unit.evidence}")
+        return self._run(self._session, session, unit, self._session_context, None)
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a session that closes: results that need no model, and questions for the
         others."""
         return self._judged.of_session(session, unit, suspicious, self._session_context)
 
-    def _session_context(self, threshold: float, learned: LearnedModel | None = None) -> SessionContext:
+    def _session_context(self, threshold: float) -> SessionContext:
         settings, names, judged = self.settings, self._preparation.names, self.settings.judge is not None
-        return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged, learned)
+        return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged)
 
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
-        what ``coherence_signal`` asks for. ``None`` for a result without such a value, for one that is
-        excused, for a suspect without such a scale, and for one that passed where the metric counts by its failures
-        only."""
-        finding, mode = result.finding, self.settings.coherence_signal
+        and ``coherence_signal: sure`` the value there of a sure one. ``None`` for a result without such a value, for
+        one that is excused, for a suspect without such a scale, and for one that passed where the metric counts by its
+        failures only."""
+        finding = result.finding
         if not isinstance(finding, Score) or finding.label == EXCUSED:
             return None
         if result.success and result.metric in self._only_failures:
@@ -296,9 +268,9 @@ class Evaluator:
         metric = self._calibrated.get(result.metric)
         if metric is None or metric.calibrated is None:
             return None if finding.label == SUSPECT else finding.value
-        if mode == "raw":
+        if self.settings.coherence_signal == "raw":
             return finding.value
-        if mode == "sure" and not (metric.sure is not None and finding.metadata.get(metric.sure)):
+        if metric.sure is None or not finding.metadata.get(metric.sure):
             return None
         calibrated: float | None = finding.metadata.get(metric.calibrated)
         return calibrated

@@ -3,27 +3,18 @@ them: its threshold, what produced them, and the settings that go into their ids
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pandaeval_collector.analysis.embedding import Embedder
-from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin
 from pandaeval_collector.base.time_limit import TRACE_SECONDS
-from pandaeval_collector.judge.call import CallParameters
-from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
+from pandaeval_collector.judge.call import answer_parameters
+from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.scoring.metric import Metric
-
-_log = logging.getLogger(__name__)
-LOOK_EVERY = 5.0
-"""Seconds after which the folder is looked at again: a model is in use soon after it was written, without a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +22,8 @@ class JudgeSettings:
     """Which model judges which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
-    ``module:function``; ``votes``: verdicts on each question, of which the median counts;
-    ``correctness``: whether it is asked about sessions alone or about each of their traces too; ``trace_calls``,
-    ``turn_calls``: whether the questions about one trace or turn are put in one call; ``language``: of reasons;
-    ``parameters``: of the calls of single models; ``defaults``: of all others; ``guidelines``: added to questions."""
+    ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
+    ``parameters``: litellm's arguments of each call; ``guidelines``: added to questions."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -43,19 +32,9 @@ class JudgeSettings:
     secrets: bool = True
     pii: bool = False
     custom: tuple[str, ...] = ()
-    votes: int = 1
     correctness: Literal["session", "trace"] = "session"
-    trace_calls: Literal["shared", "separate"] = "shared"
-    turn_calls: Literal["shared", "separate"] = "shared"
-    language: str = "en"
-    defaults: CallParameters = field(default_factory=CallParameters)
-    parameters: Mapping[str, CallParameters] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     guidelines: tuple[Guideline, ...] = ()
-
-    def shares(self, level: str) -> bool:
-        """Whether the questions about one trace or turn share a call; several votes are given on each by itself."""
-        calls = self.trace_calls if level == "trace" else self.turn_calls
-        return calls == "shared" and self.votes == 1
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
@@ -66,9 +45,10 @@ class JudgeSettings:
             return Guidance()
         return guidance(self.guidelines, metric.key, metric.asks, agent)
 
-    def asked_with(self, model: str) -> str:
-        """Returns a model's call parameters that may change its answers, as a text; ``""`` if none is set."""
-        return self.parameters.get(model, self.defaults).key()
+    @property
+    def answer_parameters(self) -> str:
+        """The parameters of calls that may change an answer, as a text; ``""`` without any."""
+        return answer_parameters(self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,44 +72,8 @@ class EvaluatorSettings:
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
-    learning: bool = False
-    """Whether models may be learned from labels of these runs: then the course of each run is counted."""
     trace_timeout: float = TRACE_SECONDS
     """How many seconds one trace may take, beside what its bytes take."""
-    learned: str | None = None
-    """Folder with what was learned from labels; ``None``: nothing was."""
-
-
-class LearnedModels:
-    """The models that were learned from labels, by level (``session`` or ``trace``) and agent; reads their folder again
-    when it changes. One thread."""
-
-    def __init__(self, folder: str | None) -> None:
-        """``folder`` may not exist yet; ``None``: there are no models."""
-        self._folder = None if folder is None else Path(folder)
-        self._seen: list[tuple[Path, int]] = []
-        self._looked = -LOOK_EVERY
-        self._found: dict[tuple[str, str], LearnedModel] = {}
-
-    def all(self) -> Mapping[tuple[str, str], LearnedModel]:
-        """Returns the models; logs a file that cannot be read, and leaves it out."""
-        if self._folder is None or time.monotonic() - self._looked < LOOK_EVERY:
-            return self._found
-        self._looked = time.monotonic()
-        seen: list[tuple[Path, int]] = []
-        for file in sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []:
-            with contextlib.suppress(OSError):
-                seen.append((file, file.stat().st_mtime_ns))
-        if seen != self._seen:
-            self._seen, self._found = seen, {}
-            for file, _ in seen:
-                try:
-                    model = LearnedModel.of_json(file.read_bytes())
-                except (OSError, ValueError) as error:
-                    _log.error("%s is left out: %s", file, error)
-                else:
-                    self._found[model.level, model.agent] = model
-        return self._found
 
 
 class Prepared(NamedTuple):
@@ -145,7 +89,7 @@ class Preparation:
     def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
         self.settings, self.embedder = settings, embedder
         of_traces = [metric for metric in metrics if metric.level == "trace"]
-        self._of_traces = [metric for metric in of_traces if not (metric.learned or metric.explains)]
+        self._of_traces = [metric for metric in of_traces if not metric.explains]
         self.names = frozenset(metric.name for metric in self._of_traces)
         self._prepared: dict[str, Prepared] = {}
 
@@ -182,25 +126,15 @@ class Preparation:
         judge = settings.judge
         if metric.kind == "llm" and judge is not None:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}
-            if judge.language != ENGLISH:
-                depends["language"] = judge.language
-            if asked_with := judge.asked_with(judge.model_of(metric.key)):
-                depends["parameters"] = asked_with
+            if judge.answer_parameters:
+                depends["parameters"] = judge.answer_parameters
             if judge.pii or judge.custom:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
-            if judge.votes > 1:
-                depends["votes"] = judge.votes
-            if metric.part is not None and not judge.shares(metric.level):
-                depends["calls"] = "separate"
         elif metric.level == "session" and metric.kind != "llm":
             read = [each for each in self._of_traces if not metric.signals or each.name in metric.signals]
             judged = [each.key for each in read if each.kind == "llm"]
             if judge is not None and judged:
                 depends["judge"] = sorted({judge.model_of(key) for key in judged})
-                if judge.votes > 1:
-                    depends["votes"] = judge.votes
-                if judge.trace_calls == "separate":
-                    depends["calls"] = "separate"
                 if heeded := sorted(
                     f"{each.metric} {each.agent} {each.text}" for each in judge.guidelines if each.metric in judged
                 ):

@@ -1,4 +1,4 @@
-"""Metrics of the user's own: the examples of docs/custom-metrics.md at work, and what else a definition may hold."""
+"""Custom metrics: the examples of docs/guides/custom-metrics.md, and other definitions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONTEXT = TraceContext(Texts({}, (), "none", None), 0.5)
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return files_of("custom-metrics.md", tmp_path_factory.mktemp("shown"))
+    return files_of("guides/custom-metrics.md", tmp_path_factory.mktemp("shown"))
 
 
 async def _awaited(asked: Awaitable[Finding | None]) -> Finding | None:

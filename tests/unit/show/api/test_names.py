@@ -78,7 +78,11 @@ def ids(answer: httpx.Response) -> list[str]:
         ("agent", "zzz", "agent: there is no zzz; there are order_desk"),
         ("service", "shopp", "service: there is no shopp; did you mean shop?"),
         ("metric", "tool_lop", "metric: tool_lop: unknown metric; did you mean tool_loop?"),
-        ("metric", "problem", "metric: problem is the name of several metrics; write session.problem or trace.problem"),
+        (
+            "metric",
+            "correctness",
+            "metric: correctness is the name of several metrics; write session.correctness or trace.correctness",
+        ),
         ("attribute", "teir=gold", "attribute: there is no teir; did you mean tier?"),
     ],
 )

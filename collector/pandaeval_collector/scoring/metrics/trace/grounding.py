@@ -18,7 +18,7 @@ was called in the session, an answer states what its model knows: there only wha
 booking …") is checked. Where results or the conversation before were not captured, or results break off, values that
 are not found there are open: they are not counted, `coverage` and the reason tell how many, and below one half there is
 no score. Where no instructions were captured in the session, terms that only those can tell (a rate, a limit, a fee of
-so much, today's date) are open, too (docs/adr/0020).
+so much, today's date) are open, too (docs/internals/decisions/0020).
 
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. Ours.
 """
