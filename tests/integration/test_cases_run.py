@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 from support.judge import JudgeServer, Say
 from support.ports import free_ports
 from tests.support.model_server import ModelServer

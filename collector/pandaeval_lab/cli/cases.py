@@ -30,7 +30,7 @@ from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import promotable, saturation
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
