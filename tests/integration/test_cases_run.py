@@ -392,7 +392,7 @@ def test_a_model_plays_the_user_and_what_it_spoils_has_no_score(folder: Path) ->
     _suite(folder, SCENARIO)
     (folder / "own.py").write_text(OWN)
     with JudgeServer(_plays_a_user) as server, socket.create_server(("127.0.0.1", 0)) as live:
-        judge = {"api_base": server.url, "api_key_env": "JUDGE_KEY", "extra": {"temperature": 0.4}}
+        judge = {"api_base": server.url, "api_key_env": "JUDGE_KEY", "parameters": {"temperature": 0.4}}
         (folder / "pandaeval.yaml").write_text(json.dumps({"judge": judge}))
         options = ("--simulate", "openai/gpt-4o-mini", "--seed", "7", "-c", "pandaeval.yaml")
         variables = {"JUDGE_KEY": "sk-test", "PANDAEVAL_ENDPOINT": f"127.0.0.1:{live.getsockname()[1]}"}

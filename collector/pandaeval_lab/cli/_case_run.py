@@ -52,7 +52,7 @@ _SIMULATE = (
 _OUTPUT = "Folder for traces.pb, results.jsonl (a later --baseline), report.html and cases.xml (JUnit)."
 _BASELINE = "results.jsonl of an earlier run: leave with 1 when trials do worse than in it."
 _TEMPERATURE = 0.7
-"""Of the simulated user, unless judge.extra sets another."""
+"""Of the simulated user, unless judge.parameters sets another."""
 _FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
 
 
@@ -117,8 +117,8 @@ def run(options: CaseRunOptions) -> None:
         EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded), suite, outputs
     )
     if options.simulate is not None:
-        extra = {"temperature": _TEMPERATURE, **config.judge.extra, "seed": options.seed}
-        simulation = settings_of(options.config, options.simulate, {"judge.extra": extra})
+        parameters = {"temperature": _TEMPERATURE, **config.judge.parameters, "seed": options.seed}
+        simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
     for line in unanswered(suite):
         typer.echo(f"notice: {safe(line)}", err=True)
     run_id = secrets.token_hex(4)
@@ -183,7 +183,7 @@ async def _run(
 async def _simulator(options: CaseRunOptions, simulation: Config | None, held: AsyncExitStack) -> Simulator | None:
     if simulation is None or options.simulate is None:
         return None
-    how = f"{options.simulate}, temperature {simulation.judge.extra['temperature']}, seed {options.seed}"
+    how = f"{options.simulate}, temperature {simulation.judge.parameters['temperature']}, seed {options.seed}"
     return Simulator(await held.enter_async_context(judge_of(simulation, os.environ)), options.simulate, how)
 
 

@@ -153,7 +153,5 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
             "passes unmeasured: no trace of the input has a session id; have the application set "
             "gen_ai.conversation.id (or session.id) on its spans"
         )
-    limits = config.judge.only
-    is_limited = metric.kind == "llm" and (limits.agents or limits.services or limits.attributes)
-    only = "; judge.only leaves traces out" if is_limited else ""
+    only = "; judge.only leaves traces out" if metric.kind == "llm" and config.judge.only else ""
     return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"

@@ -16,7 +16,7 @@ from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
-from pandaeval_collector.show.view.texts import dollars, many, moment
+from pandaeval_collector.show.view.texts import dollars, many
 from pandaeval_collector.store.failures import Standing
 
 Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
@@ -141,13 +141,6 @@ class Tools:
             labels += (await self._asker.get("/annotations", session_id=session))["items"]
         return await self._answer([*written.verdict_lines(row, own, labels)], f"/trace/{row['trace_id']}")
 
-    async def compare(self, a: TraceId, b: TraceId) -> str:
-        """How two traces differ, such as a run that went well and another of the same question that did not: results,
-        and their steps as a diff. compare_versions compares pass rates."""
-        first, second = await self._trace(a), await self._trace(b)
-        place = f"/compare?a={first['trace_id']}&b={second['trace_id']}"
-        return await self._answer([*written.compared_lines(first, second)], place, "trace_steps has all of one.")
-
     async def trace_steps(self, trace_id: TraceId) -> str:
         """What a run did, step by step: agents, model calls with their last words, and tools with arguments and results
         as a tree, with times and errors, and which steps the failed results blame."""
@@ -191,24 +184,6 @@ class Tools:
             return "No agent has results yet."
         runs = (await self._asker.get("/incidents", limit=1))["agents"]
         return await self._answer(agent_lines(rates, runs), "/agents?window=all", "pass_rates has the rest, by agent.")
-
-    @filtered("agent", "service", "environment", "metric")
-    async def over_time(
-        self,
-        hours: Annotated[float, Field(gt=0, le=8760, description="The last so many hours.")] = 24.0,
-        *,
-        filters: dict[str, Any],
-        failed: Annotated[bool | None, Field(description="Of that metric alone; null: of any.")] = None,
-    ) -> str:
-        """Runs and failures over time, in 12 steps, oldest first: when did it begin, does it get better?"""
-        success = None if filters["metric"] is None or failed is None else not failed
-        found = await self._asker.get("/incidents", **filters, since=_since(hours), success=success, limit=1)
-        size = len(found["runs"]) // 12
-        lines = []
-        for at in range(0, 12 * size, size):
-            failures, runs = (sum(found[name][at : at + size]) for name in ("failed", "runs"))
-            lines.append(f"{moment(found['since'] + at * found['step'])}: {failures} of {many(runs, 'run')} failed")
-        return await self._answer(lines, "/", "Ask for fewer hours.")
 
     async def compare_versions(self, a: RunGroup, b: RunGroup, metric: Metric = None) -> str:
         """The share of runs that failed, at all or by one metric, in two groups: two versions of an agent, or the times
