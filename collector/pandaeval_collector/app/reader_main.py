@@ -33,7 +33,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
 from pandaeval_collector.show.api.app import api_app
-from pandaeval_collector.show.api.pages import page_app, runbook
+from pandaeval_collector.show.api.live_page import page_app, runbook
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import BoundedAnswers
