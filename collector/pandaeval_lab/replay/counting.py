@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.schemas import STEP
+from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.store import StoreReader
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')

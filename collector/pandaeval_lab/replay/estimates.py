@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.runs.manager import CostEstimate
 from pandaeval_collector.runs.spec import Chosen
 from pandaeval_collector.store import StoreReader

@@ -22,7 +22,7 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.engine import RunSetup
 from pandaeval_collector.runs.manager import CostEstimate

@@ -12,10 +12,10 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import EvaluationRuns
-from pandaeval_collector.show.api.filters import Names
 from pandaeval_collector.show.api.incidents import incident_routes
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import list_routes
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.overview import overview_routes
 from pandaeval_collector.show.api.pages import page_routes
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems

@@ -16,7 +16,8 @@ from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.manager import EstimateError, EvaluationRuns
 from pandaeval_collector.runs.spec import NotAllowedError
-from pandaeval_collector.show.api.filters import CursorText, Limit, Names, cursor_of, number_of, one_of
+from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
+from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_shapes import (
