@@ -25,7 +25,7 @@ from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.labels.rates import PassRates
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import evaluator, judge
