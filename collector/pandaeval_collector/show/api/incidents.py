@@ -13,7 +13,9 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.show.api.filters import Filters, Limit, Names, Window, within
+from pandaeval_collector.show.api.cursors import Limit
+from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work

@@ -14,18 +14,37 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, desk_of
+from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.desk import Desk
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.client import JudgeClient
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.process import OwnJudge, hasty
 from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.store import Store
 
 T = TypeVar("T")
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
+
+
+class OwnJudge:
+    """A judge with a process of its own, to be closed. Raises :class:`pandaeval_collector.jobs.NoJudgeError`."""
+
+    def __init__(self, store: Store, config: JudgeConfig, environ: Mapping[str, str]) -> None:
+        self._process, caller = open_caller(store, config, environ)
+        self.complete, self.close = caller.complete, self._process.close
+        self.record_budget = self._process.record_budget
+
+    async def prices(self) -> Mapping[str, Price]:
+        """Starts the process, and returns the price of each model whose price is known. Raises ``CallFailedError`` if
+        the process does not start."""
+        await self._process.start()
+        return self._process.prices
+
+
+def hasty(config: JudgeConfig) -> JudgeConfig:
+    """Returns a configuration for a judge that a user waits for: a provider that fails gets a short rest."""
+    return replace(config, setup=replace(config.setup, cooldown=3.0))
 
 
 def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
@@ -85,12 +104,12 @@ class ReplayJudge:
         return self._evaluator.settings.judge
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs what asks a desk to its end."""
+        """Runs what asks a client to its end."""
         return self._loop.run(work)
 
-    def desk(self) -> Desk:
-        """Makes a desk at which the judge is asked."""
-        return desk_of(self._given or self._own, self.settings, StoredMemory(self._store, self._telemetry))
+    def client(self) -> JudgeClient:
+        """Makes a client that asks the judge."""
+        return client_of(self._given or self._own, self.settings, StoredMemory(self._store, self._telemetry))
 
     @cached_property
     def _own(self) -> OwnJudge:
@@ -109,12 +128,12 @@ class ReplayJudge:
 
         jobs = self._store.jobs
         self._asked += jobs.waiting()
-        desk = self.desk()
+        client = self.client()
         attempts = Attempts(
             self._store,
             line.scores,
             self._evaluator,
-            desk,
+            client,
             file,
             self._telemetry,
             _PATIENCE,
