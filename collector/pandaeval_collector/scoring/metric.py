@@ -21,7 +21,7 @@ from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.similarity import Direction, Vector
 from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_otel.model import Trace

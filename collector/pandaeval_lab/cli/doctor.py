@@ -230,9 +230,7 @@ def _inside(connection: sqlite3.Connection, size: int, told: Told) -> Iterator[D
     yield from _clocks(connection)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
-        yield _note(
-            "judge", f"{dead} jobs were given up", "`pandaeval jobs list --state dead`, then `pandaeval jobs retry`"
-        )
+        yield _note("judge", f"{dead} jobs were given up", "`pandaeval jobs retry` makes them due again")
     if size > _DEEP_BYTES:
         yield _note("store", f"its {size >> 20} MiB were not read row by row", "`pandaeval store verify` does")
         return
