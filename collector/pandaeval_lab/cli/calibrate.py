@@ -16,7 +16,7 @@ from pandaeval_lab.labels.calibration import calibrate as compare
 from pandaeval_lab.labels.calibration import from_lines, from_store, report
 from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.labels.judge_report import show_reports
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 
 
 def calibrate(

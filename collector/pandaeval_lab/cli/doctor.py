@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -68,28 +68,33 @@ def doctor(
     Each finding says what to do about it. Nothing is changed, and no model is asked.
     """
     folder, url = place
+    findings = _findings(config, folder, None if config is not None else url)
+    if format_ == "json":
+        write_json(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+    else:
+        _print(findings)
+    if any(finding.state == "wrong" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _findings(config: Path | None, folder: Path | None, url: str | None) -> list[Diagnosis]:
     try:
         resolved = resolve_config(config, given(folder))
     except UserError as error:
-        found = [
-            _wrong("configuration", line, "put it right in the file or variable that it names")
-            for line in str(error).splitlines()
-        ]
-    else:
-        with progress(console(stderr=True), "checking the store") as told:
-            found = list(examine(resolved, os.environ, told, url if config is None else None))
-    if format_ == "json":
-        write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
-    else:
-        for each in found:
-            typer.echo(f"{each.state:<5}  {each.area}: {safe(each.what)}")
-            if each.cure:
-                typer.echo(f"       {safe(each.cure)}")
-        wrong = sum(each.state == "wrong" for each in found)
-        verb = "is" if wrong == 1 else "are"
-        typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
-    if any(each.state == "wrong" for each in found):
-        raise typer.Exit(1)
+        cure = "put it right in the file or variable that it names"
+        return [_wrong("configuration", line, cure) for line in str(error).splitlines()]
+    with progress(console(stderr=True), "checking the store") as on_checked:
+        return [*examine(resolved, os.environ, on_checked, url)]
+
+
+def _print(findings: Sequence[Diagnosis]) -> None:
+    for finding in findings:
+        typer.echo(f"{finding.state:<5}  {finding.area}: {safe(finding.what)}")
+        if finding.cure:
+            typer.echo(f"       {safe(finding.cure)}")
+    wrong = sum(finding.state == "wrong" for finding in findings)
+    verb = "is" if wrong == 1 else "are"
+    typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,9 @@ def _collector(config: Config) -> Iterator[Diagnosis]:
     for name, labels, value in samples:
         if name.startswith("pandaeval_component_errors") and value:
             yield _wrong(
-                "components", f"{value:.0f} errors of {labels}", "docs/operate/deploy.md#components-that-raise"
+                "components",
+                f"{value:.0f} errors of {labels}",
+                "docs/operate/troubleshooting.md#components-that-raise-errors",
             )
         if name.startswith("pandaeval_store_errors") and value:
             yield _wrong(
@@ -219,7 +226,7 @@ def _store(folder: Path, budget: int, told: Told) -> Iterator[Diagnosis]:
         with opened_folder(folder, read_only=True) as connection:
             yield from _inside(connection, size, told)
     except StoreVersionError as error:
-        yield _wrong("store", str(error), "docs/operate/deploy.md#upgrade-and-downgrade")
+        yield _wrong("store", str(error), "docs/operate/backup-upgrade.md#upgrade")
     except sqlite3.DatabaseError as error:
         yield _wrong("store", f"it cannot be read: {error}", "the next start puts it aside and begins a new one")
 
@@ -258,7 +265,7 @@ def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
         yield _wrong(
             "clocks",
             f"the machine's clock is {ahead:.0f} s behind what it was when the store was written",
-            "set it right (NTP); docs/operate/deploy.md#when-the-machines-clock-is-wrong",
+            "set it right (NTP); docs/operate/troubleshooting.md#when-the-machines-clock-is-wrong",
         )
     else:
         yield _ok("clocks", time.strftime("it is %Y-%m-%d %H:%M:%S UTC here", time.gmtime()))
