@@ -283,7 +283,7 @@ def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
 
 def of_conversation(
     name: str, version: str, question: str, about: str | None, score: Callable[..., Score | Unscored]
-) -> Metric[Any, Any]:
+) -> JudgedSessionMetric:
     """Makes a metric that takes its ``score`` from the judge's reply about a conversation, which is asked for once:
     a function of the reply, the conversation and the suspects in it."""
 
@@ -300,10 +300,8 @@ def of_conversation(
         found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
         return replace(found, metadata={**found.metadata, **hidden})
 
-    return Metric(
-        level="session",
+    return JudgedSessionMetric(
         name=name,
-        kind="llm",
         version=version,
         threshold=0.5,
         question=question,
