@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from pandaeval_collector.jobs.setup import Limits as LimitsOfDay
 from pandaeval_collector.jobs.setup import StoredPurse
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelCall, OverBudgetError
-from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess, estimated
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelCall, OverBudgetError
+from pandaeval_collector.judge.client import WorkerProcess, estimated
+from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.pack import pack
@@ -70,9 +70,8 @@ def _setup(server: JudgeServer, **fields: Any) -> JudgeProcessSetup:
 async def running() -> AsyncIterator[Running]:
     """One process for all tests that can do with one: importing litellm takes seconds."""
     with JudgeServer() as server:
-        own = {UNKNOWN: CallParameters(reasoning_effort="low", extra={"top_k": 3})}
         claude = {"ANTHROPIC_API_BASE": server.url.removesuffix("/v1")}
-        process = WorkerProcess(_setup(server, parameters=own), {**ENVIRON, **claude})
+        process = WorkerProcess(_setup(server), {**ENVIRON, **claude})
         yield server, process
         await process.close()
 
@@ -184,7 +183,7 @@ async def test_no_usage_that_a_provider_states_fills_the_budget_up(running: Runn
     server, process = running
     asked = ModelCall(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
     store = Store(tmp_path, "off")
-    caller = LimitedCaller(process, 1, None, None, StoredPurse(store, LimitsOfDay(daily_usd=1.0)))
+    caller = LimitedCaller(process, 1, None, None, StoredPurse(store, 1.0))
     await process.start()
     most = estimated(asked, process.prices[MODEL])
     spent = 0.0
@@ -259,8 +258,12 @@ async def test_an_answer_that_is_cut_is_asked_for_with_more_room(running: Runnin
 
 
 async def test_a_model_that_nobody_knows_is_asked_with_the_parameters_that_are_set(running: Running) -> None:
-    server, process = _behaving(running, good)
-    await _judge(process, UNKNOWN).ask(RUBRIC)
+    server, _ = _behaving(running, good)
+    process = WorkerProcess(_setup(server, parameters={"reasoning_effort": "low", "top_k": 3}), ENVIRON)
+    try:
+        await _judge(process, UNKNOWN).ask(RUBRIC)
+    finally:
+        await process.close()
     [(_, body)] = server.requests
     assert (body["reasoning_effort"], body["top_k"]) == ("low", 3)
     assert body["max_tokens"] > 1900
@@ -374,12 +377,22 @@ async def test_no_order_in_a_trace_reaches_a_judge_that_obeys_any(running: Runni
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def with_fallback() -> AsyncIterator[Running]:
+async def tries_twice() -> AsyncIterator[Running]:
     """A process that tries twice, and then asks another model."""
     with JudgeServer() as server:
-        process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,), allowed_fails=100), ENVIRON)
+        process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,)), ENVIRON)
         yield server, process
         await process.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def with_fallback(tries_twice: Running) -> Running:
+    """The same process, whose first model has not failed yet."""
+    server, process = tries_twice
+    server.behave = good
+    await asyncio.sleep(0.05)  # the cool-down is over
+    await process.complete(ModelCall(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300))
+    return tries_twice
 
 
 def _only(*models: str) -> Behave:

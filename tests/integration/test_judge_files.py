@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli import app
 from pandaeval_collector.jobs.setup import JudgeConfig, Limits
-from pandaeval_collector.judge.client import JudgeProcessSetup
+from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings

@@ -164,7 +164,7 @@ def test_who_asks_over_http_chooses_neither_where_traces_go_nor_spends_without_a
     with api(collector) as client:
         for body, told in (
             (elsewhere, f"model: oobabooga/{server.url} is none that this collector's configuration names (openai/"),
-            (elsewhere | {"dry_run": True}, "judge.parameters"),
+            (elsewhere | {"dry_run": True}, "judge.fallbacks"),
             (unbounded, "asks a judge; give a budget (--budget USD; budget_usd)"),
         ):
             for path, asked in (("/runs", body), ("/schedules", {"cron": "0 3 * * *", "run": body})):

@@ -100,7 +100,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     data = folder / NAME
     good = folder / f"{NAME}-good.yaml"
     good.write_text(
-        json.dumps({"store": {"path": str(data)}, "judge": {"only": {"agents": [HOSTILE]}}}), encoding="utf-8"
+        json.dumps({"store": {"path": str(data)}, "judge": {"only": {"service.name": [HOSTILE]}}}), encoding="utf-8"
     )
     _dead_job(data)
     return {

@@ -31,7 +31,6 @@ _JUDGE = {
     "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",
     "PANDAEVAL_JUDGE__DELAY": "0s",
     "PANDAEVAL_JUDGE__TIMEOUT": "60s",
-    "PANDAEVAL_JUDGE__COOLDOWN": "1s",
     "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
     "PANDAEVAL_SESSION__IDLE": "4s",
     "PROOF_KEY": "sk-proof",

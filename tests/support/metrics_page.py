@@ -34,7 +34,7 @@ _WHYS = {
     "timeout": "the judge did not answer in time, however often it was asked",
     "invalid_verdict": "the judge's answer did not hold, twice",
     "injection_suspected": "the judge says that the run tries to tell it how to judge",
-    "over_budget": "the day's money or tokens were used up, or more was asked, for good, than the judge's limits allow",
+    "over_budget": "the day's money was used up, or more was asked, for good, than the judge's limits allow",
     "not_sampled": "the session is not in the sample; counted, not emitted one by one",
     "incomplete_trace": "the trace was closed before its root ended, or is a part of one over several services",
     "no_content": "what the metric reads was not captured, or holds no words",

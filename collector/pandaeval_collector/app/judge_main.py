@@ -61,8 +61,6 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
             desk,
             file,
             telemetry,
-            over_budget=configured.over_budget,
-            votes=configured.votes,
             budgets=RecordBudgets(process.record_budget),
             failures=LiveGroups(scorer.embedder, store.reads.failure_groups()),
         )

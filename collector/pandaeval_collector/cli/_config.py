@@ -68,7 +68,7 @@ def resolve_config(
 def _problems_apart(config: Config) -> list[Problem]:
     """Returns what :func:`pandaeval_collector.cli._names.problems` finds, in a process of its own."""
     named, judge = (config.metrics, config.embedding), config.judge
-    if named == (Config().metrics, Config().embedding) and not (judge.models or judge.samples):
+    if named == (Config().metrics, Config().embedding) and not judge.models:
         return []
 
     async def ask() -> list[Problem]:

@@ -59,7 +59,7 @@ class MetricNames:
         return {key: value for name, value in given.items() for key in self.select_threshold(name, value)}
 
     def by_key(self, given: Mapping[str, T]) -> dict[str, T]:
-        """Returns values that are configured by names (``judge.models``, ``judge.samples``) by key; a full key
+        """Returns values that are configured by names (``judge.models``) by key; a full key
         outweighs a bare name."""
         bare_first = sorted(given.items(), key=lambda item: item[0] in self.keys)
         return {key: value for name, value in bare_first for key in self.select(name)}
@@ -83,8 +83,8 @@ def check_metrics(config: Config, registry: Registry, scales: Scales | None = No
         for index, name in enumerate(listed)
         if not names.select(name)
     ]
-    for key, named in (("models", config.judge.models), ("samples", config.judge.samples)):
-        problems += [Problem(f"judge.{key}.{name}", names.unknown(name)) for name in named if not names.select(name)]
+    strange = (name for name in config.judge.models if not names.select(name))
+    problems += [Problem(f"judge.models.{name}", names.unknown(name)) for name in strange]
     given: dict[str, str] = {}
     for name, value in config.metrics.thresholds.items():
         found = names.select_threshold(name, value) or ("",)
@@ -135,7 +135,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
             "open traces of a Kafka topic are read again by whoever takes over: store.on_shutdown has to be persist"
         )
         yield ("store.on_shutdown", "kafka.brokers"), message
-    if judge.when == "suspicious" and judge.sample == 1.0 and not judge.samples:
+    if judge.when == "suspicious" and judge.sample == 1.0:
         message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
         yield ("judge.when", "judge.sample"), message
 

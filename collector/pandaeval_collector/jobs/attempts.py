@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -15,7 +14,6 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.anew import Votes
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret, hider
 from pandaeval_collector.jobs.outcome import (
     Complaints,
@@ -25,7 +23,6 @@ from pandaeval_collector.jobs.outcome import (
     Patience,
     RecordBudgets,
     after_failure,
-    until_next_day,
 )
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group
@@ -130,21 +127,17 @@ class Attempts:
         filing: Filing,
         telemetry: Telemetry,
         patience: Patience | None = None,
-        over_budget: Literal["unscored", "wait"] = "unscored",
-        votes: int = 1,
         budgets: RecordBudgets | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
         """``scores``: reads the sessions that questions are about; ``desk`` asks the judge; ``filing``: where answers
-        go. ``over_budget``: what happens to a job once the day's budget is used up. ``votes``: verdicts on each
-        question. ``failures``: the groups that judged failures are filed under, if any."""
+        go. ``failures``: the groups that judged failures are filed under, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
-        self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
+        self._telemetry, self._patience = telemetry, patience or Patience()
         judge = evaluator.settings.judge
         self._desk = desk
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._failures = budgets or RecordBudgets(), failures
-        self._votes = Votes(desk, votes)
         self._complaints, self._kinship = Complaints(), Kinship()
         self._ends: dict[bytes, _Ends] = {}
         self.pauses = Pauses(self._patience.interactive)
@@ -278,16 +271,13 @@ class Attempts:
         if given_up := self.pauses.given_up:
             return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
         try:
-            finding = await self._votes.verdict(question, loaded.subject, judge)
+            finding = await question.metric.ask(loaded.subject, judge) if question.metric.ask is not None else None
             self.pauses.answered()
             return finding
         except NoVerdictError as error:
             self.pauses.answered()
             return Unscored(error.why, str(error))
         except OverBudgetError:
-            if self._over_budget == "wait":
-                due_at = self._store.clock.running() + until_next_day(time.time())
-                return Later(due_at, "the day's budget is used up (judge.daily_usd)", free=True)
             return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
         except CallFailedError as error:
             self._complaints.hear(question.model, error)

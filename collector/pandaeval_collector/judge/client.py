@@ -7,14 +7,15 @@ import logging
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeGuard
 
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonCodec, RemoteError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelAnswer, ModelCall, Permit
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, Permit
+from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price
 from pandaeval_collector.judge.neutral import tokens
 
@@ -89,27 +90,6 @@ _OWN_ENVIRONMENT = {
     "OTEL_SDK_DISABLED": "true",  # the judge's own calls are nobody's traces
     "LITELLM_LOG": "CRITICAL",  # its messages quote prompts
 }
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeProcessSetup:
-    """The settings of the worker. ``fallbacks``: models to ask in this order when one of ``models`` fails.
-    ``api_key_env``: the name of a variable, never the key itself; it and ``api_base`` belong to the provider ``home``
-    (the part of a model's name before the slash), or to all. ``timeout``, ``cooldown``: seconds. ``allowed_fails``:
-    failures in a row after which a model rests for the cooldown. ``parameters``: of single models; ``defaults``: of all
-    others."""
-
-    models: tuple[str, ...]
-    api_base: str | None = None
-    api_key_env: str | None = None
-    timeout: float = 60.0
-    retries: int = 2
-    cooldown: float = 30.0
-    allowed_fails: int = 3
-    fallbacks: tuple[str, ...] = ()
-    home: str | None = None
-    defaults: CallParameters = field(default_factory=CallParameters)
-    parameters: Mapping[str, CallParameters] = field(default_factory=dict)
 
 
 class WorkerProcess:

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
+from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Guidance, QuestionPart, Rubric, Verdict, rubric_of
@@ -78,27 +78,34 @@ class AnswerCost:
         self.completion += answer.completion_tokens
         self.cached += answer.cached_tokens
 
+    def pay(self, other: AnswerCost) -> None:
+        """Adds the costs of other answers."""
+        for name in ("calls", "tokens", "prompt", "completion", "cached", "cost_usd"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.model = other.model or self.model
+
     def saw(self, pack: Pack) -> None:
         """Notes the record that a judge was shown, or whose verdict was remembered."""
         self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
 
 
 class Desk:
-    """Asks questions through one caller, and remembers the answers in ``memory``, if any; reasons are given in
-    ``language``. ``asked_with`` returns those parameters of a model's calls that may change its answers, as a text.
-    ``secrets``: whether secrets are redacted in what is sent along with a question. On one event loop."""
+    """Asks questions through one caller, and remembers the answers in ``memory``, if any.
+
+    ``parameters``: those of the calls that may change an answer, as a text. ``secrets``: secrets are redacted in the
+    facts that are sent with a question. On one event loop.
+    """
 
     def __init__(
         self,
         caller: Caller,
         memory: Memory | None = None,
         *,
-        language: str = ENGLISH,
-        asked_with: Callable[[str], str] = lambda model: "",
+        parameters: str = "",
         secrets: bool = True,
     ) -> None:
         self.secrets = secrets
-        self._caller, self._memory, self._language, self._asked_with = caller, memory, language, asked_with
+        self._caller, self._memory, self._parameters = caller, memory, parameters
         self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
         self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
         """Failures that are remembered, with the names of the askers that were told."""
@@ -112,9 +119,9 @@ class Desk:
         whoever asks again, or has no name, has the model asked again.
         """
         spent.saw(pack)
-        asked_with = f"{self._asked_with(model)} {self._language}"
         facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
-        parts = [model, f"temperature=0{asked_with}", PROMPT_VERSION, pack.digest, rubric.name, rubric.version, facts]
+        asked_with = f"temperature=0{self._parameters} en"
+        parts = [model, asked_with, PROMPT_VERSION, pack.digest, rubric.name, rubric.version, facts]
         key = hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
         if key in self._refused and key not in self._asking:
             error, told = self._refused[key]
@@ -161,9 +168,7 @@ class Desk:
             except (KeyError, TypeError, ValueError):
                 _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
         echo = echo_code(pack, rubric)
-        call = ModelCall(
-            model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric)
-        )
+        call = ModelCall(model, messages(pack, rubric, given), rubric.max_tokens, response_format(rubric))
         answer, call = await self._whole(call, spent)
         try:
             verdict = read_reply(answer.text, rubric, echo, sure=False, given=given)
@@ -189,8 +194,8 @@ class Desk:
         if answer.cut:
             raise NoVerdictError(
                 Why.INVALID_VERDICT,
-                f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise judge.max_tokens, or "
-                "lower judge.reasoning_effort",
+                f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise max_tokens in "
+                "judge.parameters, or lower reasoning_effort",
             )
         return answer, call
 

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 
 from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
+from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.route import Route
 
 Reply = dict[str, Any]
@@ -125,7 +126,6 @@ def _usage(response: Any) -> dict[str, Any]:
     return stated
 
 
-_RETRIES = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 """The pause between two tries of a call, with jitter; if a provider asks for more, the job waits instead."""
 _COUNTED = 2
@@ -145,7 +145,7 @@ answer may take; returns when the try may be made."""
 class ProviderCaller:
     """Calls models through one function of litellm, with retries, Retry-After, fallbacks and breakers."""
 
-    def __init__(self, setup: Mapping[str, Any]) -> None:
+    def __init__(self, setup: JudgeProcessSetup) -> None:
         litellm: Any = importlib.import_module("litellm")
         litellm.telemetry = False
         litellm.suppress_debug_info = True
@@ -154,10 +154,9 @@ class ProviderCaller:
         self._litellm = litellm
         self._refusals = litellm.BadRequestError, litellm.UnprocessableEntityError
         self._of_form = *self._refusals, litellm.InternalServerError, litellm.APIError
-        self._secrets = secrets_in(os.environ, setup.get("api_key_env"))
-        self._fallbacks = [str(model) for model in setup.get("fallbacks", ())]
-        self._retries = int(setup.get("retries", _RETRIES))
-        self.models = list(dict.fromkeys([*map(str, setup["models"]), *self._fallbacks]))
+        self._secrets = secrets_in(os.environ, setup.api_key_env)
+        self._fallbacks, self._retries = setup.fallbacks, setup.retries
+        self.models = list(dict.fromkeys([*setup.models, *setup.fallbacks]))
         self._routes = {model: Route.of(litellm, setup, model) for model in self.models}
 
     def known(self) -> dict[str, Any]:

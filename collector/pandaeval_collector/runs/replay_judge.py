@@ -118,7 +118,6 @@ class ReplayJudge:
             file,
             self._telemetry,
             _PATIENCE,
-            votes=self._config.votes,
             budgets=RecordBudgets(None if self._given else self._own.record_budget),
         )
         runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)

@@ -12,9 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import Config, ConfigError, MetricNames, read_yaml
-from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
-from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.front import trace_timeout
@@ -116,11 +114,8 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
         return None
     selection = Selection(
         share=judge.sample,
-        shares=names.by_key(config.judge.samples),
         when=judge.when,
-        agents=frozenset(judge.only.agents),
-        services=frozenset(judge.only.services),
-        attributes=judge.only.attributes,
+        only=judge.only,
     )
     return JudgeSettings(
         judge.model,
@@ -130,13 +125,8 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
         secrets=config.redact.secrets,
         pii=config.redact.pii,
         custom=config.redact.custom,
-        votes=judge.votes,
         correctness=judge.correctness,
-        trace_calls=judge.trace_calls,
-        turn_calls=judge.turn_calls,
-        language=judge.language,
-        defaults=_parameters(judge, JudgeParameters()),
-        parameters={model: _parameters(judge, own) for model, own in judge.parameters.items()},
+        parameters=judge.parameters,
         guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )
 
@@ -147,24 +137,13 @@ def _models(config: Config, names: MetricNames) -> dict[str, str]:
     return {**own, **names.by_key(config.judge.models)}
 
 
-def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
-    """Returns the parameters of one model, with the common ones where it sets none."""
-    return CallParameters(
-        max_tokens=own.max_tokens or judge.max_tokens,
-        reasoning_effort=own.reasoning_effort or judge.reasoning_effort,
-        response_format=own.response_format or judge.response_format,
-        context_tokens=own.context_tokens or judge.context_tokens,
-        extra={**judge.extra, **own.extra},
-    )
-
-
 def judge(config: Config) -> JudgeConfig | None:
     """Returns the judge's connection, limits and checks, or ``None`` without a judge."""
     settings = scoring(config).judge
     if settings is None:
         return None
     from pandaeval_collector.jobs.setup import JudgeConfig, Limits
-    from pandaeval_collector.judge.client import JudgeProcessSetup
+    from pandaeval_collector.judge.connection import JudgeProcessSetup
 
     given = config.judge
     return JudgeConfig(
@@ -173,20 +152,15 @@ def judge(config: Config) -> JudgeConfig | None:
             api_base=given.api_base,
             api_key_env=given.api_key_env,
             timeout=given.timeout,
-            cooldown=given.cooldown,
-            allowed_fails=given.allowed_fails,
             fallbacks=given.fallbacks,
             home=settings.model.partition("/")[0],
-            defaults=settings.defaults,
-            parameters=settings.parameters,
+            parameters=given.parameters,
+            context_tokens=given.context_tokens,
         ),
         Limits(
             concurrency=given.concurrency,
             rpm=given.rpm,
             tpm=given.tpm,
             daily_usd=given.daily_usd,
-            daily_tokens=given.daily_tokens,
         ),
-        over_budget=given.over_budget,
-        votes=given.votes,
     )

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import zstandard
@@ -212,9 +212,7 @@ class Scoring:
             failed.update((trace_id.hex(), kind) for trace_id, kind in decision.failed.items())
 
         where = None if setup.sessions else lambda run: run.unit.trace_id in source.about  # others only give context
-        asked = setup.judge and ReplayJudge(
-            source.store, self._evaluator, replace(capped(setup.judge), votes=1), caller=self._caller
-        )
+        asked = setup.judge and ReplayJudge(source.store, self._evaluator, capped(setup.judge), caller=self._caller)
         with asked or nullcontext() as judge:
             for result in replay(source, self._evaluator, judge, where=where, on_decided=decided):
                 results[result.unit.id, f"{result.unit.level}.{result.metric}"] = result

@@ -198,11 +198,6 @@ class Verdicts(StoreTable):
 _CENT = 1e-9
 """Sums of dollars are compared with this much tolerance."""
 
-Amounts = tuple[float, float]
-"""US dollars and tokens."""
-Most = tuple[float | None, float | None]
-"""Limits of US dollars and tokens; ``None``: no limit."""
-
 
 class Spending(StoreTable):
     """The spending of one store."""
@@ -215,36 +210,31 @@ class Spending(StoreTable):
             return now
         return datetime.fromisoformat(newest).replace(tzinfo=UTC).timestamp()
 
-    def reserve(self, amounts: Amounts, most: Most, now: float) -> Future[bool]:
-        """Sets money and tokens of the day (UTC) aside for one call, both or neither; the future holds ``False`` when
-        that is more than is left."""
-        keys = _keys(now)
+    def reserve(self, usd: float, most: float | None, now: float) -> Future[bool]:
+        """Reserves money of the day (UTC) for one call; the future holds ``False`` if less is left. ``most``: US
+        dollars of the day, ``None``: no limit."""
+        day = _day(now)
 
         def work(connection: sqlite3.Connection) -> bool:
-            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
-            for key, amount, limit in zip(keys, amounts, most, strict=True):
-                query = "SELECT reserved + settled FROM spending WHERE day = ?"
-                if limit is not None and connection.execute(query, (key,)).fetchone()[0] + amount > limit + _CENT:
-                    return False
-            connection.executemany(
-                "UPDATE spending SET reserved = reserved + ? WHERE day = ?", zip(amounts, keys, strict=True)
-            )
+            connection.execute("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", (day,))
+            (used,) = connection.execute("SELECT reserved + settled FROM spending WHERE day = ?", (day,)).fetchone()
+            if most is not None and used + usd > most + _CENT:
+                return False
+            connection.execute("UPDATE spending SET reserved = reserved + ? WHERE day = ?", (usd, day))
             return True
 
         return self._writer.submit(work)
 
-    def settle(self, reserved: Amounts, spent: Amounts, reserved_at: float) -> Future[None]:
-        """Replaces a reservation by what the call did cost; a cost that is negative or not finite counts as what was
-        reserved, so that no cost refills a day's budget."""
-        keys = _keys(reserved_at)
-        counted = [cost if 0 <= cost < math.inf else most for cost, most in zip(spent, reserved, strict=True)]
+    def settle(self, reserved: float, spent: float, reserved_at: float) -> Future[None]:
+        """Replaces a reservation by the cost of the call. A cost that is negative or not finite counts as the
+        reservation, so that no cost refills a day's budget."""
+        day = _day(reserved_at)
+        cost = spent if 0 <= spent < math.inf else reserved
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
-            connection.executemany(
-                "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?",
-                zip(reserved, counted, keys, strict=True),
-            )
+            connection.execute("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", (day,))
+            change = "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?"
+            connection.execute(change, (reserved, cost, day))
 
         return self._writer.submit(work)
 
@@ -254,14 +244,8 @@ class Spending(StoreTable):
 
     def spent(self, now: float) -> float:
         """Returns the US dollars of the day (UTC) of ``now``, reservations included."""
-        return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _keys(now)[0])[0])
+        return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _day(now))[0])
 
 
 def _day(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).date().isoformat()
-
-
-def _keys(now: float) -> tuple[str, str]:
-    """Returns the keys of a day's dollars and of its tokens; both sort before those of the next day."""
-    day = _day(now)
-    return day, f"{day} tokens"

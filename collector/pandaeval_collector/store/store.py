@@ -43,8 +43,8 @@ from pandaeval_collector.store.table import insert
 from pandaeval_otel.assembly import Decided
 
 _VACUUM_PAGES = 256
-_DAYS = 62
-"""How many keys of spending are kept, of dollars and of tokens: a month."""
+_DAYS = 31
+"""Days whose spending is kept."""
 _EXPIRE = (
     """DELETE FROM members WHERE session = 0 AND no IN
        (SELECT no FROM traces WHERE size = 0 AND decided_at < :old

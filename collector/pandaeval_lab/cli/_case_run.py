@@ -29,9 +29,11 @@ from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._cases import no_case
+from pandaeval_lab.cli._formats import HtmlReport, SavedResults
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
-from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
+from pandaeval_lab.cli._reachable import unreachable
+from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation
 from pandaeval_lab.running.agent import http_agent, python_agent
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
 from pandaeval_lab.running.door import Door
@@ -109,12 +111,13 @@ def run(options: CaseRunOptions) -> None:
         raise UserError(f"--output {folder}: {error.strerror}; name a folder that can be written") from error
     graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
     traces = [str(folder / "traces.pb")]
+    outputs = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")
     evaluation = Evaluation(
-        EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded), suite, folder
+        EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded), suite, outputs
     )
     if options.simulate is not None:
-        asked = {**config.judge.extra, "temperature": options.temperature, "seed": options.seed}
-        simulation = settings_of(options.config, options.simulate, {"judge.extra": asked})
+        asked = {**config.judge.parameters, "temperature": options.temperature, "seed": options.seed}
+        simulation = settings_of(options.config, options.simulate, {"judge.parameters": asked})
     for line in unanswered(suite):
         typer.echo(f"notice: {safe(line)}", err=True)
     run_id = secrets.token_hex(4)

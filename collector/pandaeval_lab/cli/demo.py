@@ -64,9 +64,9 @@ def demo(
         if keep is not None:
             keep.write_bytes(lines)
         summary = Summary()
-        with TraceFiles() as run:  # how each run ended, results do not say
+        with TraceFiles() as run:  # results do not contain how each run ended
             run.add_all(requests())
-            summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
+            summary.add_traces((trace.trace_id, trace.session_id, trace.error) for trace in run.traces())
         results = [orjson.loads(line) for line in lines.splitlines()]
         for result in results:
             summary.add(result)
@@ -77,7 +77,7 @@ def demo(
         if report is not None:
             data = Path(folder) / "data"
             with contextlib.closing(Finder(data)) as finder, report.open("w", encoding="utf-8") as page:
-                size = write_stored(finder, _config(), Wanted(), None, lambda: page, lambda read, total: None)
+                size = write_stored(finder, _config(), Wanted(), lambda: page)
             out.print(f"{report}: {size}")
         out.print(_NEXT.format(judge=_config().judge.model))
         if out.is_terminal and not once:

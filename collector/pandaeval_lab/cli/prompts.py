@@ -58,7 +58,7 @@ def prompts(
     settings = config_with_trials(config)
     judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
     out = console()
-    alone = {**of_failures(settings.judge.language), SIMULATED_USER: _of_user()}
+    alone = {**of_failures(), SIMULATED_USER: _of_user()}
     for each, text in alone.items():
         if name in (None, each):
             out.print(printable(text), soft_wrap=True)
@@ -66,9 +66,8 @@ def prompts(
         return
     traces = [] if trace is None else _first_session(trace)
     filled = traces[0] if traces else None
-    for level in ("trace", "turn") if settings.judge.votes == 1 else ():
-        in_one = getattr(settings.judge, f"{level}_calls") == "shared"
-        together = shared(level, judged.values(), filled, settings.judge.language) if in_one else ""
+    for level in ("trace", "turn"):
+        together = shared(level, judged.values(), filled)
         if together and name in (None, level):
             out.print(printable(together), soft_wrap=True)
         if together and name == level:
@@ -87,7 +86,7 @@ def prompts(
         if settings.judge.guidelines is not None and metric.rubrics:
             held = adopted(read_guidelines(Path(settings.judge.guidelines)))
             added = guidance(held, metric.key, metric.asks, "" if filled is None else filled.agent)
-        for rubric, text in sent(metric, traces, settings.judge.language, added):
+        for rubric, text in sent(metric, traces, added):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
                 out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
@@ -112,9 +111,7 @@ SIMULATED_USER = "simulated_user"
 TOLD = "(what the judge says)"
 
 
-def sent(
-    metric: Metric[Any, Any], traces: Sequence[Trace], language: str, guidance: Guidance
-) -> Iterator[tuple[Rubric[Any], str]]:
+def sent(metric: Metric[Any, Any], traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric[Any], str]]:
     """Yields each question of the metric, with the adopted guidelines added, and its messages and schema as text. They
     are filled from ``traces`` of one session, the first of which is that of metrics of traces and turns; a placeholder
     stands for what an earlier question would find. The fence
@@ -128,7 +125,7 @@ def sent(
             asyncio.run(_finished(metric.ask(subject, asked)))
         given = asked.given
     for rubric in map(guidance.added_to, metric.rubrics):
-        yield rubric, _written(packed, rubric, given.get(rubric.name), language)
+        yield rubric, _written(packed, rubric, given.get(rubric.name))
 
 
 def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversation:
@@ -140,18 +137,17 @@ def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversa
     return traces[0]
 
 
-def shared(level: str, metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: str) -> str:
-    """Returns the one question that asks for all metrics of a level at once, as ``judge.trace_calls: shared`` or
-    ``judge.turn_calls: shared`` sends it, with all that it may have to extract; empty where fewer than two metrics
-    could share it."""
+def shared(level: str, metrics: Iterable[Metric[Any, Any]], trace: Trace | None) -> str:
+    """Returns the question that asks for all metrics of a level in one call, with all that it may have to extract;
+    ``""`` if fewer than two metrics can share it."""
     own = [metric.part for metric in metrics if metric.level == level and metric.part is not None]
     if len(own) < 2:
         return ""
     parts = (*dict.fromkeys(needed for part in own for needed in part.needs), *own)
     packed = _packed(None if trace is None else redacted(trace))
     names = ", ".join(part.name for part in parts)
-    head = f"=== {level}: {names}, in one call, which is the default (judge.{level}_calls: shared) ===\n\n"
-    return head + _written(packed, rubric_of(parts), None, language)
+    head = f"=== {level}: {names}, in one call ===\n\n"
+    return head + _written(packed, rubric_of(parts), None)
 
 
 def _packed(trace: Trace | None) -> Pack:
@@ -160,7 +156,7 @@ def _packed(trace: Trace | None) -> Pack:
     return pack(trace, secrets.token_bytes(16))
 
 
-def of_failures(language: str) -> Mapping[str, str]:
+def of_failures() -> Mapping[str, str]:
     """Returns the questions by which failures are grouped, word for word under their headings, by name."""
     packed = Pack(_FAILURES, "CODE", "", 0, ())
     asked: tuple[tuple[Rubric[Any], str], ...] = (
@@ -169,7 +165,7 @@ def of_failures(language: str) -> Mapping[str, str]:
     )
     return {
         rubric.name: f"=== failures: {rubric.name}, version {rubric.version} ===\n\n"
-        + _written(packed, rubric, {given: "(how many there are)"}, language)
+        + _written(packed, rubric, {given: "(how many there are)"})
         for rubric, given in asked
     }
 
@@ -182,10 +178,8 @@ def _of_user() -> str:
     )
 
 
-def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None, language: str) -> str:
-    parts = [
-        f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric, given, language)
-    ]
+def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None) -> str:
+    parts = [f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric, given)]
     again = repair("(what is wrong with the reply)")
     schema = json.dumps(response_format(rubric), ensure_ascii=False, indent=1)
     parts.append(f"--- response_format, where the provider takes one ---\n{schema}\n")

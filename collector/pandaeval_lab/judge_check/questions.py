@@ -14,9 +14,8 @@ from functools import cache
 from importlib.resources import as_file, files
 
 from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.jobs.anew import asked, pay, said
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
-from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge
+from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.pack import Pack, pack
@@ -292,14 +291,23 @@ class CheckRun:
         guidance = Guidance() if of_session else self._guidance
         judge = Judge(Desk(self._caller), item.pack, self._model, guidance=guidance)
         subject = Conversation(item.trace, len(item.trace.turns)) if of_session else item.trace
+        metric = registry()[CORRECTNESS if of_session else METRIC]
+        assert metric.ask is not None
         try:
-            finding = await asked(registry()[CORRECTNESS if of_session else METRIC], subject, judge)
+            finding = await metric.ask(subject, judge)
+        except NoVerdictError as error:
+            return Reply(item, why=error.why.value, spent=judge.spent)
         finally:
-            pay(self.spent, judge.spent)
-            self.spent.model = judge.spent.model or self.spent.model
+            self.spent.pay(judge.spent)
         match finding:
             case Score():
-                return Reply(item, said(finding), spent=judge.spent)
+                return Reply(item, own_score(finding), spent=judge.spent)
             case Unscored():
                 return Reply(item, why=finding.why.value, spent=judge.spent)
         return Reply(item, why="not asked")
+
+
+def own_score(finding: Score) -> float:
+    """Returns the judge's own score, 0..1, before facts counted by code lowered it."""
+    judged = finding.metadata.get("judged")
+    return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value

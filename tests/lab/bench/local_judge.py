@@ -32,9 +32,9 @@ from pandaeval_collector.base.score import Finding, Score, Unscored  # noqa: E40
 from pandaeval_collector.judge.call import (  # noqa: E402
     Caller,
     CallFailedError,
-    CallParameters,
 )
-from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
+from pandaeval_collector.judge.client import WorkerProcess  # noqa: E402
+from pandaeval_collector.judge.connection import JudgeProcessSetup  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
@@ -51,7 +51,7 @@ from support.attacks import sample  # noqa: E402
 
 MODEL = "openai/local"
 SECRET = b"s" * 32
-HELD = CallParameters(response_format="schema")
+HELD = {"response_format": {"type": "json_schema"}}
 """Small models need the schema from the first call on."""
 PLACES = ("tool output", "user message", "document")
 """Where attackers have most room."""
@@ -166,7 +166,7 @@ async def _attack(caller: Caller, ledger: Ledger, run: str, count: int, conditio
 
 
 async def _main(options: argparse.Namespace) -> None:
-    setup = JudgeProcessSetup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0, defaults=HELD)
+    setup = JudgeProcessSetup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0, parameters=HELD)
     caller = WorkerProcess(setup, {**os.environ, "LOCAL_JUDGE_KEY": "none"})
     ledger = Ledger(options.ledger)
     try:

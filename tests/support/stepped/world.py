@@ -21,7 +21,7 @@ from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.setup import JudgeConfig, Limits
-from pandaeval_collector.judge.client import JudgeProcessSetup
+from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.pipeline.owned_sessions import MemberMessage
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.replay import replay

@@ -48,7 +48,7 @@ class Beside:
         )
         self.store, self.telemetry = Store(folder, "off"), Telemetry()
         fill(self.store, 60)
-        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        self.store.spending.reserve(1.25, None, self.store.spending.today(time.time())).result()
         scorer = evaluator(config)
         work = Work(
             self.store,

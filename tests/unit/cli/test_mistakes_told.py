@@ -55,7 +55,7 @@ MISTAKES = {
     "jobs list --store empty": NO_STORE,
     "jobs list --limit 0": "Input should be greater than or equal to 1; `pandaeval jobs list -h` says what it takes",
     "jobs retry": "name the jobs to retry, or give --all",
-    "report --since soon": "--since soon: is not a duration; write 10s, 15m or 24h",
+    "report --since soon": "--since soon: write a time (RFC 3339) or how long ago, such as 7d or 2h",
     "report --store empty": NO_STORE,
     "store export -o - --trace order-17": "the id of a trace has 32 hex digits, of which the first few are",
     "labels import nowhere.csv": "name a file of labels, such as `pandaeval labels next -o FILE` writes",

@@ -16,7 +16,7 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.evaluator.one_metric import trace_unit
 from pandaeval_collector.scoring.metric import Texts
-from pandaeval_lab.cli._where import Chooser, Where, attribute_keys, names_in, parse_where
+from pandaeval_lab.cli._where import Selection, Where, attribute_keys, names_in, parse_where
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
@@ -120,18 +120,27 @@ def test_what_is_written_wrong_is_told_with_the_cure(written: str, says: str) ->
     assert str(error.value).startswith("--where ")
 
 
+def _unknown(selection: Selection) -> str:
+    try:
+        with TraceFiles() as files:
+            selection.conclude(files, Evaluator(WordEmbedder(), EvaluatorSettings()), None)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
 def test_where_nothing_fits_it_says_what_there_is() -> None:
-    chooser = Chooser(_parsed("agent=hepler"))
-    assert not chooser(_run(RUN))
-    assert chooser.told() == (
+    selection = Selection(_parsed("agent=hepler"))
+    assert not selection.keep(_run(RUN))
+    assert selection.notice == (
         "--where agent=hepler: no trace of the input is like that (agents: helper; services: shop)"
     )
-    assert chooser.unknown == "--where agent=hepler: no trace of the input has this agent; did you mean helper?"
-    late = Chooser(_parsed("agent=helper,time=..2001-01-01"))
-    assert (late(_run(RUN)), late.unknown) == (False, "")
-    mixed = Chooser(_parsed("agent=helper"))
-    assert [mixed(_run(RUN)), mixed(_run(replace(RUN, agent="other")))] == [True, False]
-    assert mixed.told() == "--where agent=helper: 1 of 2 agent traces were left out"
+    assert _unknown(selection) == "--where agent=hepler: no trace of the input has this agent; did you mean helper?"
+    late = Selection(_parsed("agent=helper,time=..2001-01-01"))
+    assert (late.keep(_run(RUN)), _unknown(late)) == (False, "")
+    mixed = Selection(_parsed("agent=helper"))
+    assert [mixed.keep(_run(RUN)), mixed.keep(_run(replace(RUN, agent="other")))] == [True, False]
+    assert mixed.notice == "--where agent=helper: 1 of 2 agent traces were left out"
 
 
 # -- a run -----------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ async def test_an_answer_that_was_cut_is_asked_for_once_more_with_room() -> None
 
 async def test_what_is_cut_twice_is_no_verdict_though_it_looks_like_one() -> None:
     caller = Scripted(lambda number, call: replace(_good(call), cut=True, max_tokens=900))
-    with pytest.raises(NoVerdictError, match=r"cut at 900 tokens.*judge\.max_tokens") as error:
+    with pytest.raises(NoVerdictError, match=r"cut at 900 tokens.*judge\.parameters") as error:
         await Judge(Desk(caller, Memory()), _pack(), "m").ask(RUBRIC)
     assert error.value.why.value == "invalid_verdict"
     assert len(caller.calls) == 2
@@ -86,5 +86,5 @@ async def test_a_record_that_is_too_long_is_shown_shorter_once() -> None:
 async def test_parameters_that_change_answers_change_what_is_remembered() -> None:
     caller, memory, how = Scripted(lambda number, call: _good(call)), Memory(), ["", "", "low"]
     for each in how:
-        await Judge(Desk(caller, memory, asked_with=lambda model, each=each: each), _pack(), "m").ask(RUBRIC)
+        await Judge(Desk(caller, memory, parameters=each), _pack(), "m").ask(RUBRIC)
     assert len(caller.calls) == 2

@@ -113,7 +113,7 @@ class Judged:
     def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
         """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
         judge = self._judge
-        return judge is not None and judge.selection.concerns(trace.agent, trace.service, attributes)
+        return judge is not None and judge.selection.concerns(trace.agent, attributes)
 
     def questions(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a trace: returns results that need no model, and questions for the others."""
@@ -172,7 +172,7 @@ class Judged:
         """Returns the questions about the same trace or turn, to the same model, that are put in one call with this
         one."""
         # One with guidelines needs a call of its own.
-        if not self._settings.shares(question.metric.level) or question.metric.part is None or question.guidance.texts:
+        if question.metric.part is None or question.guidance.texts:
             return ()
         return tuple(
             each.metric.part
@@ -202,7 +202,7 @@ class Judged:
                 continue
             # Always, while a conversation's session is not known: it is drawn later.
             later = trace is not None and trace.session_id is None and trace.continues
-            choice = Choice() if later else self._settings.selection.choose(metric.key, whole, suspicious)
+            choice = Choice() if later else self._settings.selection.choose(whole, suspicious)
             question = self._question(metric, unit, choice)
             finding: Finding | None = refused if choice.included else _NOT_SAMPLED
             if finding is None:
@@ -219,7 +219,7 @@ class Judged:
         are not chosen become ``not_sampled``; those that the session answers have no result any more."""
         whole, asked = unit.session_id or unit.trace_id, self._of(unit.session_id)
         metrics = {m.key: m for m in (*asked, *self._of_turns)}
-        choices = {key: self._settings.selection.choose(key, whole, suspicious) for key in metrics}
+        choices = dict.fromkeys(metrics, self._settings.selection.choose(whole, suspicious))
         left = {m.key: Choice(False, 0.0, False) for m in self._metrics if m.key not in metrics}
         found: list[Result] = []
         for result in results:

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin
 from pandaeval_collector.base.time_limit import TRACE_SECONDS
-from pandaeval_collector.judge.call import CallParameters
-from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
+from pandaeval_collector.judge.call import answer_parameters
+from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.scoring.metric import Metric
@@ -22,10 +22,8 @@ class JudgeSettings:
     """Which model judges which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
-    ``module:function``; ``votes``: verdicts on each question, of which the median counts;
-    ``correctness``: whether it is asked about sessions alone or about each of their traces too; ``trace_calls``,
-    ``turn_calls``: whether the questions about one trace or turn are put in one call; ``language``: of reasons;
-    ``parameters``: of the calls of single models; ``defaults``: of all others; ``guidelines``: added to questions."""
+    ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
+    ``parameters``: litellm's arguments of each call; ``guidelines``: added to questions."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -34,19 +32,9 @@ class JudgeSettings:
     secrets: bool = True
     pii: bool = False
     custom: tuple[str, ...] = ()
-    votes: int = 1
     correctness: Literal["session", "trace"] = "session"
-    trace_calls: Literal["shared", "separate"] = "shared"
-    turn_calls: Literal["shared", "separate"] = "shared"
-    language: str = "en"
-    defaults: CallParameters = field(default_factory=CallParameters)
-    parameters: Mapping[str, CallParameters] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     guidelines: tuple[Guideline, ...] = ()
-
-    def shares(self, level: str) -> bool:
-        """Whether the questions about one trace or turn share a call; several votes are given on each by itself."""
-        calls = self.trace_calls if level == "trace" else self.turn_calls
-        return calls == "shared" and self.votes == 1
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
@@ -57,9 +45,10 @@ class JudgeSettings:
             return Guidance()
         return guidance(self.guidelines, metric.key, metric.asks, agent)
 
-    def asked_with(self, model: str) -> str:
-        """Returns a model's call parameters that may change its answers, as a text; ``""`` if none is set."""
-        return self.parameters.get(model, self.defaults).key()
+    @property
+    def answer_parameters(self) -> str:
+        """The parameters of calls that may change an answer, as a text; ``""`` without any."""
+        return answer_parameters(self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +126,15 @@ class Preparation:
         judge = settings.judge
         if metric.kind == "llm" and judge is not None:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}
-            if judge.language != ENGLISH:
-                depends["language"] = judge.language
-            if asked_with := judge.asked_with(judge.model_of(metric.key)):
-                depends["parameters"] = asked_with
+            if judge.answer_parameters:
+                depends["parameters"] = judge.answer_parameters
             if judge.pii or judge.custom:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
-            if judge.votes > 1:
-                depends["votes"] = judge.votes
-            if metric.part is not None and not judge.shares(metric.level):
-                depends["calls"] = "separate"
         elif metric.level == "session" and metric.kind != "llm":
             read = [each for each in self._of_traces if not metric.signals or each.name in metric.signals]
             judged = [each.key for each in read if each.kind == "llm"]
             if judge is not None and judged:
                 depends["judge"] = sorted({judge.model_of(key) for key in judged})
-                if judge.votes > 1:
-                    depends["votes"] = judge.votes
-                if judge.trace_calls == "separate":
-                    depends["calls"] = "separate"
                 if heeded := sorted(
                     f"{each.metric} {each.agent} {each.text}" for each in judge.guidelines if each.metric in judged
                 ):

@@ -20,7 +20,7 @@ Open = Callable[[PageWork | None], TestClient]
 @pytest.fixture
 def shown(tmp_path: Path) -> Iterator[Open]:
     store = Store(tmp_path, "normal")
-    store.spending.reserve((1.25, 0), (None, None), store.spending.today(time.time())).result()
+    store.spending.reserve(1.25, None, store.spending.today(time.time())).result()
     opened: list[Lookouts] = []
 
     def make(page: PageWork | None) -> TestClient:

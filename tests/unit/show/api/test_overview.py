@@ -32,7 +32,7 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder, "off")
-        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        self.store.spending.reserve(1.25, None, self.store.spending.today(time.time())).result()
         self.store.jobs.counts = lambda: {"due": 3, "failed": 1}  # type: ignore[method-assign]
         self._labels = SeriesLabels()
         self._emitter = Emitter(labels=self._labels)
