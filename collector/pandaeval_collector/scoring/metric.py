@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import orjson
 
@@ -55,7 +55,6 @@ __all__ = [
     "TurnMetric",
     "ends",
 ]
-LAYERS = ("reasoning", "action", "outcome")
 _SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 _LEADING = ("level", "name", "kind", "version", "threshold", "question", "needs", "evaluate")
@@ -63,6 +62,7 @@ _LEADING = ("level", "name", "kind", "version", "threshold", "question", "needs"
 S = TypeVar("S")
 C = TypeVar("C")
 Threshold = float | Callable[[Bands | None], float]
+Layer = Literal["reasoning", "action", "outcome"]
 
 
 def ends(scale: str) -> tuple[float, float]:
@@ -106,10 +106,10 @@ class Metric(Generic[S, C], metaclass=_ByLevel):
     """
 
     level: ClassVar[str]
-    kinds: ClassVar[tuple[str, ...]] = ("embedding", "llm", "code", "math")
+    kinds: ClassVar[tuple[str, ...]] = ("embedding", "code", "math")
     name: str
     kind: str = "code"
-    """One of ``kinds``. With ``llm``, a judge is asked."""
+    """One of ``kinds``."""
     version: str
     """Changes whenever a score could: it is part of a result's id."""
     threshold: Threshold
@@ -129,6 +129,21 @@ class Metric(Generic[S, C], metaclass=_ByLevel):
     about: str = ""
     """The metric at length, for people, instead of the docstring of the module of ``evaluate``."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            level: str,
+            name: str,
+            kind: str,
+            version: str,
+            threshold: Threshold,
+            question: str,
+            needs: str,
+            evaluate: Callable[[S, C], Finding | None],
+            **fields: Any,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
             raise ValueError(f"name {self.name!r}: write small letters, digits and single underscores, as in tool_loop")
@@ -138,6 +153,9 @@ class Metric(Generic[S, C], metaclass=_ByLevel):
             raise ValueError('version: write a text, as in "1"')
         if not callable(self.evaluate):
             raise ValueError("evaluate is no function")
+        layer = getattr(self, "layer", "outcome")
+        if layer not in get_args(Layer):
+            raise ValueError(f"layer {layer!r}: a metric of level trial has one of {', '.join(get_args(Layer))}")
         threshold = self.threshold_for(None)
         least, most = ends(self.scale)
         if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not least <= threshold <= most:
@@ -167,6 +185,7 @@ class JudgedMetric(Metric[S, C]):
     """A metric for which a judge is asked. ``evaluate`` gives the finding where no model is needed (nothing was
     captured, say); if it returns ``None``, ``ask`` is awaited later."""
 
+    kinds = ("llm",)
     kind: str = field(default="llm", init=False)
     ask: Callable[[Any, Judge], Awaitable[Finding | None]]
     """Asks a judge that has read the trace. Runs on an event loop and must not block it."""
@@ -297,18 +316,18 @@ class TrialMetric(Metric[Any, Any]):
 
     level = "trial"
 
-    layer: str
-    """Which layer of an agent it looks at: ``reasoning | action | outcome``."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.layer not in LAYERS:
-            raise ValueError(f"layer {self.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
+    layer: Layer
+    """Which layer of an agent it looks at."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedTrialMetric(JudgedMetric[Any, Any], TrialMetric):
+class JudgedTrialMetric(JudgedMetric[Any, Any]):
     """A judged metric of one attempt at a case."""
+
+    level = "trial"
+
+    layer: Layer
+    """Which layer of an agent it looks at."""
 
 
 _CLASSES: Mapping[str, tuple[type[Metric[Any, Any]], type[Metric[Any, Any]]]] = {

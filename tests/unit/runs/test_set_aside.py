@@ -126,7 +126,7 @@ def scorer(monkeypatch: pytest.MonkeyPatch) -> Evaluator:
 
 def test_a_metric_that_takes_too_long_is_named_and_what_had_ended_stays(files: TraceFiles, scorer: Evaluator) -> None:
     found = _by_trace(list(replay(files, scorer)))
-    ended = [metric.name for metric in scorer._trace][: [m.name for m in scorer._trace].index("slow")]
+    ended = [metric.name for metric in scorer.plan.alone][: [m.name for m in scorer.plan.alone].index("slow")]
     assert ended, "something comes before it"
     of_bad = found.pop(BAD.trace_id.hex())
     late = {name: each for name, each in of_bad.items() if str(each.why) == "timeout"}

@@ -15,7 +15,7 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason, Rubric, Verdict
 from pandaeval_collector.judge.turns import Conversation, conversation, stated
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metric import JudgedSessionMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
     NOTHING_TOLD,

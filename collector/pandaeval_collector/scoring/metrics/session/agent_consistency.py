@@ -19,7 +19,7 @@ from pandaeval_collector.analysis.stats.session import (
     session_profile,
 )
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import SessionMetric, SessionContext, SessionView
+from pandaeval_collector.scoring.metric import SessionContext, SessionMetric, SessionView
 from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, session_signals, was_drawn
 
 

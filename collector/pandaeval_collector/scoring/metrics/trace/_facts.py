@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
@@ -21,6 +21,7 @@ from pandaeval_collector.judge.schemas import STEP
 from pandaeval_collector.scoring.metric import JudgedTraceMetric, JudgedTurnMetric, TraceContext
 from pandaeval_otel.model import ToolCall, Trace
 
+M = TypeVar("M", JudgedTraceMetric, JudgedTurnMetric)
 # What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
 _LONGEST = 800
 """Characters of a task. A longer message holds more than the task: a document, a log, an example."""
@@ -264,9 +265,6 @@ def of_trace(
 
     settings = {"levels": levels} if levels else {}
     return asking(JudgedTraceMetric, part, ask, question, about, needs, evaluate, settings=settings)
-
-
-M = TypeVar("M", JudgedTraceMetric, JudgedTurnMetric)
 
 
 def asking(

@@ -18,7 +18,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.metric import TraceMetric, TraceContext
+from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
 from pandaeval_otel.model import Span, Trace
 
 _MOST_CANDIDATES = 3

@@ -36,7 +36,7 @@ from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.result import SUSPECT
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something
-from pandaeval_collector.scoring.metric import APPLIES, TraceMetric, TraceContext
+from pandaeval_collector.scoring.metric import APPLIES, TraceContext, TraceMetric
 from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
 

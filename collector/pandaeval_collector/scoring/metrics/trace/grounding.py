@@ -32,7 +32,7 @@ from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES
 from pandaeval_collector.analysis.rules.grounding.claims import claims
 from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, first_said, grounding, looked
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import TraceMetric, SessionReads, TraceContext
+from pandaeval_collector.scoring.metric import SessionReads, TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
 
 _MOST_LISTED = 20

@@ -24,7 +24,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules.tool_loop import running_away, tool_loop
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import TraceMetric, TraceContext
+from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
 
 _MAX_CYCLES, _MAX_SPANS = 20, 100

@@ -183,4 +183,6 @@ def rated(
         value = (found.rating - LEAST) / (MOST - LEAST)
         return Score(value, found.reason, {"turn": view.turn_index}, raw=found.rating, scale=SCALE)
 
-    return asking(JudgedTurnMetric, part, ask, question, about, needs, before_asking, threshold=3.0, scale=SCALE, applies=answers)
+    return asking(
+        JudgedTurnMetric, part, ask, question, about, needs, before_asking, threshold=3.0, scale=SCALE, applies=answers
+    )
