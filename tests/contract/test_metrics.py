@@ -15,7 +15,7 @@ import pytest
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.result import Identity
 from pandaeval_collector.base.score import Assumed, Score, Unscored
-from pandaeval_collector.judge.rubric import Guideline
+from pandaeval_collector.judge.guidelines import Guideline
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, trace_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation

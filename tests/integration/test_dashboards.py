@@ -25,7 +25,7 @@ from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._evaluation_spans import spans
 from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_collector.exporters.prometheus import metric_name
-from pandaeval_collector.show.api.pages import runbook_page
+from pandaeval_collector.show.api.live_page import runbook_page
 from pandaeval_collector.store import series
 from support.collector import CollectorProcess
 from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables

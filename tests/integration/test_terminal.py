@@ -170,8 +170,6 @@ def test_what_traces_and_jobs_say_is_shown(files: dict[str, str]) -> None:
         ("evaluate", trace),
         ("evaluate", trace, "--format", "json"),
         ("prompts", "--trace", trace),
-        ("jobs", "list", "--config", good),
-        ("jobs", "list", "0", "--config", good),
         ("config", "show", "--config", good),
         ("config", "check", files["config"]),
     ):

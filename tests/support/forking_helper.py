@@ -22,7 +22,7 @@ import typer.main
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.garbage import expect_imports
-from pandaeval_collector.judge.client import _OWN_ENVIRONMENT
+from pandaeval_collector.judge.process import _OWN_ENVIRONMENT
 from support import commands, forked
 
 _COLLECTOR = (

@@ -24,9 +24,9 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import StoredMemory, desk_of, open_caller
+from pandaeval_collector.jobs.setup import StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
@@ -53,12 +53,12 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         await front.ask(name, pickle.dumps(answers, pickle.HIGHEST_PROTOCOL), *more)
 
     async def runner() -> Runner:
-        desk = desk_of(caller, scorer.settings.judge, StoredMemory(store, telemetry))
+        client = client_of(caller, scorer.settings.judge, StoredMemory(store, telemetry))
         attempts = Attempts(
             store,
             SessionScores(store.reads, scorer),
             scorer,
-            desk,
+            client,
             file,
             telemetry,
             budgets=RecordBudgets(process.record_budget),

@@ -25,7 +25,7 @@ from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.labels.rates import PassRates
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import evaluator, judge
@@ -33,7 +33,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
 from pandaeval_collector.show.api.app import api_app
-from pandaeval_collector.show.api.pages import page_app, runbook
+from pandaeval_collector.show.api.live_page import page_app, runbook
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import BoundedAnswers

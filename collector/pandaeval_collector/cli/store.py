@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sqlite3
 import sys
@@ -11,12 +10,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import typer
-from google.protobuf.json_format import MessageToDict
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
@@ -100,17 +96,13 @@ def repair(
 @store.command("export")
 def export(
     output: Annotated[Path, output_option("Write here; - for standard output.")],
-    form: Annotated[
-        Literal["jsonl", "pb"],
-        typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP."),
-    ] = "jsonl",
     trace: Annotated[
         str, typer.Option(metavar="ID", help="Of this trace alone, or of all whose ids begin with these digits.")
     ] = "",
     config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
-    """Write all spans and log records of a data directory as a file that evaluate reads, also while a collector runs.
+    """Write all spans and log records of a data directory as length-delimited OTLP, also while a collector runs.
 
     A trace with damage is left out and named; exit code 1 then.
     """
@@ -125,8 +117,8 @@ def export(
             for found in stored_traces(connection, trace):
                 if found.damage:
                     bad.append(found)
-                for logs, data in found.parts:
-                    to.write(_line(logs, data) if form == "jsonl" else len(data).to_bytes(4, "big") + data)
+                for _, data in found.parts:
+                    to.write(len(data).to_bytes(4, "big") + data)
                     requests += 1
                 traces += not found.damage
                 told(traces + len(bad), total)
@@ -167,22 +159,3 @@ def _tell(found: list[Damage], format_: given.RunFormat) -> None:
         for kind in dict.fromkeys(each.kind for each in found):
             typer.echo(f"{kind}: {CURES[kind]}")
         typer.echo(many(len(found), "damage"))
-
-
-def _line(logs: bool, data: bytes) -> bytes:
-    """Returns a stored request as a line of OTLP/JSON, with ids in hex and enumerations as numbers."""
-    kind: Any = ExportLogsServiceRequest if logs else ExportTraceServiceRequest
-    said = MessageToDict(kind.FromString(data), use_integers_for_enums=True)
-    return json.dumps(_with_hex_ids(said), ensure_ascii=False).encode(errors="surrogatepass") + b"\n"
-
-
-def _with_hex_ids(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_with_hex_ids(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    ids = ("traceId", "spanId", "parentSpanId")
-    return {
-        key: base64.b64decode(each).hex() if key in ids and isinstance(each, str) else _with_hex_ids(each)
-        for key, each in value.items()
-    }

@@ -27,11 +27,12 @@ from pandaeval_collector.jobs.outcome import (
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.conversation import Conversation
+from pandaeval_collector.judge.known_models import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
-from pandaeval_collector.judge.turns import Conversation, TurnView
+from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.understanding import SESSION
@@ -123,19 +124,19 @@ class Attempts:
         store: Store,
         scores: SessionScores,
         evaluator: Evaluator,
-        desk: Desk,
+        client: JudgeClient,
         filing: Filing,
         telemetry: Telemetry,
         patience: Patience | None = None,
         budgets: RecordBudgets | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``scores``: reads the sessions that questions are about; ``desk`` asks the judge; ``filing``: where answers
+        """``scores``: reads the sessions that questions are about; ``client`` asks the judge; ``filing``: where answers
         go. ``failures``: the groups that judged failures are filed under, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience = telemetry, patience or Patience()
         judge = evaluator.settings.judge
-        self._desk = desk
+        self._client = client
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._failures = budgets or RecordBudgets(), failures
         self._complaints, self._kinship = Complaints(), Kinship()
@@ -212,7 +213,7 @@ class Attempts:
             return (await self._loaded(job, smaller)).pack
 
         together = self._evaluator.judged.together(questions, question)
-        judge = Judge(self._desk, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
+        judge = Judge(self._client, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
         finding = instead or await self._finding(job, question, loaded, judge)
         await self._conclude(job, question, loaded, judge, finding)
 
@@ -245,7 +246,7 @@ class Attempts:
             return
 
         async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
-            return await Judge(self._desk, shown, model).ask(SAME_CAUSE, given)
+            return await Judge(self._client, shown, model).ask(SAME_CAUSE, given)
 
         result.failure_group = await judged_group(self._failures, failure, ask)
 

@@ -16,11 +16,13 @@ from typing import Any, TypeVar
 import orjson
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.before import before, lines_of
-from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.context import before, lines_of
+from pandaeval_collector.judge.conversation import Conversation, conversation
+from pandaeval_collector.judge.known_models import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.judge.redact import Hide, PersonalData, check_installed, redact, redacted
-from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
+from pandaeval_collector.judge.personal_data import PersonalData, check_installed
+from pandaeval_collector.judge.redact import Hide, redact, redacted
+from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN

@@ -11,7 +11,8 @@ from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
-from pandaeval_collector.judge.known import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD, kin
+from pandaeval_collector.judge.known_models import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD
+from pandaeval_collector.judge.model_family import kin
 from pandaeval_collector.store import Job
 
 _MAX_CRASHES = 2

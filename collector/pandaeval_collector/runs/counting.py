@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.schemas import STEP
+from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.runs.process import CallCount
 from pandaeval_collector.store import StoreReader
 

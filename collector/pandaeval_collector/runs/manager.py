@@ -15,7 +15,7 @@ from pandaeval_collector.base.runtime.cron import is_cron, next_time
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.runs.engine import Emit, Engine, run_setup
 from pandaeval_collector.runs.process import CallCount, LiveJudge, RunProcess, judge_of_run
 from pandaeval_collector.runs.settings import judge as judge_of

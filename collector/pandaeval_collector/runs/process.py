@@ -16,7 +16,7 @@ from pandaeval_collector.base.runtime.calls import Calls, Handlers
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.jobs.setup import JudgeConfig, open_caller
 from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.runs import RunResult

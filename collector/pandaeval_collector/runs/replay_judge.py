@@ -14,10 +14,10 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, desk_of
+from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, client_of
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.desk import Desk
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.client import JudgeClient
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs.process import OwnJudge, hasty
@@ -85,12 +85,12 @@ class ReplayJudge:
         return self._evaluator.settings.judge
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs what asks a desk to its end."""
+        """Runs what asks a client to its end."""
         return self._loop.run(work)
 
-    def desk(self) -> Desk:
-        """Makes a desk at which the judge is asked."""
-        return desk_of(self._given or self._own, self.settings, StoredMemory(self._store, self._telemetry))
+    def client(self) -> JudgeClient:
+        """Makes a client that asks the judge."""
+        return client_of(self._given or self._own, self.settings, StoredMemory(self._store, self._telemetry))
 
     @cached_property
     def _own(self) -> OwnJudge:
@@ -109,12 +109,12 @@ class ReplayJudge:
 
         jobs = self._store.jobs
         self._asked += jobs.waiting()
-        desk = self.desk()
+        client = self.client()
         attempts = Attempts(
             self._store,
             line.scores,
             self._evaluator,
-            desk,
+            client,
             file,
             self._telemetry,
             _PATIENCE,

@@ -13,7 +13,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import Config, ConfigError, MetricNames, read_yaml
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
-from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline
+from pandaeval_collector.judge.guidelines import MOST_CHARS, Guideline
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.front import trace_timeout
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings

@@ -16,9 +16,10 @@ import orjson
 
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
+from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
-from pandaeval_collector.judge.turns import Conversation, TurnView
+from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.context import (
     APPLIES,
     EarlierOutput,

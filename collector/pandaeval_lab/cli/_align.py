@@ -19,7 +19,7 @@ from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import WrittenGuideline
 from pandaeval_collector.scoring.metric import JudgedMetric
@@ -113,7 +113,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
     async def ask() -> list[str]:
         async with judge_of(judging.config, judging.environ) as found:
-            asked = Judge(Desk(found), disagreements(errors), name)
+            asked = Judge(JudgeClient(found), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:

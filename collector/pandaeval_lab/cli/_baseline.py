@@ -17,7 +17,7 @@ from pandaeval_lab.cli._stages import Outcome, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.passk.attempts import CaseTrials, slim, trials
 from pandaeval_lab.passk.gate import GateVerdict, Rules, compared, first_of
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 
 BASELINE = "baseline"
 """Key of the gate."""

@@ -22,7 +22,7 @@ from pandaeval_lab.labels import calibration
 from pandaeval_lab.labels.calibration import Calibration, Calibrations, from_lines, from_store
 from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.labels.judge_agreement import AgreementEstimate
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 
 
 def calibrate(

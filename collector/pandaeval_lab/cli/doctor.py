@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -68,28 +68,33 @@ def doctor(
     Each finding says what to do about it. Nothing is changed, and no model is asked.
     """
     folder, url = place
+    findings = _findings(config, folder, None if config is not None else url)
+    if format_ == "json":
+        write_json(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+    else:
+        _print(findings)
+    if any(finding.state == "wrong" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _findings(config: Path | None, folder: Path | None, url: str | None) -> list[Diagnosis]:
     try:
         resolved = resolve_config(config, given(folder))
     except UserError as error:
-        found = [
-            _wrong("configuration", line, "put it right in the file or variable that it names")
-            for line in str(error).splitlines()
-        ]
-    else:
-        with progress(console(stderr=True), "checking the store") as told:
-            found = list(examine(resolved, os.environ, told, url if config is None else None))
-    if format_ == "json":
-        write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
-    else:
-        for each in found:
-            typer.echo(f"{each.state:<5}  {each.area}: {safe(each.what)}")
-            if each.cure:
-                typer.echo(f"       {safe(each.cure)}")
-        wrong = sum(each.state == "wrong" for each in found)
-        verb = "is" if wrong == 1 else "are"
-        typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
-    if any(each.state == "wrong" for each in found):
-        raise typer.Exit(1)
+        cure = "put it right in the file or variable that it names"
+        return [_wrong("configuration", line, cure) for line in str(error).splitlines()]
+    with progress(console(stderr=True), "checking the store") as on_checked:
+        return [*examine(resolved, os.environ, on_checked, url)]
+
+
+def _print(findings: Sequence[Diagnosis]) -> None:
+    for finding in findings:
+        typer.echo(f"{finding.state:<5}  {finding.area}: {safe(finding.what)}")
+        if finding.cure:
+            typer.echo(f"       {safe(finding.cure)}")
+    wrong = sum(finding.state == "wrong" for finding in findings)
+    verb = "is" if wrong == 1 else "are"
+    typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +233,7 @@ def _inside(connection: sqlite3.Connection, size: int, told: Told) -> Iterator[D
     yield from _clocks(connection)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
-        yield _note(
-            "judge", f"{dead} jobs were given up", "`pandaeval jobs list --state dead`, then `pandaeval jobs retry`"
-        )
+        yield _note("judge", f"{dead} jobs were given up", "`pandaeval jobs retry` makes them due again")
     if size > _DEEP_BYTES:
         yield _note("store", f"its {size >> 20} MiB were not read row by row", "`pandaeval store verify` does")
         return

@@ -17,12 +17,14 @@ from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.jobs import same_cause
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
+from pandaeval_collector.judge.conversation import Conversation, conversation
+from pandaeval_collector.judge.guidelines import Guidance, guidance
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.judge.rubric import Guidance, Rubric, Verdict, guidance, rubric_of
-from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
+from pandaeval_collector.judge.rubric import Rubric, Verdict, rubric_of
+from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.runs.counting import made_up
 from pandaeval_collector.runs.settings import adopted, read_guidelines
 from pandaeval_collector.scoring.metric import JudgedMetric

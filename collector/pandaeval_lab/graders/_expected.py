@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.scoring.metric import JudgedTrialMetric, TrialMetric
 from pandaeval_lab.cases.arguments import differing, in_best_order, matched, tool_parts

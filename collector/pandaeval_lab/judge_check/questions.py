@@ -15,14 +15,14 @@ from importlib.resources import as_file, files
 
 from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
-from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge, NoVerdictError
-from pandaeval_collector.judge.known import FREE, Price
-from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.judge.client import AnswerCost, Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.conversation import Conversation, conversation
+from pandaeval_collector.judge.guidelines import Guidance
+from pandaeval_collector.judge.known_models import FREE, Price
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.judge.rubric import Guidance
-from pandaeval_collector.judge.turns import Conversation, conversation
+from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
@@ -290,7 +290,7 @@ class CheckRun:
     async def _asked(self, item: CheckItem) -> Reply:
         of_session = item.kind == SESSION
         guidance = Guidance() if of_session else self._guidance
-        judge = Judge(Desk(self._caller), item.pack, self._model, guidance=guidance)
+        judge = Judge(JudgeClient(self._caller), item.pack, self._model, guidance=guidance)
         subject = Conversation(item.trace, len(item.trace.turns)) if of_session else item.trace
         metric = registry()[CORRECTNESS if of_session else METRIC]
         assert isinstance(metric, JudgedMetric)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pandaeval_collector.analysis.stats.paired import PairedEstimate, difference, share
-from pandaeval_collector.judge.desk import AnswerCost
+from pandaeval_collector.judge.client import AnswerCost
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.judge_check.questions import (

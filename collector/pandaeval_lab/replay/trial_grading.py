@@ -14,10 +14,10 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained, told
 from pandaeval_collector.jobs.job_traces import hider
-from pandaeval_collector.judge.before import lines_of
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.context import lines_of
+from pandaeval_collector.judge.known_models import MOST_RECORD
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redact, redacted
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
@@ -43,11 +43,13 @@ _AT_A_TIME = 64
 
 
 class TrialJudge:
-    """Asks the judged graders about trials, through one desk. ``settings``: of the judge; ``wait``: seconds before
+    """Asks the judged graders about trials, through one client. ``settings``: of the judge; ``wait``: seconds before
     another try. On one event loop."""
 
-    def __init__(self, grader: TrialGrader, desk: Desk, settings: JudgeSettings | None, wait: float = 1.0) -> None:
-        self._grader, self._desk, self._wait = grader, desk, wait
+    def __init__(
+        self, grader: TrialGrader, client: JudgeClient, settings: JudgeSettings | None, wait: float = 1.0
+    ) -> None:
+        self._grader, self._client, self._wait = grader, client, wait
         self._hide = redact if settings is None else hider(settings)
         self._secret = secrets.token_bytes(32)
 
@@ -67,7 +69,7 @@ class TrialJudge:
             return TrialVerdict(known, model)
         earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
         packed = pack(shown.last, self._secret, MOST_RECORD, earlier)
-        judge = Judge(self._desk, packed, model, metric.key)
+        judge = Judge(self._client, packed, model, metric.key)
         finding = await self._asked(metric, shown, judge)
         if finding is None:
             return None
@@ -98,7 +100,7 @@ def judged(
 ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
     """Yields each trial with the verdicts of the judged graders, by name; asks about several at the same time.
     ``total``: how many trials there are."""
-    asked, numbers = TrialJudge(grader, judge.desk(), settings), itertools.count(1)
+    asked, numbers = TrialJudge(grader, judge.client(), settings), itertools.count(1)
 
     async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:
         found = await asked.verdicts(trial)

@@ -12,7 +12,7 @@ import pytest
 
 from lab.rig import make_canaries
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_lab.judge_check import CheckRun, Sheet, canaries, planned, sheet
 from pandaeval_lab.judge_check.questions import (
     CheckItem,

@@ -19,7 +19,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience
 from pandaeval_collector.jobs.runner import Runner
-from pandaeval_collector.jobs.setup import StoredMemory, desk_of
+from pandaeval_collector.jobs.setup import StoredMemory, client_of
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
@@ -75,7 +75,7 @@ class Jobs:
             self.store,
             self.line.scores,
             self.evaluator,
-            desk_of(caller, judge, StoredMemory(self.store, self.telemetry)),
+            client_of(caller, judge, StoredMemory(self.store, self.telemetry)),
             filed_here(self.line, self._settle),
             self.telemetry,
             patience,

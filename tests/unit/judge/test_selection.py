@@ -82,7 +82,8 @@ def test_only_some_agents_services_or_attributes(only: dict[str, list[str]], con
 
 def test_the_id_does_not_depend_on_who_was_chosen() -> None:
     one, other = (
-        _evaluator(each).judged.questions(trace(), True)[1][0] for each in (Selection(), Selection(0.1, when="suspicious"))
+        _evaluator(each).judged.questions(trace(), True)[1][0]
+        for each in (Selection(), Selection(0.1, when="suspicious"))
     )
     assert one.id == other.id
     result = _evaluator(Selection(0.1, when="suspicious")).judged.answered(other, Score(0.5))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.config._tree import keys
-from pandaeval_collector.show.api.pages import runbook_page
+from pandaeval_collector.show.api.live_page import runbook_page
 from support.deploy import DEPLOY, ROOT, read
 from support.own_metrics import ATTRIBUTES, PAGE, instruments, prometheus_name, written
 

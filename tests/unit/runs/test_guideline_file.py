@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.rubric import Guidance, guidance, rubric_of
+from pandaeval_collector.judge.guidelines import Guidance, guidance
+from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.runs.settings import WrittenGuideline, adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.metrics.trace._facts import TASK as OF_TASK

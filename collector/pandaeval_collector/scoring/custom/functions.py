@@ -12,9 +12,10 @@ from pydantic import Field, create_model
 from pandaeval_collector.base.runtime.modules import source_digest
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
+from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.judge.turns import Conversation, TurnView, stated
+from pandaeval_collector.judge.turns import TurnView, stated
 from pandaeval_collector.scoring.custom.definition import UNIT, UNKNOWN, Definition, LabelDefinition, scaled, written
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_otel.model import Trace

@@ -11,9 +11,10 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, conclude, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT
-from pandaeval_collector.judge.desk import AnswerCost
+from pandaeval_collector.judge.client import AnswerCost
+from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
-from pandaeval_collector.judge.rubric import Guidance, QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pandaeval_collector.base.time_limit import TRACE_SECONDS
 from pandaeval_collector.judge.call import answer_parameters
+from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
-from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.scoring.metric import JudgedMetric
 

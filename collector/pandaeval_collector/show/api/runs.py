@@ -17,7 +17,8 @@ from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.process import BatchFailedError
 from pandaeval_collector.runs.spec import NotAllowedError
-from pandaeval_collector.show.api.filters import CursorText, Limit, Names, cursor_of, number_of, one_of
+from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
+from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_shapes import (

@@ -20,6 +20,8 @@ from pandaeval_collector.store.finding import AgentBucket, FailedResult
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
 _WHOLE = "*"  # in place of a step: a verdict on a session is about all of the run that it blames
+Measures = tuple[int, int, float | None]
+"""Latency in microseconds, tokens and cost of a run; the cost is ``None`` if it is unknown."""
 _RISES, _LEAST = 2.0, 3
 """An incident is rising if its last quarter has so many times the runs of an earlier one, and at least so many."""
 
@@ -261,31 +263,37 @@ def over_time(found: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
     return runs, failed
 
 
-def by_agent(
-    found: Sequence[AgentBucket], measured: Mapping[str, Sequence[tuple[int, int, float | None]]]
-) -> list[PageAgent]:
-    """Returns a row per agent, most failures first. ``measured``: latency in microseconds, tokens and cost of each
-    agent's runs, of which the medians are shown, and the 95th percentile of the latency."""
+def by_agent(buckets: Sequence[AgentBucket], measured: Mapping[str, Sequence[Measures]]) -> list[PageAgent]:
+    """Return a row for each agent, most failures first. ``measured``: of each agent's runs."""
     rows: dict[str, PageAgent] = {}
-    for each in found:
-        row = rows.get(each.agent)
+    for bucket in buckets:
+        row = rows.get(bucket.agent)
         if row is None:
-            runs = measured.get(each.agent, ())
-            took, costs = sorted(us for us, _, _ in runs), [usd for _, _, usd in runs if usd is not None]
-            row = rows[each.agent] = PageAgent(
-                agent=each.agent,
-                runs=0,
-                failed=0,
-                spark=[0] * SPARKS,
-                bad=[0] * SPARKS,
-                us=int(median(took)) if took else None,
-                us95=took[min(len(took) - 1, math.ceil(0.95 * len(took)) - 1)] if took else None,
-                tokens=int(median(tokens for _, tokens, _ in runs)) if runs else None,
-                usd=median(costs) if costs else None,
-            )
-        part = min(SPARKS - 1, max(0, each.bucket * SPARKS // BARS))
-        row.runs += each.runs
-        row.failed += each.failed
-        row.spark[part] += each.runs
-        row.bad[part] += each.failed
+            row = rows[bucket.agent] = _agent_row(bucket.agent, measured.get(bucket.agent, ()))
+        part = min(SPARKS - 1, max(0, bucket.bucket * SPARKS // BARS))
+        row.runs += bucket.runs
+        row.failed += bucket.failed
+        row.spark[part] += bucket.runs
+        row.bad[part] += bucket.failed
     return sorted(rows.values(), key=lambda row: (-row.failed, -row.runs, row.agent))
+
+
+def _agent_row(agent: str, runs: Sequence[Measures]) -> PageAgent:
+    row = PageAgent(
+        agent=agent,
+        runs=0,
+        failed=0,
+        spark=[0] * SPARKS,
+        bad=[0] * SPARKS,
+        us=None,
+        us95=None,
+        tokens=None,
+        usd=None,
+    )
+    if runs:
+        latencies = sorted(us for us, _, _ in runs)
+        row.us, row.us95 = int(median(latencies)), latencies[math.ceil(0.95 * len(latencies)) - 1]
+        row.tokens = int(median(tokens for _, tokens, _ in runs))
+    if costs := [usd for _, _, usd in runs if usd is not None]:
+        row.usd = median(costs)
+    return row

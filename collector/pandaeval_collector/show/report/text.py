@@ -108,6 +108,10 @@ class TextPool:
             self.kept.append(cut(text, room))
         return known
 
+    def add_optional(self, text: str | None) -> int | None:
+        """Adds a text if there is any, and returns its position."""
+        return None if text is None else self.add(text)
+
 
 _LOADING = (
     "Asking the collector …",

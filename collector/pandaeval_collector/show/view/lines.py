@@ -4,11 +4,10 @@ secrets."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import unified_diff
 from typing import Any
 
 from pandaeval_collector.show.view.results import ResultView, failing
-from pandaeval_collector.show.view.texts import dollars, estimate, many, moment, said
+from pandaeval_collector.show.view.texts import NONE, dollars, estimate, many, moment, said
 
 Row = Mapping[str, Any]
 _MOST_CALLS = 30
@@ -64,43 +63,27 @@ def _blame(result: Row, step: Row) -> str:
     return f"trace.blame: {'it broke the run' if sure else 'may have broken it'}: {why}"
 
 
-def _step(number: int | None, span: Row, texts: Sequence[str]) -> str:
-    """Returns a step on one line; without a ``number`` as what it did alone, to be held against others."""
-
-    def text(key: str, most: int) -> str:
-        return "-" if span.get(key) is None else said(texts[span[key]], most)
-
-    took = "" if number is None else f", {span['us'] / 1e6:.2f} s"
-    about = "".join(f" {name} {said(span[name], 60)}" for name in ("agent", "model", "tool") if span.get(name))
-    head = (
-        span["kind"] if number is None else f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}"
-    )
-    line = f"{head}{about}{took}"
+def _step(number: int, span: Row, texts: Sequence[str]) -> str:
+    """Return a step on one line."""
+    line = f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}"
+    for name in ("agent", "model", "tool"):
+        if span.get(name):
+            line += f" {name} {said(span[name], 60)}"
+    line += f", {span['us'] / 1e6:.2f} s"
     if "args" in span:
-        line += f": ({text('args', 160)}) → {text('result', 160)}"
+        line += f": ({_text(span, 'args', texts)}) → {_text(span, 'result', texts)}"
     if span["kind"] == "llm" and span.get("out"):
         speaker, place = span["out"][-1]
-        line += f" → {said(speaker, 80)}: {said(texts[place], 300)}" if texts[place] else ""
-    return line + (f" ERROR {text('error', 160)}" if "error" in span else "")
+        if texts[place]:
+            line += f" → {said(speaker, 80)}: {said(texts[place], 300)}"
+    if "error" in span:
+        line += f" ERROR {_text(span, 'error', texts)}"
+    return line
 
 
-def compared_lines(a: Row, b: Row) -> Iterator[str]:
-    """Yields how two traces differ: question, results, and their steps as a diff (``-`` in a alone, ``+`` in b)."""
-    yield from (f"{name}: {trace_line(row)}" for name, row in (("a", a), ("b", b)))
-    asked = [said(row["input"] or "not captured", 300) for row in (a, b)]
-    yield f"both were asked: {asked[0]}" if asked[0] == asked[1] else f"a was asked: {asked[0]}; b: {asked[1]}"
-    one, other = (
-        {(each["level"], each["metric"]): result_text(each, 120) for each in row["results"]} for row in (a, b)
-    )
-    for key in dict.fromkeys([*one, *other]):
-        if one.get(key) != other.get(key):
-            yield f"- {'.'.join(key)}: a {one.get(key, 'has none')}; b {other.get(key, 'has none')}"
-    first, second = (
-        [_step(None, span, row["detail"]["texts"]) for span in row["detail"]["spans"]] if row["detail"] else []
-        for row in (a, b)
-    )
-    diff = [*unified_diff(first, second, "steps of a", "steps of b", n=1, lineterm="")]
-    yield from diff or ["their steps are alike"]
+def _text(span: Row, key: str, texts: Sequence[str]) -> str:
+    place = span.get(key)
+    return NONE if place is None else said(texts[place], 160)
 
 
 def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterator[str]:

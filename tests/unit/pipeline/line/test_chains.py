@@ -15,7 +15,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
-from pandaeval_collector.judge.desk import Desk
+from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
@@ -423,7 +423,7 @@ class TestJudged:
         async def settle(decide: Callable[[], Conclusion]) -> None:
             store.commit(decide().changes).result()
 
-        desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
+        desk = JudgeClient(ScriptedConfidence(), StoredMemory(store, Telemetry()))
         for each in (ONE, TWO):
             store.commit(line.decide([stored(store, each)]).changes).result()
             await Runner(

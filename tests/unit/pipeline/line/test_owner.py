@@ -16,7 +16,7 @@ from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.job_traces import EarlierTraces
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
-from pandaeval_collector.judge.desk import Desk
+from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handover import unpacked
@@ -199,7 +199,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         await owner.adopt([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
-        desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
+        desk = JudgeClient(ScriptedConfidence(), StoredMemory(store, Telemetry()))
         await Runner(
             store,
             Attempts(

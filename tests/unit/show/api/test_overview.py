@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api.lists import _rates
+from pandaeval_collector.show.api.overview import rates_of
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.view.rows import Rate
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
@@ -229,7 +229,7 @@ def test_series_that_differ_in_anything_else_are_one_rate() -> None:
         for version, first in (("1", 1), ("2", 100))
         for times, outcome in enumerate(outcomes, first)
     ]
-    [rate] = _rates(series)
+    [rate] = rates_of(series)
     assert rate == Rate(
         metric="coherence",
         level="trace",
@@ -246,8 +246,8 @@ def test_series_that_differ_in_anything_else_are_one_rate() -> None:
 
 def test_a_series_that_tells_nothing_of_itself_is_scored_of_nobody() -> None:
     nobody = dict.fromkeys(("metric", "level", "agent", "service", "environment"), "")
-    assert _rates([({}, 3)]) == [Rate(**nobody, scored=3, assumed=0, passed=0, failed=0, unscored={})]
-    assert _rates([]) == []
+    assert rates_of([({}, 3)]) == [Rate(**nobody, scored=3, assumed=0, passed=0, failed=0, unscored={})]
+    assert rates_of([]) == []
 
 
 def test_components_that_raised_are_named_most_often_first(house: House) -> None:

@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
+from pandaeval_collector.judge.conversation import Conversation, conversation
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason, Rubric, Verdict
-from pandaeval_collector.judge.turns import Conversation, conversation, stated
+from pandaeval_collector.judge.turns import stated
 from pandaeval_collector.scoring.metric import JudgedSessionMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,

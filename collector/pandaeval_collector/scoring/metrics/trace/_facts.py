@@ -12,12 +12,13 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.printable import UNSEEN, as_text
 from pandaeval_collector.base.untrusted.silence import says_something as has_content
-from pandaeval_collector.judge.desk import Judge, NoVerdictError
-from pandaeval_collector.judge.neutral import elided, one_line
+from pandaeval_collector.judge.client import Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.judge.rubric import Answer, Extraction, Facts, QuestionPart, Reason
+from pandaeval_collector.judge.sanitize import one_line
 from pandaeval_collector.judge.schemas import STEP
+from pandaeval_collector.judge.shorten import elided
 from pandaeval_collector.scoring.metric import JudgedTraceMetric, JudgedTurnMetric, TraceContext
 from pandaeval_otel.model import ToolCall, Trace
 

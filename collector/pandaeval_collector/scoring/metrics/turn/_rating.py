@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, create_model
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.rubric import Answer, QuestionPart
 from pandaeval_collector.judge.turns import TurnView, stated
 from pandaeval_collector.scoring.metric import JudgedTurnMetric, TurnContext

@@ -1,9 +1,8 @@
-"""Trace content made harmless for a prompt: nothing in it can pass for our own words, and nothing is fetched."""
+"""Makes trace content harmless for a prompt: nothing in it can pass for our own words, and nothing is fetched."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from pandaeval_collector.base.untrusted.printable import UNSEEN
 
@@ -50,40 +49,3 @@ def neutral(text: str) -> str:
 def one_line(text: str) -> str:
     """Returns the text without line breaks, so that no part of it can pass for a line of ours."""
     return " ".join(text.split())
-
-
-def elided(text: str, limit: int) -> str:
-    """Shortens a text to about ``limit`` characters: beginning, a note of how much is missing, end."""
-    if len(text) <= limit:
-        return text
-    head = max(1, limit * 2 // 3)
-    tail = max(1, limit - head)
-    return f"{text[:head]} […{len(text) - head - tail} of {len(text)} characters cut…] {text[-tail:]}"
-
-
-def fitting(text: str, most: int) -> str:
-    """Shortens a text to at most ``most`` tokens of its beginning and end; to its beginning where ``most`` is tiny."""
-    if tokens(text) <= most:
-        return text
-    low = _longest(lambda length: elided(text, length), len(text), most)
-    return elided(text, low) if low > _MARK else text[: _longest(lambda length: text[:length], len(text), most)]
-
-
-def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
-    """Returns the greatest length up to ``length`` for which ``cut`` gives at most ``most`` tokens."""
-    low, high = 0, length
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if tokens(cut(middle)) <= most else (low, middle - 1)
-    return low
-
-
-_MARK = 60
-"""Below this many characters the words about what was cut would be longer than what is left."""
-
-
-def tokens(text: str) -> int:
-    """Estimates, rather high, how many tokens a text has: a quarter of the ASCII characters, and one for each other
-    character (high for most scripts, about right for Chinese, Japanese and Korean)."""
-    plain = len(text.encode("ascii", "ignore"))
-    return plain // 4 + (len(text) - plain) + 1

@@ -8,9 +8,22 @@ from dataclasses import dataclass, replace
 
 from pandaeval_collector.analysis.rules._cycles import agents
 from pandaeval_collector.base.untrusted.printable import as_text
-from pandaeval_collector.judge.neutral import one_line
-from pandaeval_otel.model import Kind, Media, Message, Reasoning, Span, Text, ToolRequest, ToolResponse, Trace, Turn
+from pandaeval_collector.judge.sanitize import one_line
+from pandaeval_otel.model import (
+    Kind,
+    Media,
+    Message,
+    Reasoning,
+    Span,
+    Text,
+    ToolCall,
+    ToolRequest,
+    ToolResponse,
+    Trace,
+    Turn,
+)
 
+USER, AGENT = "user: ", "agent: "
 MOST_MESSAGES = 400
 """The newest messages of a conversation that are looked at: more than is ever shown."""
 
@@ -26,9 +39,6 @@ class EarlierTurns:
     said: tuple[str, ...] = ()
     last_said: str = ""
     missing: int = 0
-
-
-USER, AGENT = "user: ", "agent: "
 
 
 def opening(trace: Trace) -> Span | None:
@@ -78,21 +88,30 @@ def instructions_of(span: Span) -> Iterator[str]:
 
 def lines_of(trace: Trace) -> tuple[str, ...]:
     """Returns the messages, calls and results of a trace, in the form of :attr:`EarlierTurns.said`."""
-    lines: list[str] = []
-    for at, turn in enumerate(trace.turns or (Turn(trace.input, trace.output),)):
-        if turn.user:
-            lines.append(f"{USER}{turn.user}")
-        if not at:  # when each was made within a trace of several turns is not told
-            for call in trace.tool_calls:
-                shown = one_line(as_text(call.arguments)) if call.has_arguments else "(not captured)"
-                lines.append(f"agent called {one_line(call.name)}: {shown}")
-                if call.error is not None:
-                    lines.append(f"it failed: {one_line(call.error)}")
-                if call.has_result and call.result is not None:
-                    lines.append(f"result: {as_text(call.result)}")
-        if turn.assistant:
-            lines.append(f"{AGENT}{turn.assistant}")
+    first, *others = trace.turns or (Turn(trace.input, trace.output),)
+    # The turn of each call is not known, so all calls follow the first message.
+    calls = (line for call in trace.tool_calls for line in _call_lines(call))
+    lines = [*_user_lines(first), *calls, *_agent_lines(first)]
+    for turn in others:
+        lines += [*_user_lines(turn), *_agent_lines(turn)]
     return tuple(lines)
+
+
+def _user_lines(turn: Turn) -> Sequence[str]:
+    return [f"{USER}{turn.user}"] if turn.user else []
+
+
+def _agent_lines(turn: Turn) -> Sequence[str]:
+    return [f"{AGENT}{turn.assistant}"] if turn.assistant else []
+
+
+def _call_lines(call: ToolCall) -> Iterator[str]:
+    shown = one_line(as_text(call.arguments)) if call.has_arguments else "(not captured)"
+    yield f"agent called {one_line(call.name)}: {shown}"
+    if call.error is not None:
+        yield f"it failed: {one_line(call.error)}"
+    if call.has_result and call.result is not None:
+        yield f"result: {as_text(call.result)}"
 
 
 def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:

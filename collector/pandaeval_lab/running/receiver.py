@@ -1,6 +1,6 @@
 """Where the spans of a run arrive: a collector in a process of its own, with a store that goes when it goes.
 
-``python -m pandaeval_lab.running.door`` is that process.
+``python -m pandaeval_lab.running.receiver`` is that process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FREE = "127.0.0.1:0"
 _PREFIX, _DAY_S = "pandaeval-cases-", 86_400.0
 
 
-class Door:
+class SpanReceiver:
     """A collector that takes spans in and scores nothing. An asynchronous context manager; on one event loop.
 
     ``given``: with it the collector listens where ``server`` of that configuration says, for agents that were started
@@ -57,7 +57,7 @@ class Door:
         self.grpc = self.http = ""
         """Host and port of the listeners."""
 
-    async def __aenter__(self) -> Door:
+    async def __aenter__(self) -> SpanReceiver:
         try:
             self.grpc, self.http, _ = await self._calls.ask("state")
         except ChildStartError as error:
