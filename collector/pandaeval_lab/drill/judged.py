@@ -77,7 +77,7 @@ class JudgedDrill:
 
 
 @dataclass(slots=True)
-class JudgedMetric:
+class MetricCounts:
     """What one judged metric says of copies and their originals. ``n``: pairs of which it judged both and passes the
     original; ``noticed``: of these, copies that it fails; ``lower``: of all pairs that it judged, copies that it gives
     a lower score; ``alarms``: originals that it fails, of ``originals``."""
@@ -113,7 +113,7 @@ class JudgedCounts:
     without a model; copies of which neither is known are in ``not_judged``."""
 
     models: Sequence[str]
-    metrics: dict[str, JudgedMetric] = field(default_factory=dict)
+    metrics: dict[str, MetricCounts] = field(default_factory=dict)
     beside: Counter[tuple[bool, bool]] = field(default_factory=Counter)
     not_judged: int = 0
     usd: float = 0.0
@@ -124,7 +124,7 @@ class JudgedCounts:
         told: dict[str, tuple[State | None, State | None]] = {}
         for metric in sorted({*was, *now}):
             one, other = was.get(metric, []), now.get(metric, [])
-            self.metrics.setdefault(metric, JudgedMetric()).add(one, other)
+            self.metrics.setdefault(metric, MetricCounts()).add(one, other)
             told[metric] = state(one), state(other)
         pairs = [pair for pair in told.values() if pair[0] in ("passes", "not judged")]
         noticed = ("passes", "fails") in pairs
