@@ -63,7 +63,6 @@ class Intake:
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         self._require_open()
         taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]
-        failpoints.reach("after_decode")
         good = [submission for submission in taken if not submission.problem]
         submitted = [submission.submitted for submission in good]
         endings = [trace.session_id for trace in submitted if trace.session_end and trace.session_id]
@@ -75,7 +74,6 @@ class Intake:
                 self._count_rejected(LOGS, submission.logs)
         for trace in submitted:
             self._end(trace)
-        failpoints.reach_soon("after_ack")
         return [submission.problem or (self._too_late(submission) if any_late else "") for submission in taken]
 
     def _count_rejected(self, instrument: str, split: Split) -> None:
@@ -95,9 +93,7 @@ class Intake:
         """Stores the spans and log records of messages of a log, and with them how far it was read; returns after the
         commit. Raises a ``Refusal``, after which the same messages have to come again."""
         self._require_open()
-        failpoints.reach("after_decode")
         await self._keep({SPANS: spans, LOGS: logs}, read=read)
-        failpoints.reach_soon("after_ack")
 
     def _require_open(self) -> None:
         if self._is_draining():
@@ -160,9 +156,7 @@ class Intake:
             raise Dense("it would hold up the event loop") from error
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
-        failpoints.reach("after_decode")
         late = await self._keep({instrument: [split]})
-        failpoints.reach_soon("after_ack")
         messages = [split.message] if split.rejected else []
         if late:
             messages.append(f"{late} came after their trace was scored for good (late.window, close.max_spans)")
@@ -176,7 +170,8 @@ class Intake:
         read: Sequence[Consumed] = (),
     ) -> int:
         """Stores what was split, by instrument, and counts it; see :meth:`Keeper.keep`. Returns how many items came
-        after their trace was scored for good."""
+        after their trace was scored for good. The acknowledgement follows."""
+        failpoints.reach("after_decode")
         groups = [
             FragmentGroup(name, [part for each in some for part in each.fragments]) for name, some in splits.items()
         ]
@@ -184,6 +179,7 @@ class Intake:
         for instrument, some in splits.items():
             for split in some:
                 count_in_no_fragment(self._telemetry, instrument, split)
+        failpoints.reach_soon("after_ack")
         return sum(group.late for group in groups)
 
     def _too_late(self, taken: _TakenApart) -> str:
