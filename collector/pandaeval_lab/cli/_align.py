@@ -22,6 +22,7 @@ from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import WrittenGuideline
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import NONE, dollars, interval
 from pandaeval_lab.alignment.align import (
@@ -137,7 +138,9 @@ def _check_guard(judging: FileJudging, text: str) -> str:
 def _sheet(judging: FileJudging, text: str) -> Sheet:
     settings = judging.evaluator(text).settings.judge
     assert settings is not None
-    guidance = settings.guidance(registry()[METRIC], judging.agent)
+    metric = registry()[METRIC]
+    assert isinstance(metric, JudgedMetric)
+    guidance = settings.guidance(metric, judging.agent)
     name, items = judging.config.judge.model or "", planned()
 
     async def ask() -> CheckRun:

@@ -24,6 +24,7 @@ from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.replay.files import Input, Request
 from pandaeval_otel.model import Trace
@@ -292,7 +293,7 @@ class CheckRun:
         judge = Judge(JudgeClient(self._caller), item.pack, self._model, guidance=guidance)
         subject = Conversation(item.trace, len(item.trace.turns)) if of_session else item.trace
         metric = registry()[CORRECTNESS if of_session else METRIC]
-        assert metric.ask is not None
+        assert isinstance(metric, JudgedMetric)
         try:
             finding = await metric.ask(subject, judge)
         except NoVerdictError as error:

@@ -281,7 +281,7 @@ class Dependencies:
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
         self._store, self._evaluator = store, evaluator
         self._rules: list[_Rule] = []
-        for metric, reads in evaluator.dependent:
+        for metric, reads in evaluator.plan.dependent:
             kind = _Recovery if reads.later else _Answers if reads.answers else _Before
             self._rules.append(kind(metric, reads, evaluator, store))
 
@@ -297,7 +297,7 @@ class Dependencies:
                 preceding = [sum(each.precedes(agent, start_ns, embedder) for each in newest) for agent in agents]
                 if min(preceding, default=rule.most) < rule.most:
                     return False
-            elif before < rule.most and (is_unsettled or not rule.reads.again):
+            elif before < rule.most and (is_unsettled or rule.reads.unsettled is None):
                 return False
         return before > 0
 

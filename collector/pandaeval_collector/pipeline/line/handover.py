@@ -129,7 +129,7 @@ class Adoption:
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
-        self._compared = frozenset(metric.name for metric, reads in evaluator.dependent if reads.answers)
+        self._compared = frozenset(metric.name for metric, reads in evaluator.plan.dependent if reads.answers)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
         """Adds the traces to ``changes``, and touches the session of each, but for those that an owner before this one

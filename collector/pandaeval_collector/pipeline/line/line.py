@@ -54,7 +54,7 @@ class Line:
         are filed under, if they are. ``hands_over``: whether the sessions of traces that are decided here are scored by
         whoever of several collectors has them. ``hints``: logs what keeps services from being scored in full."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
-        self._revisions = Revisions(store, self._emitter, evaluator.silent, failures)
+        self._revisions = Revisions(store, self._emitter, evaluator.plan.silent, failures)
         self._sessions = SessionPlaces(self._store, evaluator, chains)
         self.scores = SessionScores(self._store, evaluator, left_out)
         self._hints = hints
