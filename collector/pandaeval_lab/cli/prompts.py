@@ -26,7 +26,7 @@ from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import Rubric, Verdict, rubric_of
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.runs.settings import adopted, read_guidelines
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cli._inputs import requests
@@ -58,7 +58,8 @@ def prompts(
     placeholder stands for it.
     """
     settings = config_with_trials(config)
-    judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
+    known = registry(settings.metrics.modules)
+    judged = {key: metric for key, metric in known.items() if isinstance(metric, JudgedMetric)}
     out = console()
     alone = {**of_failures(), SIMULATED_USER: _of_user()}
     for each, text in alone.items():
@@ -113,7 +114,9 @@ SIMULATED_USER = "simulated_user"
 TOLD = "(what the judge says)"
 
 
-def sent(metric: Metric[Any, Any], traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric[Any], str]]:
+def sent(
+    metric: JudgedMetric[Any, Any], traces: Sequence[Trace], guidance: Guidance
+) -> Iterator[tuple[Rubric[Any], str]]:
     """Yields each question of the metric, with the adopted guidelines added, and its messages and schema as text. They
     are filled from ``traces`` of one session, the first of which is that of metrics of traces and turns; a placeholder
     stands for what an earlier question would find. The fence
@@ -121,7 +124,7 @@ def sent(metric: Metric[Any, Any], traces: Sequence[Trace], guidance: Guidance) 
     given: Mapping[str, Mapping[str, Any]] = {}
     subject = _subject(metric.level, [redacted(trace) for trace in traces]) if traces else None
     packed = _packed(subject if subject is None or isinstance(subject, Trace) else subject.trace)
-    if subject is not None and metric.ask is not None:
+    if subject is not None:
         asked = _Asked(packed)
         with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
             asyncio.run(_finished(metric.ask(subject, asked)))
@@ -139,7 +142,7 @@ def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversa
     return traces[0]
 
 
-def shared(level: str, metrics: Iterable[Metric[Any, Any]], trace: Trace | None) -> str:
+def shared(level: str, metrics: Iterable[JudgedMetric[Any, Any]], trace: Trace | None) -> str:
     """Returns the question that asks for all metrics of a level in one call, with all that it may have to extract;
     ``""`` if fewer than two metrics can share it."""
     own = [metric.part for metric in metrics if metric.level == level and metric.part is not None]
