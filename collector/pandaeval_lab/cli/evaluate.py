@@ -84,9 +84,9 @@ class EvaluateOptions:
     cases: Annotated[
         Path | None, file_option("Case file (YAML or JSON): traces that are trials of its cases are graded.")
     ] = None
-    cases_report: Annotated[
-        Path | None, file_option("Write the three-layer report of the cases to this file: .json, or .xml for JUnit.")
-    ] = None
+    cases_report: Annotated[Path | None, file_option("Write the trials of the cases to this file, as JUnit XML.")] = (
+        None
+    )
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
@@ -148,7 +148,7 @@ class Evaluation:
         self._stages = [FORMATS[options.format](output), *outputs]
         suite = suite or suite_of(options.cases, config, options.cases_report)
         if suite is not None:
-            cases = CaseStage(suite, options.cases_report, config.trials.k)
+            cases = CaseStage(suite, options.cases_report)
             self._stages += [cases, Scenarios(config, suite, cases.case_of_session)]
         if where is not None:
             self._stages.append(Selection(where))
