@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.config._messages import flow
+from pandaeval_collector.config._shown import flow
 from pandaeval_collector.config._tree import Key, below, keys, variable
 
 PAGE = Path(__file__).parents[2] / "docs/reference/configuration.md"

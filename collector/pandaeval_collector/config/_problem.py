@@ -29,11 +29,18 @@ class WrittenAt:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to put right. ``key`` is dotted (``close.quiet``) or empty; ``place`` is ``None`` when not known."""
+    """A problem to fix. ``key`` is dotted (``close.quiet``) or empty; ``place`` is ``None`` if it is unknown;
+    ``others``: further keys that the problem is about."""
 
     key: str
     message: str
     place: WrittenAt | None = None
+    others: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that the problem is about."""
+        return (self.key, *self.others)
 
     def __str__(self) -> str:
         """Writes one line, whatever stands in the file or is its name."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
@@ -168,16 +169,16 @@ class Attempts:
 
     async def _file(self, ended: Sequence[tuple[Job, Judgement]]) -> None:
         """Files how jobs ended: all together, or one by one where that fails."""
-        try:
-            await self._filing("judged", [judgement for _, judgement in ended])
-        except Exception as error:  # noqa: BLE001 - as above
-            for each in ended if len(ended) > 1 else ():
-                await self._file([each])
-            if len(ended) == 1:
-                await self._unfinished(ended[0][0], error)
-            return
-        for _, judgement in ended:
-            self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
+        parts = Isolated(ended)
+        for part in parts:
+            try:
+                await self._filing("judged", [judgement for _, judgement in part])
+            except Exception as error:  # noqa: BLE001 - as above
+                if not parts.split():
+                    await self._unfinished(part[0][0], error)
+                continue
+            for _, judgement in part:
+                self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
 
     async def _unfinished(self, job: Job, error: Exception) -> None:
         _log.error("job %s could not be finished", job.id, exc_info=error)

@@ -30,7 +30,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.layers import LAYERS, LayerReport, junit_suites
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 _MAX_ROWS = 60
 _NOTHING = "-"

@@ -20,7 +20,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import ReportOrigin
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 
 class Stage:

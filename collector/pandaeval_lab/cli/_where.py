@@ -20,7 +20,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 NAMED = ("agent", "service", "environment", "user", "session", "status")
 """Of what a trace has one name each."""

@@ -20,7 +20,6 @@ from pandaeval_collector.cli._output import console, many, progress, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
@@ -33,6 +32,7 @@ from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
 from pandaeval_lab.drill.judged import JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_lab.drill.tally import drops
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 

@@ -24,7 +24,6 @@ from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
@@ -44,12 +43,13 @@ from pandaeval_lab.cli._tables import print_component_errors, print_problems
 from pandaeval_lab.cli._where import HELP as WHERE
 from pandaeval_lab.cli._where import Selection, attribute_keys, parse_where
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import ReportOrigin
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 _SHOWN_GROUPS = 100
 
@@ -194,7 +194,7 @@ class Evaluation:
         config = judge(self._config)
         if config is None:
             return nullcontext()
-        from pandaeval_collector.runs.replay_judge import ReplayJudge  # what asks models is a third of all modules
+        from pandaeval_lab.replay.judge import ReplayJudge  # what asks models is a third of all modules
 
         return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
 

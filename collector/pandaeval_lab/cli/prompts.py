@@ -26,7 +26,6 @@ from pandaeval_collector.judge.prompt import messages, repair, response_format, 
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import Rubric, Verdict, rubric_of
 from pandaeval_collector.judge.turns import TurnView, turn_view
-from pandaeval_collector.runs.counting import made_up
 from pandaeval_collector.runs.settings import adopted, read_guidelines
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
@@ -34,6 +33,7 @@ from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.replay import grouping
+from pandaeval_lab.replay.counting import made_up
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.running import simulated
 from pandaeval_otel.model import Trace

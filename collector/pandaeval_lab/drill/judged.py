@@ -16,12 +16,12 @@ from pandaeval_collector.base.score import Why
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.understanding import Run
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill, Judgeable
 from pandaeval_lab.drill.tally import NoticedShare
+from pandaeval_lab.replay.judge import ReplayJudge, capped
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 _FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}

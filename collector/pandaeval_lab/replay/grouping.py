@@ -15,8 +15,8 @@ from pandaeval_collector.jobs.same_cause import fenced, shown_line
 from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.store.failures import FALSE_SUCCESS, HIGH, Failure
+from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.root_causes import RootCause, by_code, worst_first
 
 MOST = 120

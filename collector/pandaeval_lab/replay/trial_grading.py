@@ -22,8 +22,6 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redact, redacted
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
-from pandaeval_collector.runs.replay import batches
-from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_lab.cases.graders import CORRECT, Grader
@@ -31,6 +29,8 @@ from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
 from pandaeval_lab.cases.trial import Trial, TrialMatcher, TrialTrace
 from pandaeval_lab.passk.attempts import slim
 from pandaeval_lab.passk.figures import repeated
+from pandaeval_lab.replay.judge import ReplayJudge
+from pandaeval_lab.replay.replay import batches
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace

@@ -40,9 +40,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from lab.bench._table import table
 from pandaeval_collector.config import load
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.collector import CollectorProcess, unit_of
 from support.kafka import Broker, fetch

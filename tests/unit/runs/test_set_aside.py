@@ -17,13 +17,13 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.pipeline.line import stored_traces, understanding
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, evaluator
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill
 from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder

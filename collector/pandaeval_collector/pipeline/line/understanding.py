@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from pandaeval_collector.analysis.rules.grounding.before import pack
+from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, OverTimeError
@@ -153,14 +154,16 @@ class Understanding:
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
         """Returns what became of each trace, in the same order: one that cannot be read or understood, or takes too
         long, costs no other. Raises where the store fails."""
-        try:
-            return self._together(due)
-        except sqlite3.Error:
-            raise
-        except (Exception, OverTimeError) as error:  # noqa: BLE001 - whatever one trace raises among others
-            if len(due) > 1:
-                return [one for each in due for one in self.of([each])]
-            return [_failed(due[0].trace_id.hex(), error)]
+        parts, understood = Isolated(due), list[Understood]()
+        for part in parts:
+            try:
+                understood += self._together(part)
+            except sqlite3.Error:
+                raise
+            except (Exception, OverTimeError) as error:  # noqa: BLE001 - a trace must not cost the others
+                if not parts.split():
+                    understood.append(_failed(part[0].trace_id.hex(), error))
+        return understood
 
     def _together(self, due: Sequence[DueTrace]) -> list[Understood]:
         seconds = [self._evaluator.settings.trace_timeout + each.size * SECONDS_PER_BYTE for each in due]

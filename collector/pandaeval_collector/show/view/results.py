@@ -26,6 +26,10 @@ _CHECKS = re.compile(
 
 _ORDINARY = (None, "", "pass", "fail", "assumed")
 """Labels that add nothing to whether a result passed."""
+_SHORT_REASON, _MAX_SIGNALS = 240, 2000
+_SHORT = ("metric", "outcome", "score", "signal", "success", "why")
+_FULL = ("id", "raw", "scale", "threshold", "coverage", "trigger", "final", "tokens")
+_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +141,6 @@ def signal_of(result: Mapping[str, Any]) -> float | None:
     where it has none, or no verdict, or is noted (:data:`NOTED`)."""
     ranks = result["outcome"] == "scored" and is_verdict(result) and result.get("label") not in NOTED
     return float(result["metadata"].get("calibrated", result["score"])) if ranks else None
-
-
-_SHORT_REASON, _MAX_SIGNALS = 240, 2000
-_SHORT = ("metric", "outcome", "score", "signal", "success", "why")
-_FULL = ("id", "raw", "scale", "threshold", "coverage", "trigger", "final", "tokens")
-_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals")
 
 
 @dataclass(frozen=True, slots=True)

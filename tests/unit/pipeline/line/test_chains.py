@@ -19,11 +19,11 @@ from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store, StoreReader, numbers, response_digest, responses
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace, Trigger
 from support.chained import turn

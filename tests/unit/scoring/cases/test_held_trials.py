@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.trial import Trial, TrialMatcher
 from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.replay.trial_grading import graded as graded_trials
 from pandaeval_lab.report.layers import LayerReport

@@ -13,7 +13,6 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.evaluator.one_metric import running_metrics
@@ -22,6 +21,7 @@ from pandaeval_collector.scoring.metrics.trace.tool_loop import METRIC as TOOL_L
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import Store
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.embedder import WordEmbedder
 from support.judged import stored, trace

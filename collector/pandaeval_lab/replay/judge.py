@@ -14,18 +14,37 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, client_of
+from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.process import OwnJudge, hasty
 from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.store import Store
 
 T = TypeVar("T")
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
+
+
+class OwnJudge:
+    """A judge with a process of its own, to be closed. Raises :class:`pandaeval_collector.jobs.NoJudgeError`."""
+
+    def __init__(self, store: Store, config: JudgeConfig, environ: Mapping[str, str]) -> None:
+        self._process, caller = open_caller(store, config, environ)
+        self.complete, self.close = caller.complete, self._process.close
+        self.record_budget = self._process.record_budget
+
+    async def prices(self) -> Mapping[str, Price]:
+        """Starts the process, and returns the price of each model whose price is known. Raises ``CallFailedError`` if
+        the process does not start."""
+        await self._process.start()
+        return self._process.prices
+
+
+def hasty(config: JudgeConfig) -> JudgeConfig:
+    """Returns a configuration for a judge that a user waits for: a provider that fails gets a short rest."""
+    return replace(config, setup=replace(config.setup, cooldown=3.0))
 
 
 def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:

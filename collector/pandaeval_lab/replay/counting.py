@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.schemas import STEP
 from pandaeval_collector.judge.shorten import tokens
-from pandaeval_collector.runs.process import CallCount
 from pandaeval_collector.store import StoreReader
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
@@ -33,6 +33,23 @@ _LATELY = 500
 
 Shape = frozenset[str]
 """The names of a verdict's fields."""
+
+
+@dataclass(slots=True)
+class CallCount:
+    """Counts the calls that a run would make, and their tokens. ``models``: calls, tokens in and out, by model."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    models: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    def add(self, model: str, prompt: int, completion: int) -> None:
+        self.calls += 1
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        calls, into, out = self.models.get(model, (0, 0, 0))
+        self.models[model] = calls + 1, into + prompt, out + completion
 
 
 class CountingCaller:

@@ -1,8 +1,8 @@
 """Scores recorded traces with the line of a running collector: the results and ids are those that it would give.
 
-Traces come from a source, which puts them into a store of its own: those of files and of a drill's copies
-(:mod:`trace_files`), those that a collector keeps (:mod:`stored_runs`). What asks a judge is asked when all else is
-scored, of a judge's own process, of the live judge, or of a caller that counts (:mod:`replay_judge`).
+Traces come from a source, which puts them into a store of its own: files and copies of a drill (:mod:`trace_files`), or
+the traces that a collector keeps (:mod:`stored_traces`). Judged metrics come last. They ask the process of a judge, the
+live judge, or a caller that counts (:mod:`judge`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
@@ -25,7 +26,7 @@ from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 _log = logging.getLogger(__name__)
 
@@ -105,20 +106,20 @@ def replay(
 def _decisions(
     items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
 ) -> Iterator[Conclusion]:
-    """Yields what is decided of ``items``, to be committed one by one: of all together, or where that raises, of each
-    by itself; ``failed`` decides of one that raises alone. Raises where the store fails."""
-    try:
-        decision = decide(items)
-    except sqlite3.Error:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever one raises, it must not cost the others
-        if len(items) > 1:
-            for item in items:
-                yield from _decisions([item], decide, failed)
-            return
-        _log.error("what is known of %s cannot be decided", items[0], exc_info=error)
-        decision = failed(items[0], error)
-    yield decision
+    """Yields decisions about ``items``, to be committed one by one; ``failed`` decides about an item that raises alone.
+    Raises errors of the store."""
+    parts = Isolated(items)
+    for part in parts:
+        try:
+            decision = decide(part)
+        except sqlite3.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - one item must not cost the others
+            if parts.split():
+                continue
+            _log.error("what is known of %s cannot be decided", part[0], exc_info=error)
+            decision = failed(part[0], error)
+        yield decision
 
 
 def _chosen(
