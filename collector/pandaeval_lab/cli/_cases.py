@@ -25,7 +25,7 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.cli._ci import gate_tests, write_suites
 from pandaeval_lab.cli._gates import GateOutcome
-from pandaeval_lab.cli._stages import Outcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.layers import LAYERS, LayerReport, junit_suites
 
@@ -100,7 +100,7 @@ class CaseStage(Stage):
         totals = [_row(kind)[:-1] for kind in self._report.by_kind()]
         out.print(table(_COLUMNS[:-1], totals, on=out, title="Cases by kind"))
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         """Prints notices, and writes the report's file."""
         for notice in (*self._mock_notices(), *doubts(self._suite), *self._matching_notices()):
             typer.echo(f"notice: {safe(notice)}", err=True)
