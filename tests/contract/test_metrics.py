@@ -98,7 +98,7 @@ def test_a_metric_that_raises_costs_its_own_result_only() -> None:
 
     evaluator = Evaluator(Embedder())
     broken = Metric("trace", "broken", "code", "1", 0.5, "?", "-", fail)
-    evaluator._trace = [broken, *evaluator._trace]
+    evaluator.plan.alone = [broken, *evaluator.plan.alone]
     trace = Trace("a" * 32, (), "b" * 16, turns=(Turn("", ""),), trigger=Trigger.FILE)
     results = evaluator.trace(trace, evaluator.embed([trace]))
     assert [result.why for result in results if result.metric == "broken"] == ["metric_error"]

@@ -1,7 +1,8 @@
 """No text of an attacker's gets out of its fences: over two hundred attacks in six places, for all judged metrics.
 
 The parroting judge does whatever stands outside the fences; that it stays with its own low verdict shows that nothing
-of the record does. It says nothing about models that obey what stands inside: see docs/guides/judge.md for those.
+of the record does. It says nothing about models that obey what stands inside: see
+docs/internals/judge-quality.md.
 """
 
 from __future__ import annotations

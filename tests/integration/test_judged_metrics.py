@@ -35,14 +35,16 @@ RUN = trace(
 
 async def test_all_seven_cost_one_call() -> None:
     by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL)))
-    _, every = by.judged(RUN)
+    _, every = by.judged.questions(RUN)
     questions = [question for question in every if question.metric.name in NAMES]
     assert (len(every), len(questions)) == (8, 7), "and correctness, as there is no session"
     with JudgeServer(behave) as server:
         setup = JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
         desk, packed = JudgeClient(process, Memory()), pack(RUN, b"s" * 32)
-        judges = {each.metric.name: Judge(desk, packed, MODEL, together=by.together(every, each)) for each in questions}
+        judges = {
+            each.metric.name: Judge(desk, packed, MODEL, together=by.judged.together(every, each)) for each in questions
+        }
         try:
             asked = [each.metric.ask(RUN, judges[each.metric.name]) for each in questions if each.metric.ask]
             findings = await asyncio.gather(*asked)

@@ -213,7 +213,7 @@ class Attempts:
             smaller = self._budgets.was_too_long(question.model, loaded.pack.tokens)
             return (await self._loaded(job, smaller)).pack
 
-        together = self._evaluator.together(questions, question)
+        together = self._evaluator.judged.together(questions, question)
         judge = Judge(self._client, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
         finding = instead or await self._finding(job, question, loaded, judge)
         await self._conclude(job, question, loaded, judge, finding)
@@ -230,13 +230,13 @@ class Attempts:
             case GivenUp() | Unscored():
                 missed = finding.finding if isinstance(finding, GivenUp) else finding
                 found = without_verdict(question, loaded.subject, missed)
-                result = self._evaluator.answered(question, found, judge.spent)
+                result = self._evaluator.judged.answered(question, found, judge.spent)
                 end = JobEnd(job.id, "done", missed.why.value)
                 if isinstance(finding, GivenUp):
                     end = JobEnd(job.id, "dead", missed.why.value, finding.error)
                 self._end(job, end, result)
             case _:
-                result = self._evaluator.answered(question, finding, judge.spent)
+                result = self._evaluator.judged.answered(question, finding, judge.spent)
                 await self._group(result, question.model)
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
 
@@ -260,12 +260,12 @@ class Attempts:
         suspicious = bool(about.get("suspicious"))
         match subject:
             case TurnView():
-                return self._evaluator.judged_turn(subject, suspicious)[1]
+                return self._evaluator.judged.of_turn(subject, suspicious)[1]
             case Conversation():
                 known = self._scores.conversation(about[SESSION], Trigger(about["trigger"]))
                 return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
             case _:
-                return self._evaluator.judged(subject, suspicious)[1]
+                return self._evaluator.judged.questions(subject, suspicious)[1]
 
     async def _finding(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge

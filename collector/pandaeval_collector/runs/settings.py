@@ -17,6 +17,7 @@ from pandaeval_collector.judge.guidelines import MOST_CHARS, Guideline
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.front import trace_timeout
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 
 State = Literal["candidate", "adopted", "rejected", "withdrawn"]
@@ -133,7 +134,8 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
 
 def _models(config: Config, names: MetricNames) -> dict[str, str]:
     """Returns the model of each metric that has its own; the configuration's choice overrides the metric's."""
-    own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
+    judged = [metric for metric in registry(config.metrics.modules).values() if isinstance(metric, JudgedMetric)]
+    own = {metric.key: metric.model for metric in judged if metric.model is not None}
     return {**own, **names.by_key(config.judge.models)}
 
 

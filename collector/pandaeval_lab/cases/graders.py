@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding
 from pandaeval_collector.config import Config, MetricsSection, check_metrics
-from pandaeval_collector.scoring.metric import Metric, ends
+from pandaeval_collector.scoring.metric import JudgedTrialMetric, TrialMetric, ends
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks, plain_function
 from pandaeval_lab.cases.model import Case, Suite
@@ -17,7 +17,7 @@ from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, so
 
 CORRECT = "trial_correct"
 SEPARATOR = ":"
-Grader = Metric[Trial, TrialContext]
+Grader = TrialMetric | JudgedTrialMetric
 Place = tuple[str | int, ...]
 """Keys and positions that lead to a value of a case file."""
 CaseFault = tuple[Place, str]
@@ -59,7 +59,7 @@ def some(ids: Sequence[str]) -> str:
 
 def known_graders(modules: tuple[str, ...]) -> list[Grader]:
     """Returns all metrics of level trial: ours, those of installed packages and of the user's own ``modules``."""
-    return [metric for metric in registry((GRADERS, *modules)).values() if metric.level == "trial"]
+    return [metric for metric in registry((GRADERS, *modules)).values() if isinstance(metric, Grader)]
 
 
 def declared(case: Case) -> tuple[str, ...]:
@@ -155,9 +155,18 @@ def _metric(name: str) -> Grader:
     def evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return finding(function(name)(trial))
 
-    layer = getattr(function(name), "layer", "outcome")
+    layer: Any = getattr(function(name), "layer", "outcome")
     of = {"of": name, "source": source_of(name)}  # what else a function could say is another result
-    return Metric("trial", short(name), "code", "1", 0.5, "?", "-", evaluate, settings=of, layer=layer)
+    return TrialMetric(
+        name=short(name),
+        version="1",
+        threshold=0.5,
+        question="?",
+        needs="-",
+        evaluate=evaluate,
+        settings=of,
+        layer=layer,
+    )
 
 
 def _grader_fault(name: str, known: Collection[str]) -> str:

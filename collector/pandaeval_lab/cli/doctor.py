@@ -186,7 +186,9 @@ def _collector(config: Config) -> Iterator[Diagnosis]:
     for name, labels, value in samples:
         if name.startswith("pandaeval_component_errors") and value:
             yield _wrong(
-                "components", f"{value:.0f} errors of {labels}", "docs/operate/deploy.md#components-that-raise"
+                "components",
+                f"{value:.0f} errors of {labels}",
+                "docs/operate/troubleshooting.md#components-that-raise-errors",
             )
         if name.startswith("pandaeval_store_errors") and value:
             yield _wrong(
@@ -218,7 +220,7 @@ def _store(folder: Path, budget: int, told: Told) -> Iterator[Diagnosis]:
         with opened_folder(folder, read_only=True) as connection:
             yield from _inside(connection, size, told)
     except StoreVersionError as error:
-        yield _wrong("store", str(error), "docs/operate/deploy.md#upgrade-and-downgrade")
+        yield _wrong("store", str(error), "docs/operate/backup-upgrade.md#upgrade")
     except sqlite3.DatabaseError as error:
         yield _wrong("store", f"it cannot be read: {error}", "the next start puts it aside and begins a new one")
 
@@ -257,7 +259,7 @@ def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
         yield _wrong(
             "clocks",
             f"the machine's clock is {ahead:.0f} s behind what it was when the store was written",
-            "set it right (NTP); docs/operate/deploy.md#when-the-machines-clock-is-wrong",
+            "set it right (NTP); docs/operate/troubleshooting.md#when-the-machines-clock-is-wrong",
         )
     else:
         yield _ok("clocks", time.strftime("it is %Y-%m-%d %H:%M:%S UTC here", time.gmtime()))

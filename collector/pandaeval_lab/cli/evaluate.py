@@ -26,6 +26,7 @@ from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
@@ -308,7 +309,8 @@ def config_of(options: EvaluateOptions, attributes: Sequence[str] = ()) -> Confi
     given["store.listed_attributes"] = attributes or None
     if options.model is not None:
         known = registry(config_with_trials(options.config).metrics.modules)
-        given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}
+        own = (metric for metric in known.values() if isinstance(metric, JudgedMetric) and metric.model is not None)
+        given["judge.models"] = {metric.key: options.model for metric in own}
     config = config_with_trials(options.config, given)
     check_asked(config, options.names or (), options.cases is not None)
     if config.judge.model is not None:

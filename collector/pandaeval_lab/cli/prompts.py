@@ -27,7 +27,7 @@ from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import Rubric, Verdict, rubric_of
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.runs.settings import adopted, read_guidelines
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cli._inputs import requests
@@ -39,7 +39,7 @@ from pandaeval_lab.running import simulated
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
 
-AnyMetric = Metric[Any, Any]
+AnyMetric = JudgedMetric[Any, Any]
 V = TypeVar("V", bound=Verdict)
 _RECORD = "(the record of the run)"
 _FAILURES = "(the failures, each with its number, its label and what was said of it)"
@@ -66,7 +66,8 @@ def prompts(
     placeholder stands for it.
     """
     settings = config_with_trials(config)
-    judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
+    known = registry(settings.metrics.modules)
+    judged = {key: metric for key, metric in known.items() if isinstance(metric, JudgedMetric)}
     traces = [] if trace is None else _first_session(trace)
     path = settings.judge.guidelines
     guidelines = () if path is None else adopted(read_guidelines(Path(path)))
@@ -126,7 +127,7 @@ def sent(metric: AnyMetric, traces: Sequence[Trace], guidance: Guidance) -> Iter
     given: Mapping[str, Mapping[str, Any]] = {}
     subject = _subject(metric.level, [redacted(trace) for trace in traces]) if traces else None
     packed = _packed(subject if subject is None or isinstance(subject, Trace) else subject.trace)
-    if subject is not None and metric.ask is not None:
+    if subject is not None:
         asked = _Asked(packed)
         with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
             asyncio.run(_finished(metric.ask(subject, asked)))

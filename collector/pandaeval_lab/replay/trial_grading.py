@@ -24,7 +24,8 @@ from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.scoring.evaluator.judged import provenance
-from pandaeval_lab.cases.graders import CORRECT, Grader
+from pandaeval_collector.scoring.metric import JudgedTrialMetric
+from pandaeval_lab.cases.graders import CORRECT
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
 from pandaeval_lab.cases.trial import Trial, TrialMatcher, TrialTrace
 from pandaeval_lab.passk.attempts import slim
@@ -59,7 +60,7 @@ class TrialJudge:
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
-    async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> TrialVerdict | None:
+    async def _verdict(self, metric: JudgedTrialMetric, trial: Trial, shown: Trial) -> TrialVerdict | None:
         model = self._grader.model_of(metric)
         if model is None:
             return None
@@ -76,8 +77,7 @@ class TrialJudge:
         whole = replace(finding, metadata={**finding.metadata, **provenance(finding, spent, model)})
         return TrialVerdict(whole, spent.model or model, spent.cost_usd, spent.tokens, spent.seconds)
 
-    async def _asked(self, metric: Grader, shown: Trial, judge: Judge) -> Finding | None:
-        assert metric.ask is not None
+    async def _asked(self, metric: JudgedTrialMetric, shown: Trial, judge: Judge) -> Finding | None:
         for left in range(_TRIES - 1, -1, -1):
             try:
                 return await metric.ask(shown, judge)

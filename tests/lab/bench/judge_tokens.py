@@ -110,10 +110,10 @@ async def _ask_all(desk: JudgeClient, trace: Trace, model: str) -> None:
     """Every question that a collector asks about a trace."""
     packed = pack(redacted(trace), b"s" * 32)
     by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(model)))
-    _, questions = by.judged(trace)
+    _, questions = by.judged.questions(trace)
     for question in questions:
         assert question.metric.ask is not None
-        together = by.together(questions, question)
+        together = by.judged.together(questions, question)
         try:
             await question.metric.ask(trace, Judge(desk, packed, model, question.metric.key, together=together))
         except NoVerdictError as error:

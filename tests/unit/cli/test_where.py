@@ -13,7 +13,7 @@ from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.members import new_member
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.evaluator.one_metric import trace_unit
+from pandaeval_collector.scoring.evaluator.units import trace_unit
 from pandaeval_collector.scoring.metric import Texts
 from pandaeval_lab.cli._where import TraceFilter, Where, attribute_keys, names_in, parse_where
 from pandaeval_lab.replay.files import Request

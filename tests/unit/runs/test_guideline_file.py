@@ -76,7 +76,7 @@ def _question(judge: JudgeSettings, agent: str) -> Any:
     spans.agent(name=agent, input=(user("Find the parcel of Mrs. Weston."),), output=(says("It is here."),))
     trace = trace_of(spans(), "0" * 32, Closing())
     settings = EvaluatorSettings(enabled=frozenset({KEY}), judge=judge)
-    return Evaluator(WordEmbedder(), settings).judged(trace)[1][0]
+    return Evaluator(WordEmbedder(), settings).judged.questions(trace)[1][0]
 
 
 def test_results_with_and_without_guidelines_never_share_an_id() -> None:

@@ -104,7 +104,7 @@ def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
     ]
     jobs, awaited = run.jobs, run.awaited
     if run.is_judged:
-        results, choices = evaluator.drawn(results, unit, run.suspicious)
+        results, choices = evaluator.judged.drawn(results, unit, run.suspicious)
         jobs = [job for job in jobs if choices[job.metric].included]
         awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
     return replace(run, results=results, jobs=jobs, awaited=awaited)
@@ -187,7 +187,7 @@ class Understanding:
         if trace is None or not is_genai(trace):
             return Understood(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
-        pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judges(trace, attributes)
+        pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judged.concerns(trace, attributes)
         return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans), LIMIT.left)
 
     def _scored(self, built: _Built, texts: Texts) -> Understood:
@@ -226,9 +226,9 @@ class Understanding:
         run.suspicious = suspicious = trace.failure is not None or any(
             result.success is False for result in run.results
         )
-        found, questions = self._evaluator.judged(trace, suspicious)
+        found, questions = self._evaluator.judged.questions(trace, suspicious)
         run.results.extend(found)
-        of_turns, about_turns = self._evaluator.judged_turns(trace, suspicious)
+        of_turns, about_turns = self._evaluator.judged.of_turns(trace, suspicious)
         run.results.extend(of_turns)
         body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
         body["suspicious"] = suspicious

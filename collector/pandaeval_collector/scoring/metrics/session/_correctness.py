@@ -16,7 +16,7 @@ from pandaeval_collector.judge.conversation import Conversation, conversation
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason, Rubric, Verdict
 from pandaeval_collector.judge.turns import stated
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metric import JudgedSessionMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
     NOTHING_TOLD,
@@ -284,7 +284,7 @@ def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
 
 def of_conversation(
     name: str, version: str, question: str, about: str | None, score: Callable[..., Score | Unscored]
-) -> Metric[Any, Any]:
+) -> JudgedSessionMetric:
     """Makes a metric that takes its ``score`` from the judge's reply about a conversation, which is asked for once:
     a function of the reply, the conversation and the suspects in it."""
 
@@ -301,10 +301,8 @@ def of_conversation(
         found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
         return replace(found, metadata={**found.metadata, **hidden})
 
-    return Metric(
-        level="session",
+    return JudgedSessionMetric(
         name=name,
-        kind="llm",
         version=version,
         threshold=0.5,
         question=question,

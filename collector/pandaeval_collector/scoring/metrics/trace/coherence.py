@@ -36,7 +36,7 @@ from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.result import SUSPECT
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something
-from pandaeval_collector.scoring.metric import APPLIES, Metric, TraceContext
+from pandaeval_collector.scoring.metric import APPLIES, TraceContext, TraceMetric
 from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
 
@@ -180,8 +180,7 @@ def _threshold(bands: Bands | None) -> float:
     return 0.5 if bands is None else bands.cut
 
 
-METRIC = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="coherence",
     kind="embedding",
     version="6",
