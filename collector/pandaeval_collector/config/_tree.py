@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, get_args
 
 from pandaeval_collector.base.section import Section, format_duration, group
-from pandaeval_collector.config.sections_in import Close, Kafka, Late, LineSection, Server, StoreSection
+from pandaeval_collector.config.sections_in import Close, Late, LineSection, Server, StoreSection
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
 from pandaeval_collector.config.sections_scoring import (
@@ -18,6 +18,7 @@ from pandaeval_collector.config.sections_scoring import (
     ResponseSection,
     SessionSection,
 )
+from pandaeval_collector.kafka.settings import Kafka
 
 
 class Config(Section):
