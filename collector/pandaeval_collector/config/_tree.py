@@ -17,7 +17,6 @@ from pandaeval_collector.config.sections_scoring import (
     MetricsSection,
     ResponseSection,
     SessionSection,
-    TrialsSection,
 )
 from pandaeval_collector.kafka.settings import Kafka
 
@@ -33,7 +32,6 @@ class Config(Section):
     session: SessionSection = group(SessionSection)
     metrics: MetricsSection = group(MetricsSection)
     response: ResponseSection = group(ResponseSection)
-    trials: TrialsSection = group(TrialsSection)
     embedding: Embedding = group(Embedding)
     judge: JudgeSection = group(JudgeSection)
     redact: Redact = group(Redact)
