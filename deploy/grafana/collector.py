@@ -23,7 +23,7 @@ def build() -> dashboard.Dashboard:
             ("What came in", (_spans(), _logs(), _requests())),
             ("What became of it", (_traces(), _open(), _lag())),
             ("What went out", (_sent(), _state(), _queues())),
-            ("The machine", (_memory(), _store(), _disk_errors(), _metric_cpu())),
+            ("The machine", (_memory(), _store(), _disk_errors())),
             ("The log", (_log_lag(), _log_silence(), _log_lost())),
         ],
     )
@@ -139,21 +139,11 @@ def _disk_errors() -> Panel:
     )
 
 
-def _metric_cpu() -> Panel:
-    return graph(
-        "CPU of metrics",
-        "Cores that each metric takes; what several of them read is counted to the first.",
-        {"{{pandaeval_metric}}": per_second(f"pandaeval_metric_cpu_seconds_total{_ON}", "pandaeval_metric")},
-        width=24,
-        stacked=True,
-    )
-
-
 def _log_lag() -> Panel:
     lag = f"sum by (instance, pandaeval_queue) (pandaeval_log_lag{_ON})"
     return graph(
         "Messages of Kafka that wait",
-        "Of the own partitions, not read yet. Needs kafka.brokers.",
+        "Of the own partitions, not read yet. Needs kafka.topic.",
         {"{{instance}} {{pandaeval_queue}}": lag},
         width=8,
     )

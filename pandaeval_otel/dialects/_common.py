@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._messages import Messages
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._messages import MaybeCut, Messages
+from pandaeval_otel.dialects._reading import Reading, kinds
 from pandaeval_otel.dialects._tool_values import Outcome
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, Usage
+from pandaeval_otel.dialects._values import Object, as_list, count, dicts_in, first, hidden, identifier, parsed
+from pandaeval_otel.model import Captured, Kind, Message, Part, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
+
+SessionIds = tuple[tuple[int, str], ...]
+Keys = str | tuple[str, ...]
 
 _DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_REASONING)
 _DETAIL_KEYS = frozenset().union(*_DETAILS)
+_DECLARED = ("tools", "function_declarations", "functionDeclarations")
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema", "schema")
 
-KINDS = {
-    "agent": Kind.AGENT,
-    "workflow": Kind.WORKFLOW,
-    "llm": Kind.LLM,
-    "tool": Kind.TOOL,
-    "retriever": Kind.RETRIEVAL,
-    "embedding": Kind.EMBEDDING,
-    "guardrail": Kind.GUARDRAIL,
-    "evaluator": Kind.EVALUATION,
-}
+KINDS = kinds(
+    agent="agent",
+    workflow="workflow",
+    llm="llm",
+    tool="tool",
+    retrieval="retriever",
+    embedding="embedding",
+    guardrail="guardrail",
+    evaluation="evaluator",
+)
 """Kinds by the words that most vendors have for them."""
 MAX_ERROR = 500
 """Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
 
-SessionIds = tuple[tuple[int, str], ...]
-Keys = str | tuple[str, ...]
 CUT = ("messages were cut short by a length limit",)
 SESSION_WORDS = ("session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId", "chat_id")
 """Names under which applications put the id of a conversation into free metadata, best first."""
@@ -105,26 +108,25 @@ def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
 def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
     """Returns a short text when the span failed, else ``None``.
 
-    It failed when its status is ERROR, or when its status is unset and it names an ``error.type`` or records an
-    exception, as a span event or a log record. An explicit OK wins: the application says that it coped.
+    A span failed if its status is ERROR, or unset and the span names an ``error.type`` or records an exception, as a
+    span event or a log record. An explicit OK wins: the application coped.
     """
     failed = span.status_code == STATUS_ERROR
     error_type = span.attributes.get(semconv.ERROR_TYPE)
     if span.status_code == STATUS_OK or not (failed or error_type or span.events or logs):
         return None
-    said = span.status_message if failed else ""
+    text = (failed and span.status_message) or _raised(span, logs) or error_type or (failed and "error")
+    return str(text)[:MAX_ERROR] if text else None
+
+
+def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
+    """Returns type and message of the first recorded exception; ``""`` if there is none."""
     recorded = [event.attributes for event in span.events if event.name == semconv.EXCEPTION]
     recorded += [log.attributes for log in logs if log_name(log) in semconv.EXCEPTION_EVENTS]
-    raised = ""
-    if recorded:
-        words = (recorded[0].get("exception.type"), recorded[0].get(semconv.EXCEPTION_MESSAGE))
-        raised = ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
-    text = said or raised or error_type or ("error" if failed else None)
-    return None if text is None else str(text)[:MAX_ERROR]
-
-
-_DECLARED = ("tools", "function_declarations", "functionDeclarations")
-_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema", "schema")
+    if not recorded:
+        return ""
+    words = (recorded[0].get("exception.type"), recorded[0].get(semconv.EXCEPTION_MESSAGE))
+    return ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
@@ -139,39 +141,45 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
         value = first(value, _DECLARED) or [value]
     if not isinstance(value, (list, tuple)):
         return None
-    found: list[ToolDefinition] = []
-    for raw in value:
-        item = parsed(raw)
-        if type(item) is dict:
-            item = item["data"] if type(item.get("data")) is dict else item  # Haystack: {"type": class, "data": …}
-            if isinstance(declared := first(item, _DECLARED), (list, tuple)):
-                found += _tool_definitions(declared) or ()
-            elif (definition := _definition(item)).name:
-                found.append(definition)
-        elif identifier(item):
-            found.append(ToolDefinition(identifier(item)))
-    return tuple(found) if found or not value else None
+    tools: list[ToolDefinition] = []
+    for item in value:
+        tools += _definitions(parsed(item))
+    return tuple(tools) if tools or not value else None
+
+
+def _definitions(item: Any) -> Iterable[ToolDefinition]:
+    """Returns the tools that one item of a list defines, declares or names."""
+    if type(item) is not dict:
+        tool = ToolDefinition(identifier(item))
+    else:
+        if type(item.get("data")) is dict:  # Haystack: {"type": class, "data": …}
+            item = item["data"]
+        declared = first(item, _DECLARED)
+        if isinstance(declared, (list, tuple)):
+            return _tool_definitions(declared) or ()
+        tool = _definition(item)
+    return (tool,) if tool.name else ()
 
 
 _TOOLS = Recent(_tool_definitions)
 
 
-def _definition(item: dict[str, Any]) -> ToolDefinition:
+def _definition(item: Object) -> ToolDefinition:
     for wrapper in ("function", "toolSpec"):
         if type(item.get(wrapper)) is dict:
             item = {**item, **item[wrapper]}
     parameters = parsed(first(item, _SCHEMAS))
     if type(parameters) is dict and set(parameters) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
         parameters = parameters["json"]
-    description, annotations = item.get("description"), item.get("annotations")
+    name, kind, description = identifier(item.get("name")), item.get("type"), item.get("description")
+    if not name and kind != "function":
+        name = identifier(kind)
+    annotations = item.get("annotations")
     hints = annotations if type(annotations) is dict else item
     read_only = hints.get("readOnlyHint")
-    return ToolDefinition(
-        name=identifier(item.get("name")) or ("" if item.get("type") == "function" else identifier(item.get("type"))),
-        description=description if type(description) is str else "",
-        parameters=parameters,
-        read_only=read_only if isinstance(read_only, bool) else False if hints.get("destructiveHint") is True else None,
-    )
+    if not isinstance(read_only, bool):
+        read_only = False if hints.get("destructiveHint") is True else None
+    return ToolDefinition(name, description if type(description) is str else "", parameters, read_only)
 
 
 def agent_named(name: str) -> str:
@@ -190,7 +198,12 @@ def system_of(messages: Messages | None) -> str | None:
 
 def said_by_user(text: Any) -> Messages | None:
     """Returns one user message with ``text``; ``None`` for a placeholder, or anything but text."""
-    return None if type(text) is not str or hidden(text) else (Message("user", (Text(text),)),)
+    return spoken("user", Text(text)) if type(text) is str and not hidden(text) else None
+
+
+def spoken(role: str, *parts: Part, reason: str = "") -> Messages | None:
+    """Returns one message of these parts; ``None`` if there are none."""
+    return (Message(role, parts, reason),) if parts else None
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:
@@ -220,6 +233,13 @@ def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
     return ""
 
 
+def read_metadata(reading: Reading, attributes: Mapping[str, Any], *prefixes: str) -> None:
+    """Reads the session and the user that attributes with these prefixes name, best first."""
+    for prefix in prefixes:
+        reading.session_ids = reading.session_ids or prefixed_sessions(attributes, prefix)
+        reading.user_id = reading.user_id or prefixed_user(attributes, prefix)
+
+
 def captured(value: Any) -> Captured | None:
     """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
     return None if hidden(value) else Captured(parsed(value))
@@ -227,24 +247,51 @@ def captured(value: Any) -> Captured | None:
 
 def documents_in(value: Any, *names: str) -> tuple[Any, ...]:
     """Returns the documents that a retrieval found: ``value``, or the first of its members with these ``names``."""
-    found = parsed(value)
-    return tuple(as_list(first(found, names) if type(found) is dict else found))
+    documents = parsed(value)
+    if type(documents) is dict:
+        documents = first(documents, names)
+    return tuple(as_list(documents))
 
 
 def crew_question(tasks: Any) -> str:
     """Returns the descriptions of a CrewAI crew's tasks, one per line."""
-    found = [task.get("description") for task in as_list(tasks) if type(task) is dict]
-    return "\n".join(text for text in found if type(text) is str)
+    texts = [task.get("description") for task in dicts_in(tasks)]
+    return "\n".join(text for text in texts if type(text) is str)
+
+
+def put_input(reading: Reading, messages: MaybeCut) -> None:
+    """Puts the messages of a run's or a model's input onto its reading, with a note if they were cut short."""
+    reading.input, cut = messages
+    if cut:
+        reading.notes = CUT
+
+
+def put_output(reading: Reading, messages: MaybeCut) -> None:
+    """Puts the messages of an output likewise."""
+    reading.output, cut = messages
+    if cut:
+        reading.notes = CUT
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:
-    """Puts a tool's outcome onto its span's reading; a result that says that it failed becomes the span's error."""
+    """Puts a tool's outcome onto its span's reading; a result that reports a failure becomes the span's error."""
     reading.result = outcome.result
     reading.tool_call_id = reading.tool_call_id or outcome.call_id
     reading.tool_name = reading.tool_name or outcome.name
     if outcome.failed:
-        text = outcome.result.value if outcome.result else None
-        reading.error = str(text or "tool error")[:MAX_ERROR]
+        give_error(reading, outcome.result and outcome.result.value)
+
+
+def give_error(reading: Reading, text: Any) -> None:
+    """Makes a tool's text the error of its span."""
+    reading.error = str(text or "tool error")[:MAX_ERROR]
+
+
+def drop_unnamed(reading: Reading) -> None:
+    """Drops arguments that are a single text: LangChain writes a tool's only argument without its name, and the model's
+    request for this call has it."""
+    if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
+        reading.arguments = None
 
 
 def run_kind(parentless: bool) -> Kind:

@@ -15,17 +15,19 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of, tells
 from pandaeval_otel.dialects._parts import blocks_of
-from pandaeval_otel.dialects._values import as_list, first, parsed
+from pandaeval_otel.dialects._reading import Attributes
+from pandaeval_otel.dialects._values import Object, as_dict, as_list, first, parsed
 from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TIME = attrgetter("time_ns")
 _MESSAGE_KEYS = frozenset({"role", "content", "parts", "tool_calls"})
-_INPUT_ROLES = {
+_ROLES = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
     "gen_ai.assistant.message": "assistant",
     semconv.TOOL_EVENT: "tool",
+    semconv.CHOICE_EVENT: "assistant",
 }
 
 
@@ -40,15 +42,17 @@ class EventContent:
 
 
 def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
-    """Returns what the span's events say; where they say nothing, what its log records say in time order."""
-    told = _told([(event.name, event.attributes, event.attributes) for event in span.events])
+    """Returns the messages in the span's events; for a side that they lack, those in its log records by time."""
+    content = _content([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
-        in_order = sorted(logs, key=_TIME) if len(logs) > 1 else logs
-        by_log = _told([(log_name(log), log.body, log.attributes) for log in in_order])
-        told.input = by_log.input if told.input is None else told.input
-        told.output = by_log.output if told.output is None else told.output
-        told.details += by_log.details
-    return told
+        in_order = sorted(logs, key=_TIME)
+        by_log = _content([(log_name(log), log.body, log.attributes) for log in in_order])
+        if content.input is None:
+            content.input = by_log.input
+        if content.output is None:
+            content.output = by_log.output
+        content.details += by_log.details
+    return content
 
 
 def log_name(log: RawLog) -> str:
@@ -59,50 +63,48 @@ def log_name(log: RawLog) -> str:
 def message_of_event(name: str, body: Any) -> Message | None:
     """Returns the message of one per-message event, given its name and its body (or its attributes, for a span event);
     ``None`` for other events. A message without any content is marked as not captured."""
-    if name == semconv.CHOICE_EVENT:
-        body = _body(body)
-        said = first(body, ("message", "content"))
-        inner = parsed(said)
-        if type(inner) is not dict or not inner.keys() & _MESSAGE_KEYS:
-            inner = {"content": blocks_of(said)}
-        rest = {key: body[key] for key in ("tool_calls", "finish_reason") if body.get(key) is not None}
-        return message_of({"role": "assistant", **inner, **rest}, "assistant")
-    role = _INPUT_ROLES.get(name)
+    role = _ROLES.get(name)
     if role is None:
         return None
     whole = _body(body)
+    if name == semconv.CHOICE_EVENT:
+        content = first(whole, ("message", "content"))
+        inner = as_dict(parsed(content))
+        if not inner.keys() & _MESSAGE_KEYS:
+            inner = {"content": blocks_of(content)}
+        rest = {key: whole[key] for key in ("tool_calls", "finish_reason") if whole.get(key) is not None}
+        return message_of({"role": role, **inner, **rest}, role)
     content = whole.get("content")
     if type(content) is dict and ("parts" in content or "role" in content):
         return message_of(content, role)
     return message_of({**whole, "role": role, "content": blocks_of(content)}, role)
 
 
-def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
-    told = EventContent()
+def _content(events: Iterable[tuple[str, Any, Attributes]]) -> EventContent:
+    content = EventContent()
     given: list[Message] = []
     made: list[Message] = []
     for name, body, attributes in events:
-        if name == "gen_ai.client.inference.operation.details":
-            told.details.append(attributes)
-            if type(body) is dict and body is not attributes:
-                told.details.append(body)
+        message = message_of_event(name, body)
+        if message is not None:
+            (made if name == semconv.CHOICE_EVENT else given).append(message)
         elif name == "gen_ai.content.prompt":
             given += messages_of(attributes.get(semconv.PROMPT_OLD), "user") or ()
         elif name == "gen_ai.content.completion":
             made += messages_of(attributes.get(semconv.COMPLETION_OLD), "assistant") or ()
-        else:
-            message = message_of_event(name, body)
-            if message is not None:
-                (given if name in _INPUT_ROLES else made).append(message)
-    told.input = tuple(given) if tells(given) else None
-    told.output = tuple(made) if tells(made) else None
-    return told
+        elif name == "gen_ai.client.inference.operation.details":
+            content.details.append(attributes)
+            if type(body) is dict and body is not attributes:
+                content.details.append(body)
+    content.input = tuple(given) if tells(given) else None
+    content.output = tuple(made) if tells(made) else None
+    return content
 
 
-def _body(body: Any) -> dict[str, Any]:
+def _body(body: Any) -> Object:
     """Returns the map of an event, which may be JSON text; plain text becomes its content."""
     body = parsed(body)
-    if type(body) is dict or isinstance(body, Mapping):
+    if isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
         return whole if type(whole) is dict else dict(body)
     return {} if body is None else {"content": body}
@@ -123,6 +125,6 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
 def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
     """Returns a model's input and answer from a list of per-message events in one attribute, each a map of the body's
     members and its ``event.name``. ``None`` for a side that the list lacks or that was hidden."""
-    listed = [event for item in as_list(value) if type(event := parsed(item)) is dict]
-    told = _told([(str(event.get(semconv.EVENT_NAME) or ""), event, event) for event in listed])
-    return told.input, told.output
+    events = [event for item in as_list(value) if type(event := parsed(item)) is dict]
+    content = _content([(str(event.get(semconv.EVENT_NAME) or ""), event, event) for event in events])
+    return content.input, content.output

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pandaeval_otel.dialects._values import first, identifier, parsed
+from pandaeval_otel.dialects._values import Object, first, identifier, parsed
 
 CALLS = frozenset(
     {
@@ -46,14 +46,14 @@ def is_result(kind: str) -> bool:
     return kind in _RESULTS or (kind.endswith(_RESULT_SUFFIX) and len(kind) > len(_RESULT_SUFFIX))
 
 
-def is_hosted(part: dict[str, Any], name: str, call_id: str) -> bool:
+def is_hosted(part: Object, name: str, call_id: str) -> bool:
     """Returns whether an ordinary ``part`` with a call, or with the result of one, tells of such a call."""
     if name in CALLS or (call_id and _IDS.match(call_id) is not None):
         return True
     return not _MARKS.isdisjoint(part) and any(part.get(mark) is True for mark in _MARKS)
 
 
-def read_call(call: dict[str, Any], kind: str) -> tuple[str, Any, Any]:
+def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
     """Returns the tool's name (the type of the call where nothing names it), what it was called with (``None`` if that
     is not told), and the result that the call holds itself, as :func:`outcome` does."""
     inner = call.get("server_tool_call", call)
@@ -90,7 +90,7 @@ def outcome(told: Any) -> Any:
     return outcome(told[only]) if only in _OUTPUTS else told
 
 
-def grounding_of(candidate: dict[str, Any]) -> tuple[str, dict[str, Any], Any] | None:
+def grounding_of(candidate: Object) -> tuple[str, Object, Any] | None:
     """Returns tool, arguments and result of the search in which Gemini grounded an answer; ``None`` where it did not.
     Of pages of the web it tells titles alone: no result. Of files it tells the passages."""
     told = first(candidate, ("groundingMetadata", "grounding_metadata"))

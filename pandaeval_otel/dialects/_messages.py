@@ -22,8 +22,23 @@ from pandaeval_otel.dialects._parts import (
     result_value,
     text_part,
 )
-from pandaeval_otel.dialects._values import first, hidden, identifier, is_prose, parsed, salvage, starts_like_json
+from pandaeval_otel.dialects._values import (
+    Object,
+    as_dict,
+    first,
+    hidden,
+    identifier,
+    is_prose,
+    parsed,
+    salvage,
+    starts_like_json,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model.message import all_parts
+
+Messages = tuple[Message, ...]
+MaybeCut = tuple[Messages | None, bool]
+"""Messages, and whether a length limit cut them short."""
 
 ROLES = {
     **dict.fromkeys(("system", "developer"), "system"),
@@ -36,29 +51,39 @@ _OURS = frozenset(ROLES.values())
 CLASS_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", "chat": ""}
 ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
 _WRAPPED = {"content", "message", "finish_reason", "role"}
+_BLOCKS = frozenset({"text", "input_text", "output_text", "tool_call", "tool_call_response", "tool_use", "tool_result"})
+_LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
+_SAID = frozenset({"content", "parts", "tool_calls"})
+_MAX_NESTING = 6
+_SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
+_REASON_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
+_CALLS = frozenset({"tool_calls", "function_call", "refusal", "toolCalls"})
+"""Members of messages that need no content."""
+_CONVERSATIONS: GrowingList[Messages] = GrowingList()
 BESIDE_PARTS = frozenset({"tool_calls", "tool_call_id", "function_call", "reasoning_content"})
 """Members of an OpenAI chat message that some emitters (LiteLLM) leave beside today's ``parts``."""
 
 
-def message_of(item: dict[str, Any], role: str) -> Message:
+def message_of(item: Object, role: str) -> Message:
     """Returns the message in a dictionary; ``role`` where it names none."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
     # LangChain's serialised forms: {"lc": 1, "id": [.., class], "kwargs": {..}} and {"type", "data": {..}}.
     kwargs, data = item.get("kwargs"), item.get("data")
     if type(kwargs) is dict and isinstance(item.get("id"), (list, tuple)):
-        name = item["id"][-1] if item["id"] else ""
+        name = next(reversed(item["id"]), "")
         item = {**kwargs, "type": kwargs.get("type") or name}
     elif type(data) is dict and "content" in data:
         item = {"type": item.get("type"), **data}
     role = role_of(item, role)
-    thought = item.get("reasoning_content") or _member(item, "additional_kwargs", "reasoning_content")
-    thoughts = (thought, item.get("thinking"))
+    more = as_dict(item.get("additional_kwargs"))
+    thoughts = (item.get("reasoning_content") or more.get("reasoning_content"), item.get("thinking"))
     parts: list[Part] = [Reasoning(thought) for thought in thoughts if type(thought) is str and thought]
     parts += _content_parts(item, role)
-    calls = item.get("tool_calls") or _member(item, "additional_kwargs", "tool_calls") or item.get("toolCalls")
-    known = {part.id for part in parts if type(part) is ToolRequest and part.id} if calls else ()
-    parts += [call for call in _requests(calls) if call.id not in known]  # LangChain writes each a second time
+    calls = _requests(item.get("tool_calls") or more.get("tool_calls") or item.get("toolCalls"))
+    if calls:
+        known = {part.id for part in parts if type(part) is ToolRequest and part.id}
+        parts += [call for call in calls if call.id not in known]  # LangChain writes each a second time
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
     return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
@@ -69,30 +94,26 @@ def _requests(calls: Any) -> list[ToolRequest]:
     return [request_of(call) for call in calls if type(call) is dict] if isinstance(calls, (list, tuple)) else []
 
 
-def otel_message(item: dict[str, Any], role: str) -> Message:
+def otel_message(item: Object, role: str) -> Message:
     """Returns a message in today's form, which most have: a role and parts."""
     parts = list(parts_of([part if type(part) is dict else _decoded(part) for part in item["parts"]]))
-    word = item.get("role")
-    said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
+    speaker = role_of(item, role)
     if not BESIDE_PARTS.isdisjoint(item):
-        parts = with_members(parts, item, said_by)
+        parts = with_members(parts, item, speaker)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
-    return Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason)
-
-
-_BLOCKS = frozenset({"text", "input_text", "output_text", "tool_call", "tool_call_response", "tool_use", "tool_result"})
+    return Message(true_role(speaker, parts), tuple(parts), reason)
 
 
 def _decoded(content: Any) -> Any:
     """Returns the part, or the list of parts, that a text spells as JSON; anything else unchanged."""
     if type(content) is not str or not content.startswith(('{"type"', '[{"type"')):
         return content
-    found = parsed(content)
-    parts = found if type(found) is list else [found]
-    return found if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts) else content
+    spelled = parsed(content)
+    parts = spelled if type(spelled) is list else [spelled]
+    return spelled if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts) else content
 
 
-def with_members(parts: list[Part], item: dict[str, Any], role: str) -> list[Part]:
+def with_members(parts: list[Part], item: Object, role: str) -> list[Part]:
     """Returns ``parts`` completed from the members of ``item`` that are named in :data:`BESIDE_PARTS`: thoughts go
     before, calls behind, and the text of a message that answers a call becomes the call's result."""
     kinds = {type(part) for part in parts}
@@ -118,7 +139,7 @@ def true_role(role: str, parts: list[Part]) -> str:
     return "tool" if all(type(part) is ToolResponse for part in parts) else role
 
 
-def role_of(item: dict[str, Any], default: str) -> str:
+def role_of(item: Object, default: str) -> str:
     """Returns ``system | user | assistant | tool`` from a role, a LangChain type or a class name, else ``default``."""
     word = item.get("role")
     if type(word) is str and word:
@@ -133,54 +154,42 @@ def role_of(item: dict[str, Any], default: str) -> str:
     return default
 
 
-def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
+def _content_parts(item: Object, role: str) -> Iterable[Part]:
     if "parts" in item:
-        return list(parts_of(parsed(item["parts"])))
+        return parts_of(parsed(item["parts"]))
     kind = item.get("type")
     if type(kind) is str and kind in ITEM_ROLES:
-        return list(parts_in(item))
+        return parts_in(item)
     content = item.get("content")
     if content is None:
         content = first(item, ("text", "blocks", "message"))  # blocks: LlamaIndex
     content = _decoded(content)
-    if type(content) is str and role != "tool":
-        return [text_part(content)]
     if type(content) is dict and "type" not in content and not content.keys() - _WRAPPED:
         content = blocks_of(first(content, ("content", "message")))
     if role == "tool":
-        if isinstance(content, (list, tuple)):
-            parts = parts_of(content)
-            if any(type(part) is ToolResponse for part in parts):
-                return list(parts)
-        call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
-        return [ToolResponse(outcome_of(item, result_value(content)), call_id, identifier(item.get("name")))]
-    if content is None:
-        silent = "tool_calls" in item or "function_call" in item or "refusal" in item or "toolCalls" in item
-        refusal = item.get("refusal")
-        return [text_part(refusal)] if refusal else [] if silent else [NOT_CAPTURED]
-    return list(parts_of(content))
+        return _results(item, content)
+    if content is not None:
+        return parts_of(content)
+    if item.get("refusal"):
+        return (text_part(item["refusal"]),)
+    return (NOT_CAPTURED,) if _CALLS.isdisjoint(item) else ()
 
 
-def finish_reason_of(item: dict[str, Any]) -> str:
-    if type(item.get("finish_reason")) is str:
-        return identifier(item["finish_reason"])
-    for key in ("finish_reason", "finishReason", "stop_reason", "stopReason"):
-        if item.get(key) is not None:
-            return identifier(item[key])
-    return identifier(_member(item, "response_metadata", "finish_reason"))
+def _results(item: Object, content: Any) -> Iterable[Part]:
+    """Returns the results in a tool's message: in its blocks, or else its whole content."""
+    if isinstance(content, (list, tuple)):
+        parts = parts_of(content)
+        if any(type(part) is ToolResponse for part in parts):
+            return parts
+    call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
+    return (ToolResponse(outcome_of(item, result_value(content)), call_id, identifier(item.get("name"))),)
 
 
-def _member(item: dict[str, Any], key: str, inner: str) -> Any:
-    value = item.get(key)
-    return value.get(inner) if type(value) is dict else None
-
-
-Messages = tuple[Message, ...]
-
-_LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
-_ANY_LIST = frozenset(_LISTS)
-_SAID = frozenset({"content", "parts", "tool_calls"})
-_MAX_NESTING = 6
+def finish_reason_of(item: Object) -> str:
+    reason = first(item, _REASON_KEYS)
+    if reason is None:
+        reason = as_dict(item.get("response_metadata")).get("finish_reason")
+    return identifier(reason)
 
 
 def messages_of(value: Any, role: str) -> Messages | None:
@@ -192,16 +201,13 @@ def messages_of(value: Any, role: str) -> Messages | None:
     return read_messages(value, role)[0]
 
 
-def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
+def read_messages(value: Any, role: str) -> MaybeCut:
     """Returns what :func:`messages_of` does, and whether the text was cut short (its last message is then
     incomplete)."""
-    if value is None:
-        return None, False
-    if type(value) is str:
-        if role == "user":
-            return _GIVEN(value)
-        if role == "assistant":
-            return _MADE(value)
+    if type(value) is str and role == "user":
+        return _read_given(value)
+    if type(value) is str and role == "assistant":
+        return _read_made(value)
     return _read(value, role)
 
 
@@ -210,44 +216,48 @@ def was_cut(value: Any) -> bool:
     return _structure(value)[1]
 
 
-def _read_given(text: str) -> tuple[Messages | None, bool]:
+@Recent
+def _read_given(text: str) -> MaybeCut:
     """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new part.
     Items of a JSON array that all have roles are messages, each by itself."""
     before, rest = _CONVERSATIONS.split(text) or ((), text)
     items = parsed(rest) if rest.startswith("[") else None
     if type(items) is list and all(type(item) is dict and "role" in item for item in items):
-        found = (*before, *[message_of(item, "user") for item in items])
-        if len(found) > len(before) and (before or tells(found)):
-            _CONVERSATIONS.keep(text, found)
-            return found, False
+        messages = (*before, *[message_of(item, "user") for item in items])
+        if len(messages) > len(before) and (before or tells(messages)):
+            _CONVERSATIONS.keep(text, messages)
+            return messages, False
     return _read(text, "user")
 
 
-def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
+@Recent
+def _read_made(text: str) -> MaybeCut:
+    return _read(text, "assistant")
+
+
+def _read(value: Any, role: str) -> MaybeCut:
     value, cut = _structure(value)
     if value is None:
         return None, cut
-    found = tuple(_messages(value, role, 0))
+    messages = tuple(_messages(value, role, 0))
     if cut:
-        found = without_cut_values(found)
-    return (found if not found or tells(found) else None), cut
+        messages = without_cut_values(messages)
+    return (messages if not messages or tells(messages) else None), cut
 
 
 def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Messages | None:
     """Returns the messages with what ``change`` makes of each part."""
-    return messages and tuple(
-        Message(message.role, tuple(map(change, message.parts)), message.finish_reason) for message in messages
-    )
+    return messages and tuple(message.with_parts(*map(change, message.parts)) for message in messages)
 
 
 def with_thought(output: Messages, thought: Any) -> Messages:
-    """Returns ``output`` with a thought that stands beside it put first, unless it has thoughts already."""
+    """Returns ``output`` with a thought from beside it put first, unless it has thoughts already."""
     if type(thought) is not str or hidden(thought) or not thought:
         return output
-    if any(isinstance(part, Reasoning) for message in output for part in message.parts):
+    if any(isinstance(part, Reasoning) for part in all_parts(output)):
         return output
     head, *rest = output
-    return (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
+    return (head.with_parts(Reasoning(thought), *head.parts), *rest)
 
 
 def tells(messages: Iterable[Message]) -> bool:
@@ -269,21 +279,25 @@ def _structure(value: Any) -> tuple[Any, bool]:
             # Text that is neither JSON nor the beginning of it was written by somebody, unless it begins like messages.
             return (value, False) if saved is None and not value.startswith('[{"') else (saved, True)
     if type(value) is list:
-        return _spelled_out(value) if value and type(value[-1]) is str else (value, False)
-    return (None, False) if hidden(value) or value in ("", {}) else (value, False)
+        return _spelled_out(value)
+    return (None if hidden(value) or value in ("", {}) else value), False
 
 
 def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
-    """Returns a list of texts with the messages that some of them spell as JSON, and whether the last was cut short."""
-    found, cut = [*items], False
+    """Returns a list with the messages that some of its texts spell as JSON, and whether the last was cut short. A list
+    that does not end with a text stays unchanged."""
+    cut = False
+    if not items or type(items[-1]) is not str:
+        return items, cut
+    read = [*items]
     for at, item in enumerate(items):
         if type(item) is str and item[:1] == "{":
             spelled, cut = _structure(item)
             if type(spelled) is dict and "role" in spelled and not _SAID.isdisjoint(spelled):
-                found[at] = spelled
+                read[at] = spelled
             else:
                 cut = False
-    return found, cut
+    return read, cut
 
 
 def system_text(value: Any) -> str | None:
@@ -302,55 +316,43 @@ def _system_text(value: Any) -> str | None:
         return value
     if type(value) is dict and "role" not in value and "parts" not in value:
         value = [value]
-    found = [text for message in messages_of(value, "system") or () if (text := message.text)]
-    return "\n".join(found) if found else None
+    return "\n".join(message.text for message in messages_of(value, "system") or () if message.text) or None
 
 
 def _messages(value: Any, role: str, nesting: int) -> list[Message]:
-    if isinstance(value, (list, tuple)):
-        if len(value) == 2 and type(value[0]) is str and value[0] in ROLES and type(value[1]) is str:
-            return [Message(ROLES[value[0]], (text_part(value[1]),))]
-        found: list[Message] = []
-        loose: list[Part] = []
-        for item in value:
-            todays = type(item) is dict and "role" in item and type(item.get("parts")) is list
-            if not todays and type(item) is dict and _is_block(item):
-                loose += parts_in(item)
-                continue
-            if loose:
-                found.append(_of_parts(loose, role))
-                loose = []
-            if todays:
-                found.append(otel_message(item, role))
-            elif nesting < _MAX_NESTING:
-                found += _messages(item, role, nesting + 1)
-        return [*found, _of_parts(loose, role)] if loose else found
     if type(value) is dict:
         return _from_dict(value, role, nesting)
-    return [Message(role, (text_part(value),))]
+    if not isinstance(value, (list, tuple)):
+        return [Message(role, (text_part(value),))]
+    if len(value) == 2 and type(value[0]) is type(value[1]) is str and value[0] in ROLES:
+        return [Message(ROLES[value[0]], (text_part(value[1]),))]
+    messages: list[Message] = []
+    loose: list[Part] = []
+    for item in value:
+        if type(item) is dict and _is_block(item):
+            loose += parts_in(item)
+            continue
+        messages += _of_parts(loose, role)
+        loose = []
+        if nesting < _MAX_NESTING:
+            messages += _messages(item, role, nesting + 1)
+    return [*messages, *_of_parts(loose, role)]
 
 
-def _of_parts(parts: list[Part], role: str) -> Message:
-    """Returns the message of parts that stand by themselves: whoever calls a tool is no user."""
+def _of_parts(parts: list[Part], role: str) -> Iterable[Message]:
+    """Returns the message of parts that stand by themselves, if there are any: whoever calls a tool is no user."""
+    if not parts:
+        return ()
     if role == "user" and any(type(part) is ToolRequest for part in parts):
         role = "assistant"
-    return Message(true_role(role, parts), tuple(parts))
+    return (Message(true_role(role, parts), tuple(parts)),)
 
 
-def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
+def _from_dict(item: Object, role: str, nesting: int) -> list[Message]:
     if nesting < _MAX_NESTING and "role" not in item:
-        for key in () if _ANY_LIST.isdisjoint(item) else _LISTS:
-            held = item.get(key)
-            held = parsed(held) if type(held) is str and held[:1] == "[" else held
-            if isinstance(held, (list, tuple)):
-                held = _spelled_out(held)[0] if type(held) is list and held and type(held[-1]) is str else held
-                return _messages(held, role, nesting + 1)
-        inner = parsed(item["message"]) if "message" in item else None
-        if type(inner) is dict:
-            return _with_finish(_messages(inner, role, nesting + 1), item)
-        content = item.get("content")
-        if type(content) is dict and ("parts" in content or "role" in content):
-            return _grounded(_with_finish(_messages(content, role, nesting + 1), item), item)
+        messages = _held(item, role, nesting + 1)
+        if messages is not None:
+            return messages
     if not _is_block(item):
         return [message_of(item, role)]
     parts = parts_in(item)
@@ -359,7 +361,23 @@ def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
     return [Message(role, parts)]
 
 
-def _is_block(item: dict[str, Any]) -> bool:
+def _held(item: Object, role: str, nesting: int) -> list[Message] | None:
+    """Returns the messages that a request, a response or a choice holds; ``None`` for any other object."""
+    for key in _LISTS:
+        items = item.get(key)
+        if type(items) is str and items[:1] == "[":
+            items = parsed(items)
+        if isinstance(items, (list, tuple)):
+            return _messages(_spelled_out([*items])[0], role, nesting)
+    inner, content = parsed(item.get("message")), item.get("content")
+    if type(inner) is dict:
+        return _with_finish(_messages(inner, role, nesting), item)
+    if type(content) is dict and ("parts" in content or "role" in content):
+        return _grounded(_with_finish(_messages(content, role, nesting), item), item)
+    return None
+
+
+def _is_block(item: Object) -> bool:
     """Returns whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
     if "role" in item or "parts" in item or "kwargs" in item or "tool_calls" in item or "data" in item:
         return False
@@ -371,46 +389,39 @@ def _is_block(item: dict[str, Any]) -> bool:
     return "content" not in item and "message" not in item
 
 
-def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:
+def _with_finish(messages: list[Message], item: Object) -> list[Message]:
     reason = finish_reason_of(item)
-    if len(found) == 1 and reason and not found[0].finish_reason:
-        return [Message(found[0].role, found[0].parts, reason)]
-    return found
+    if len(messages) == 1 and reason and not messages[0].finish_reason:
+        return [Message(messages[0].role, messages[0].parts, reason)]
+    return messages
 
 
-def _grounded(found: list[Message], candidate: dict[str, Any]) -> list[Message]:
+def _grounded(messages: list[Message], candidate: Object) -> list[Message]:
     """Returns an answer of Gemini behind the search that it was grounded in."""
     search = _hosted.grounding_of(candidate)
-    if search is None or len(found) != 1:
-        return found
+    if search is None or len(messages) != 1:
+        return messages
     name, arguments, result = search
     parts: list[Part] = [ToolRequest(name, arguments, hosted=True)]
     if result is not _hosted.NOT_TOLD:
         parts.append(ToolResponse(result, name=name))
-    return [Message(found[0].role, (*parts, *found[0].parts), found[0].finish_reason)]
+    return [messages[0].with_parts(*parts, *messages[0].parts)]
 
 
-_CONVERSATIONS: GrowingList[Messages] = GrowingList()
-_GIVEN = Recent(_read_given)
-_MADE: Recent[tuple[Messages | None, bool]] = Recent(lambda text: _read(text, "assistant"))
-_SYSTEM = Recent(_system_text)
-
-
-_SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
-
-
-def without_cut_values(found: tuple[Message, ...]) -> tuple[Message, ...]:
+def without_cut_values(messages: Messages) -> Messages:
     """Marks the last message as incomplete, and keeps only the name and id of a call whose arguments or result a length
     limit cut in two: half of them is no evidence."""
-    if not found:
-        return found
-    last = found[-1]
-    parts = list(last.parts)
-    ended = parts.pop() if parts else NOT_CAPTURED
-    if isinstance(ended, ToolRequest):
-        ended = ToolRequest(ended.name, None, ended.id, ended.hosted)
-    elif isinstance(ended, ToolResponse) and type(ended.result) is not str:
-        ended = ToolResponse(None, ended.id, ended.name)
-    if ended not in _SAYS_NOTHING:
-        parts.append(ended)
-    return (*found[:-1], Message(last.role, (*parts, NOT_CAPTURED), last.finish_reason))
+    if not messages:
+        return messages
+    *before, last = messages
+    *parts, cut = last.parts or (NOT_CAPTURED,)
+    if isinstance(cut, ToolRequest):
+        cut = ToolRequest(cut.name, None, cut.id, cut.hosted)
+    elif isinstance(cut, ToolResponse) and type(cut.result) is not str:
+        cut = ToolResponse(None, cut.id, cut.name)
+    if cut not in _SAYS_NOTHING:
+        parts.append(cut)
+    return (*before, last.with_parts(*parts, NOT_CAPTURED))
+
+
+_SYSTEM = Recent(_system_text)

@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel.dialects import _hosted
-from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import (
+    LONGEST_PLACEHOLDER,
+    Object,
+    as_dict,
+    first,
+    hidden,
+    identifier,
+    parsed,
+    visible,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Media, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
 
-_Reader = Callable[[dict[str, Any]], Part | None]
+_Reader = Callable[[Object], Part | tuple[Part, ...] | None]
 MAX_URI = 2048
 _MODALITIES = ("image", "audio", "video", "document", "file")
 _TYPES = frozenset({"blob", "uri", "file", "media", "binary", "inline_data", "file_data"})
+_MEDIA_KEYS = (*_MODALITIES[:4], "media", "inline_data", "inlineData", "file_data", "fileData")
 _URI_KEYS = ("uri", "url", "file_uri", "fileUri", "file_id", "image_url", "s3Location")
 _MIME_KEYS = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "format")
 _TEXT_KEYS = ("content", "text", "refusal")
@@ -32,52 +42,49 @@ _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_res
 
 def parts_of(content: Any) -> Iterable[Part]:
     """Returns the parts of a message's content: a string, one block, or a list of blocks and strings."""
-    if type(content) is str:
-        return (text_part(content),)
-    if content is None:
-        return ()
     if type(content) is dict:
         return parts_in(content)
     if isinstance(content, (list, tuple)):
-        return [part for item in content for part in (parts_in(item) if type(item) is dict else (text_part(item),))]
-    return (text_part(content),)
+        return [part for item in content for part in parts_of_item(item)]
+    return () if content is None else (text_part(content),)
+
+
+def parts_of_item(item: Any) -> Iterable[Part]:
+    """Returns the parts of one block or text."""
+    return parts_in(item) if type(item) is dict else (text_part(item),)
 
 
 def blocks_of(value: Any) -> Any:
     """Returns the content blocks that ``value`` spells as JSON, or ``value`` itself if it is plain text."""
-    found = parsed(value)
-    if type(found) is dict:
-        found = [found]
-    is_blocks = isinstance(found, (list, tuple)) and all(
-        type(item) is dict
-        and (type(item.get("type")) is str or not _BY_KEY.keys().isdisjoint(item) or media_of(item, "") is not None)
-        for item in found
-    )
-    return found if is_blocks else value
+    blocks = parsed(value)
+    if type(blocks) is dict:
+        blocks = [blocks]
+    return blocks if isinstance(blocks, (list, tuple)) and all(map(_is_block, blocks)) else value
 
 
-def parts_in(block: dict[str, Any]) -> tuple[Part, ...]:
+def _is_block(item: Any) -> bool:
+    if type(item) is not dict:
+        return False
+    return type(item.get("type")) is str or not _BY_KEY.keys().isdisjoint(item) or media_of(item, "") is not None
+
+
+def parts_in(block: Object) -> tuple[Part, ...]:
     """Returns the part that ``block`` describes; two where it is a call and its result, none where it says nothing."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
+    unread = block
     if type(kind) is str:
-        reader = _BY_TYPE.get(kind)
+        reader = _BY_TYPE.get(kind) or _by_word(kind)
         if reader is None:
-            word = kind.lower().replace("-", "_")
-            if word in _hosted.CALLS:
-                name, arguments, result = _hosted.read_call(block, word)
-                call_id = identifier(first(block, _CALL_ID_KEYS))
-                request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
-                told = result is not _hosted.NOT_TOLD
-                return (request, ToolResponse(result_value(result), call_id, name)) if told else (request,)
-            reader = _BY_TYPE.get(word) or (response_of if _hosted.is_result(word) else None)
-        if reader is None:
-            return (media_of(block, kind) or OtherPart(kind, {k: v for k, v in block.items() if k != "type"}),)
+            unread = {name: value for name, value in block.items() if name != "type"}
     else:
+        kind = ""
         reader = next((read for key, read in _BY_KEY.items() if key in block), None)
-        if reader is None:
-            return (media_of(block, "") or OtherPart("", block),)
-    part = reader(block)
-    return () if part is None else (part,)
+    if reader is None:
+        return (media_of(block, kind) or OtherPart(kind, unread),)
+    parts = reader(block)
+    if isinstance(parts, tuple):
+        return parts
+    return () if parts is None else (parts,)
 
 
 def text_part(value: Any) -> Part:
@@ -87,7 +94,7 @@ def text_part(value: Any) -> Part:
     return NOT_CAPTURED if hidden(value) else Text(_flat(value))
 
 
-def request_of(call: dict[str, Any]) -> ToolRequest:
+def request_of(call: Object) -> ToolRequest:
     """Returns a tool request, whose name and arguments are on the block itself or in its ``function`` member."""
     inner = call.get("function")
     source = inner if type(inner) is dict else call
@@ -96,15 +103,15 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
         name = inner
     arguments = source.get("arguments")
     if arguments is None:
-        arguments = first(source, ("arguments", "args", "input", "parameters"))
+        arguments = first(source, ("args", "input", "parameters"))
     if type(arguments) is not dict:
-        arguments = None if hidden(arguments) else parsed(arguments)
+        arguments = visible(arguments)
     name, call_id = identifier(name), identifier(first(call, _CALL_ID_KEYS))
     hosted = _hosted.is_hosted(call, name, call_id)
     return ToolRequest(name, _hosted.chosen(arguments) if hosted else arguments, call_id, hosted)
 
 
-def response_of(block: dict[str, Any]) -> Part | None:
+def response_of(block: Object) -> Part | None:
     """Returns a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known, and ``None`` where a
     tool that the provider ran has no result, but a status."""
     result = first(block, _RESULT_KEYS)
@@ -121,7 +128,7 @@ def response_of(block: dict[str, Any]) -> Part | None:
     return ToolResponse(outcome_of(block, result_value(result)), call_id, name)
 
 
-def outcome_of(block: dict[str, Any], result: Any) -> Any:
+def outcome_of(block: Object, result: Any) -> Any:
     """Returns ``result``; where the message or block around it says that the tool failed, in MCP's form of that."""
     failed = block.get("is_error") is True or block.get("isError") is True or block.get("status") in _FAILED
     return {"content": result, "is_error": True} if failed else result
@@ -131,80 +138,102 @@ def result_value(value: Any) -> Any:
     """Returns a tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
     value = parsed(value)
     if type(value) is str:
-        return None if len(value) <= LONGEST_PLACEHOLDER and hidden(value) else value
-    if value is None:
-        return None
+        return None if hidden(value) else value
+    if type(value) is dict:
+        return _output_value(value)
     if isinstance(value, (list, tuple)) and value and all(type(item) is dict for item in value):
-        texts = [first(item, _TEXT_KEYS) for item in value if item.get("type", "text") == "text" and len(item) <= 3]
-        if len(texts) == len(value) and all(type(text) is str for text in texts):
-            return parsed("\n".join(texts))
-        if len(value) == 1 and set(value[0]) == {"json"}:
+        if len(value) == 1 and value[0].keys() == {"json"}:
             return value[0]["json"]
-    if type(value) is dict and "value" in value and value.keys() <= _OUTPUT_KEYS:
-        if str(value.get("type")) in _OUTPUT_TYPES:
-            return result_value(value["value"])
-        if value.get("type") in ("error-text", "error-json") and len(value) == 2:
-            return {"content": result_value(value["value"]), "is_error": True}
+        texts = [_only_text(item) for item in value]
+        if None not in texts:
+            return parsed("\n".join(map(str, texts)))
     return value
+
+
+def _only_text(block: Object) -> str | None:
+    """Returns the text of a block with little beside it, else ``None``."""
+    text = first(block, _TEXT_KEYS) if block.get("type", "text") == "text" and len(block) <= 3 else None
+    return text if type(text) is str else None
+
+
+def _output_value(output: Object) -> Any:
+    """Returns the value in a tool's output as the Vercel AI SDK writes it; any other object unchanged."""
+    if "value" not in output or not output.keys() <= _OUTPUT_KEYS:
+        return output
+    kind = str(output.get("type"))
+    if kind in _OUTPUT_TYPES:
+        return result_value(output["value"])
+    if kind in ("error-text", "error-json") and len(output) == 2:
+        return {"content": result_value(output["value"]), "is_error": True}
+    return output
 
 
 def _flat(value: Any) -> str:
     """Returns text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers write
     instead."""
-    if type(value) is str:
-        return value
-    if type(value) is dict:
-        return _flat_once(value)
     if isinstance(value, (list, tuple)):
         return "\n".join(item if type(item) is str else _flat_once(item) for item in value)
+    if type(value) is dict:
+        return _flat_once(value)
     return "" if value is None or isinstance(value, bytes) else str(value)
 
 
 def _flat_once(value: Any) -> str:
-    inner = first(value, ("text", "value", "content")) if type(value) is dict else None
+    inner = first(as_dict(value), ("text", "value", "content"))
     return inner if type(inner) is str else ""
 
 
-def _text(block: dict[str, Any]) -> Part:
+def _text(block: Object) -> Part:
     if block.get("thought") is True:  # Gemini marks thinking on an ordinary text part
         return _reasoning(block)
     return text_part(first(block, _TEXT_KEYS))
 
 
-def _reasoning(block: dict[str, Any]) -> Part:
+def _reasoning(block: Object) -> Part:
     value = next((block[key] for key in _REASONING_KEYS if block.get(key)), None)
     if value is None:
         value = first(block, _REASONING_KEYS)  # an empty thought
-    if type(value) is dict:
-        value = first(value, ("reasoningText", "text")) or value
+    value = first(as_dict(value), ("reasoningText", "text")) or value
     return NOT_CAPTURED if hidden(value) else Reasoning(_flat(value))
 
 
-def _inner(key: str, read: _Reader) -> _Reader:
-    """Returns a reader of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
+def _hosted_call(block: Object, word: str) -> tuple[Part, ...]:
+    """Returns the call of a tool that the provider ran, and its result if the block has it."""
+    name, arguments, result = _hosted.read_call(block, word)
+    call_id = identifier(first(block, _CALL_ID_KEYS))
+    request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
+    if result is _hosted.NOT_TOLD:
+        return (request,)
+    return request, ToolResponse(result_value(result), call_id, name)
 
-    def reader(block: dict[str, Any]) -> Part | None:
-        value = block[key] if key in block else block.get("content")
+
+def _by_word(kind: str) -> _Reader | None:
+    """Returns the reader of a type in another spelling, or of a tool that the provider ran; ``None`` for others."""
+    word = kind.lower().replace("-", "_")
+    if word in _hosted.CALLS:
+        return lambda block: _hosted_call(block, word)
+    return _BY_TYPE.get(word) or (response_of if _hosted.is_result(word) else None)
+
+
+def _inner(key: str, read: _Reader) -> _Reader:
+    def reader(block: Object) -> Part | tuple[Part, ...] | None:
+        value = block.get(key, block.get("content"))
         return read(value if type(value) is dict else {"content": value})
 
     return reader
 
 
-def media_of(block: dict[str, Any], kind: str) -> Media | None:
+def media_of(block: Object, kind: str) -> Media | None:
     """Returns the image, sound, video or document that ``block`` stands for, with its type and place but never its
     content; ``None`` for other blocks. ``kind``: the block's type, ``""`` if it names none."""
     if kind:
         word = kind.lower().replace("-", "_").removeprefix("input_")
-        if word not in _TYPES and not word.startswith(_MODALITIES):
-            return None
-        return _media(block, word)
-    for key in (*_MODALITIES[:4], "media", "inline_data", "inlineData", "file_data", "fileData"):
-        if key in block:
-            return _media(block, key)
-    return None
+        return _media(block, word) if word in _TYPES or word.startswith(_MODALITIES) else None
+    key = next((key for key in _MEDIA_KEYS if key in block), None)
+    return None if key is None else _media(block, key)
 
 
-def _media(block: dict[str, Any], word: str) -> Media:
+def _media(block: Object, word: str) -> Media:
     members = [block, *(value for value in block.values() if type(value) is dict)]
     members += [value for member in members[1:] for value in member.values() if type(value) is dict]
     uri, mime = _find(members, _URI_KEYS), _find(members, _MIME_KEYS)
@@ -215,42 +244,46 @@ def _media(block: dict[str, Any], word: str) -> Media:
     return Media(identifier(block.get("modality")) or next(kinds, "document"), uri[:MAX_URI], identifier(mime))
 
 
-def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
+def _find(members: list[Object], keys: tuple[str, ...]) -> str:
     values = (member.get(key) for member in members for key in keys)
     return next((value for value in values if type(value) is str and value), "")
 
 
-def _code_result(block: dict[str, Any]) -> Part:
-    failed = block.get("outcome") not in (None, "OUTCOME_OK", 1)
+def _code_result(block: Object) -> Part:
     output = block.get("output")
-    result = {"content": output or block["outcome"], "is_error": True} if failed else output
-    return ToolResponse(result, identifier(block.get("id")), "code_execution")
+    if block.get("outcome") not in (None, "OUTCOME_OK", 1):
+        output = {"content": output or block["outcome"], "is_error": True}
+    return ToolResponse(output, identifier(block.get("id")), "code_execution")
 
 
-_GEMINI = {
-    **dict.fromkeys(
-        ("executable_code", "executableCode"),
-        lambda block: ToolRequest("code_execution", block, identifier(block.get("id")), hosted=True),
-    ),
-    **dict.fromkeys(("code_execution_result", "codeExecutionResult"), _code_result),
-}
-_BEDROCK = {"toolUse": request_of, "toolResult": response_of, "reasoningContent": _reasoning}
-_BY_TYPE: dict[str, _Reader] = {
-    **dict.fromkeys(("text", "output_text", "input_text", "summary_text", "refusal"), _text),
-    **dict.fromkeys(("reasoning", "thinking", "reasoning_content", "thought"), _reasoning),
-    **dict.fromkeys(("tool_call", "tool_use", "function_call", "custom_tool_call", "function"), request_of),
-    **dict.fromkeys(("tool_call_response", "tool_result", "function_response", "function_call_output"), response_of),
-    **dict.fromkeys(("tool_response", "custom_tool_call_output"), response_of),
-    **{key: _inner(key, read) for key, read in _GEMINI.items()},
-    **{key: _inner(key, read) for key, read in _BEDROCK.items()},
-}
-_BY_KEY: dict[str, _Reader] = {
-    "text": _text,
-    **{key: _inner(key, read) for key, read in _BEDROCK.items()},
-    **{key: _inner(key, request_of) for key in ("function_call", "functionCall", "tool_call", "toolRequest")},
-    **{key: _inner(key, response_of) for key in ("function_response", "functionResponse", "toolResponse")},
-    "tool_call_result": _inner("tool_call_result", response_of),
-    **{key: _inner(key, read) for key, read in _GEMINI.items()},
-    "reasoning": _reasoning,
-    "content": _text,
-}
+def _code_call(block: Object) -> Part:
+    return ToolRequest("code_execution", block, identifier(block.get("id")), hosted=True)
+
+
+def _wrapped(read: _Reader, *keys: str) -> dict[str, _Reader]:
+    """Returns readers of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
+    return {key: _inner(key, read) for key in keys}
+
+
+def _tables() -> tuple[dict[str, _Reader], dict[str, _Reader]]:
+    """Returns the readers by a block's type, and those by a member of a block without a type."""
+    inner = _wrapped(request_of, "toolUse") | _wrapped(response_of, "toolResult")
+    inner |= _wrapped(_reasoning, "reasoningContent") | _wrapped(_code_call, "executable_code", "executableCode")
+    inner |= _wrapped(_code_result, "code_execution_result", "codeExecutionResult")
+    by_type: dict[_Reader, tuple[str, ...]] = {
+        _text: ("text", "output_text", "input_text", "summary_text", "refusal"),
+        _reasoning: ("reasoning", "thinking", "reasoning_content", "thought"),
+        request_of: ("tool_call", "tool_use", "function_call", "custom_tool_call", "function"),
+        response_of: (
+            *("tool_call_response", "tool_result", "function_response", "function_call_output"),
+            *("tool_response", "custom_tool_call_output"),
+        ),
+    }
+    by_key = {"text": _text} | inner
+    by_key |= _wrapped(request_of, "function_call", "functionCall", "tool_call", "toolRequest")
+    by_key |= _wrapped(response_of, "function_response", "functionResponse", "toolResponse", "tool_call_result")
+    by_key |= {"reasoning": _reasoning, "content": _text}
+    return {kind: read for read, kinds in by_type.items() for kind in kinds} | inner, by_key
+
+
+_BY_TYPE, _BY_KEY = _tables()

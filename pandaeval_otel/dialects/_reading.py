@@ -3,24 +3,26 @@ installed packages (entry points ``pandaeval.dialects``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import UnionType
-from typing import Any, ClassVar, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
+from types import MappingProxyType, UnionType
+from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
 from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 Attributes = Mapping[str, Any]
+Logs = Sequence[RawLog]
+Switch = MappingProxyType[str, str]
 
 
 @dataclass(slots=True)
 class Reading:
-    """The fields that one dialect found on one span. ``None`` (or an empty string or tuple) means "this dialect does
-    not say", and the next dialect is asked; so a dialect fills only fields that its own keys state. Each call returns a
-    fresh object: the caller completes the reading of the highest dialect in place with those of the lower ones.
+    """The fields that one dialect found on one span. ``None`` (or an empty string or tuple) means "not stated": the
+    next dialect is asked, so a dialect fills only fields that its own keys state. Each call returns a fresh object: the
+    caller completes the reading of the highest dialect in place with those of the lower ones.
 
     ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a
     placeholder (``<elided>``, ``[REDACTED]``, ``{}`` …) or could not be read.
@@ -48,6 +50,10 @@ class Reading:
     content_refs: tuple[str, ...] = ()
     error: str | None = None
     notes: tuple[str, ...] = ()
+
+    def stated(self) -> Reading | None:
+        """Returns the reading; ``None`` if no field is filled."""
+        return None if self == Reading() else self
 
 
 @runtime_checkable
@@ -78,48 +84,18 @@ class Dialect(Protocol):
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         """Returns what this dialect understands of ``span`` and the log records with its span id; ``None`` if nothing.
         Must not raise, whatever the attributes hold; a value that does not parse stays the string that it was."""
         ...
 
 
-class ByKind(Dialect):
-    """A dialect that tells a span's kind first, and then reads the span by its method of that kind (``read_agent``,
-    ``read_llm``, ``read_tool`` …), if it has one. ``attributes``: the span's."""
-
-    reads_any_kind: ClassVar[bool] = False
-    """Whether it also reads spans whose kind :meth:`kind_of` does not tell."""
-    _readers: ClassVar[dict[Kind | None, Callable[..., None]]]
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        named = {kind: getattr(cls, f"read_{kind or 'unstated'}", None) for kind in (*Kind, None)}
-        cls._readers = {kind: read for kind, read in named.items() if read is not None}
-
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        """Returns the span's kind; ``None`` where this dialect cannot tell it."""
-        raise NotImplementedError
-
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        """Reads what spans of all kinds have, before the rest."""
-
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        kind = self.kind_of(span, span.attributes)
-        if kind is None and not self.reads_any_kind:
-            return None
-        reading = self.read_as(kind, span)
-        return None if kind is None and reading == Reading() else reading
-
-    def read_as(self, kind: Kind | None, span: RawSpan) -> Reading:
-        """Reads a span as one of this kind; of none, by ``read_unstated``."""
-        attributes = span.attributes
-        reading = Reading(kind)
-        self.read_any(reading, span, attributes)
-        read = self._readers.get(kind)
-        if read is not None:
-            read(self, reading, span, attributes)
-        return reading
+def kinds(**words: str | tuple[str, ...]) -> dict[str, Kind]:
+    """Returns a table of kinds by the words for each."""
+    table: dict[str, Kind] = {}
+    for kind, stated in words.items():
+        table |= dict.fromkeys((stated,) if isinstance(stated, str) else stated, Kind(kind))
+    return table
 
 
 def _types_of(hint: Any) -> tuple[type, ...]:
@@ -160,7 +136,7 @@ class Foreign:
         self.content_switch: Mapping[str, str] = getattr(dialect, "content_switch", {})
         self._dialect = dialect
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         """Reads a span as :meth:`Dialect.read` does. Raises ``TypeError`` for a wrong reading."""
         reading: object = self._dialect.read(span, logs)
         if reading is None:
@@ -170,7 +146,7 @@ class Foreign:
         for name, kinds in _TYPES.items():
             if not isinstance(getattr(reading, name), kinds):
                 raise TypeError(f"{self.name}: {name} is a {type(getattr(reading, name)).__name__}")
-        if not all(isinstance(each, Message) for each in (*(reading.input or ()), *(reading.output or ()))):
+        if not all(isinstance(item, Message) for item in (*(reading.input or ()), *(reading.output or ()))):
             raise TypeError(f"{self.name}: input or output holds something that is no Message")
         return reading
 

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from pandaeval_otel.base._json import MAX_DEPTH
-from pandaeval_otel.dialects._values import MAX_REPR
+from pandaeval_otel.dialects._values import MAX_REPR, Object
 
 _OBJECT = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|[\w.]+\()")
 _FIELDS = re.compile(r"[A-Za-z_]\w*=(?:['\"\[({<]|None\b|True\b|False\b|-?\d|\w+\()")
@@ -118,7 +118,7 @@ def _number(text: str) -> Any:
     return number if isfinite(number) else text
 
 
-def _object(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _object(name: str, fields: Object) -> Object:
     if name in _PART_TYPES:
         origin = fields.get("origin")  # Haystack: a result names the call that it answers
         if type(origin) is dict:

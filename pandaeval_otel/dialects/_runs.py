@@ -10,28 +10,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._common import CUT
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, tells
+from pandaeval_otel.dialects._common import put_input, put_output
+from pandaeval_otel.dialects._messages import MaybeCut, Messages, messages_of, read_messages, tells
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
-from pandaeval_otel.dialects._values import hidden, parsed, salvage, starts_like_json
+from pandaeval_otel.dialects._values import Object, hidden, parsed, salvage, starts_like_json
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model.message import all_parts
 
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """The speaker's role, and the names under which their words are found, best first."""
-
-    role: str
-    keys: tuple[str, ...]
-
-
-_QUESTION = _Side(
+_Side = tuple[str, tuple[str, ...]]
+"""The speaker's role, and the names under which their words are found, best first."""
+_QUESTION = (
     "user",
     (
         *("messages", "input_messages", "user_input", "user_message", "user_msg", "user_query", "query", "question"),
@@ -39,7 +32,7 @@ _QUESTION = _Side(
         *("text", "content", "contents", "goal", "topic", "description", "state", "data"),
     ),
 )
-_ANSWER = _Side(
+_ANSWER = (
     "assistant",
     (
         *("raw", "messages", "output_messages", "final_output", "final_answer", "answer", "output", "outputs"),
@@ -51,6 +44,10 @@ _BODIES = ("choices", "candidates", "generations")
 _MESSAGE_TYPES = frozenset({"human", "ai", "system", "tool", "function", "chat"})
 _ITEM_TYPES = frozenset({"message", "reasoning", "function_call", "function_call_output"})
 _BLOCK_TYPES = frozenset({"text", "output_text", "input_text", "tool_use", "tool_call", "tool_result", "thinking"})
+_FAILURE = frozenset({"error_code", "error_message"})
+_SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
+_ANSWER_WRAPPER = frozenset({"response"})
+"""The one parameter of an output tool for answers that are no objects (Pydantic AI)."""
 _NOTHING = frozenset({"", "None", "null"})
 _MAX_NESTING = 8
 _MAX_FIELDS = 12
@@ -61,30 +58,31 @@ _MAX_NODES = 2000
 """Most values examined in one input, which may hold a framework's whole state."""
 
 
-def asked(value: Any) -> tuple[Messages | None, bool]:
+def asked(value: Any) -> MaybeCut:
     """Returns the messages in ``value``, the input of a run (``None``: none meant for the run), and whether it was cut
     short."""
     return _said(value, _QUESTION)
 
 
-def answered(value: Any) -> tuple[Messages | None, bool]:
+def answered(value: Any) -> MaybeCut:
     """Returns the messages in ``value``, the output of a run, and whether it was cut short. Several messages that were
     cut short give ``None``, since they lack the answer. A whole conversation gives the messages after its last
     question."""
-    found, cut = _said(value, _ANSWER)
-    for index in range(len(found or ()) - 2, -1, -1):
-        if found is not None and found[index].role == "user" and found[index].text:
-            return found[index + 1 :], cut
-    return found, cut
+    messages, cut = _said(value, _ANSWER)
+    question = 0
+    for index, message in enumerate((messages or ())[:-1], 1):
+        if message.role == "user" and message.text:
+            question = index
+    return messages and messages[question:], cut
 
 
-def model_input(value: Any) -> tuple[Messages | None, bool]:
+def model_input(value: Any) -> MaybeCut:
     """Returns a model's input from a request body, a message list or text, and whether it was cut short. The beginning
     of a conversation is kept where its end is missing."""
     return _to_or_from_model(value, _QUESTION)
 
 
-def model_output(value: Any) -> tuple[Messages | None, bool]:
+def model_output(value: Any) -> MaybeCut:
     """Returns a model's answer from a response body, a message or text, and whether it was cut short."""
     return _to_or_from_model(value, _ANSWER)
 
@@ -92,47 +90,47 @@ def model_output(value: Any) -> tuple[Messages | None, bool]:
 def read_sides(reading: Reading, given: Any, made: Any) -> None:
     """Puts the input and the output of a model call (without the protocol that a prompt prescribes) or, for any other
     kind, a run onto its reading, with a note if either was cut short."""
-    to_model = reading.kind is Kind.LLM
-    reading.input, cut = model_input(given) if to_model else asked(given)
-    reading.output, answer_cut = model_output(made) if to_model else answered(made)
-    reading.output = without_protocol(reading.output) if to_model else reading.output
-    reading.notes = CUT if cut or answer_cut else ()
+    if reading.kind is not Kind.LLM:
+        put_input(reading, asked(given))
+        put_output(reading, answered(made))
+        return
+    put_input(reading, model_input(given))
+    put_output(reading, model_output(made))
+    reading.output = without_protocol(reading.output)
 
 
-def _to_or_from_model(value: Any, side: _Side) -> tuple[Messages | None, bool]:
-    found = parsed(value)
-    if type(found) is str and starts_like_json(found):
-        return read_messages(found, side.role)
-    return _said(found, side)
+def _to_or_from_model(value: Any, side: _Side) -> MaybeCut:
+    value = parsed(value)
+    if type(value) is str and starts_like_json(value):
+        return read_messages(value, side[0])
+    return _said(value, side)
 
 
-def _said(value: Any, side: _Side) -> tuple[Messages | None, bool]:
-    found = parsed(value)
-    if hidden(found):
+def _said(value: Any, side: _Side) -> MaybeCut:
+    value = parsed(value)
+    if hidden(value):
         return None, False
-    if found == "":
+    if value == "":
         return (), False
-    if type(found) is str and starts_like_json(found):
-        return _beginning(found, side), True
-    messages = _Finder(side).find(found, True, 0)
+    if type(value) is str and starts_like_json(value):
+        return _beginning(value, side), True
+    messages = _Finder(side).find(value, True, 0)
     return messages if messages and tells(messages) else None, False
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
     """Returns the one message left of JSON that a length limit cut; ``None`` for several, whose last may be history."""
-    saved = salvage(text)
-    messages = None if saved is None else _Finder(side).find(saved, True, 0)
-    if not messages or len(messages) > 1 or messages[0].role != side.role or not tells(messages):
+    messages = _Finder(side).find(salvage(text), True, 0)
+    if not messages or len(messages) > 1 or messages[0].role != side[0] or not tells(messages):
         return None
-    only = messages[0]
-    return (Message(only.role, (*only.parts, NOT_CAPTURED), only.finish_reason),)
+    return (messages[0].with_parts(*messages[0].parts, NOT_CAPTURED),)
 
 
 class _Finder:
     """One search. ``loose``: an object without a known name may be the question or answer itself."""
 
     def __init__(self, side: _Side) -> None:
-        self._side = side
+        self._role, self._names = side
         self._left = _MAX_NODES
 
     def find(self, value: Any, loose: bool, nesting: int) -> Messages | None:
@@ -145,90 +143,82 @@ class _Finder:
             return self._dict(value, loose, nesting)
         if isinstance(value, (list, tuple)):
             return self._list(value, loose, nesting)
-        return self._message(json.dumps(value)) if isinstance(value, (int, float)) and loose and nesting else None
+        is_number = isinstance(value, (int, float)) and loose and nesting
+        return self._message(json.dumps(value)) if is_number else None
 
     def _message(self, text: str) -> Messages:
-        return (Message(self._side.role, (Text(text),)),)
+        return (Message(self._role, (Text(text),)),)
 
     def _text(self, text: str, loose: bool, nesting: int) -> Messages | None:
         if hidden(text) or text in _NOTHING:
             return None
         structure = from_repr(text)
-        if structure is not None:
-            return self.find(structure, loose, nesting + 1)
-        if is_object_text(text):
+        if structure is None and is_object_text(text):
             return None
-        inner = parsed(text)
+        inner = parsed(text) if structure is None else structure
         return self._message(text) if type(inner) is str else self.find(inner, loose, nesting + 1)
 
-    def _dict(self, item: dict[str, Any], loose: bool, nesting: int) -> Messages | None:
+    def _dict(self, item: Object, loose: bool, nesting: int) -> Messages | None:
         if _is_message(item) or any(isinstance(item.get(key), list) for key in _BODIES):
-            return messages_of(_with_role(item), self._side.role)
+            return messages_of(_with_role(item), self._role)
         if isinstance(item.get("args"), (list, tuple)) and type(item.get("kwargs", {})) is dict:
             return self._call(item["args"], item.get("kwargs") or {}, nesting)
-        found = self._named(item, nesting)
-        if found:
-            return found
+        messages = self._named(item, nesting)
+        if messages:
+            return messages
         if len(item) == 1:
             return self.find(next(iter(item.values())), loose, nesting + 1)
         for member in item.values():  # components by name, each with arguments or results of its own
-            if type(member) is dict and (found := self._named(member, nesting + 1)):
-                return found
+            if type(member) is dict and (messages := self._named(member, nesting + 1)):
+                return messages
         return self._as_it_stands(item) if loose and 0 < len(item) <= _MAX_FIELDS else None
 
-    def _as_it_stands(self, item: dict[str, Any]) -> Messages | None:
+    def _as_it_stands(self, item: Object) -> Messages | None:
         """Returns an object without a known name as JSON: arguments of plain values, or a structured answer. What
         Google ADK hands on in place of an answer when the model failed is none."""
         if item.keys() >= _FAILURE:
             return None
         texts = [member for member in item.values() if not (member is None or isinstance(member, (int, float)))]
-        if self._side is not _ANSWER and any(type(text) is not str or is_object_text(text) for text in texts):
+        if self._role == "user" and any(type(text) is not str or is_object_text(text) for text in texts):
             return None
         text = as_text(item)
         return self._message(text) if len(text) <= _MAX_OBJECT else None
 
-    def _named(self, item: dict[str, Any], nesting: int) -> Messages | None:
-        for key in self._side.keys:
-            if item.get(key) is not None and (found := self.find(item[key], True, nesting + 1)):
-                return found
+    def _named(self, item: Object, nesting: int) -> Messages | None:
+        for key in self._names:
+            if item.get(key) is not None and (messages := self.find(item[key], True, nesting + 1)):
+                return messages
         return None
 
-    def _call(self, args: Sequence[Any], kwargs: dict[str, Any], nesting: int) -> Messages | None:
+    def _call(self, args: Sequence[Any], kwargs: Object, nesting: int) -> Messages | None:
         """Reads the arguments of a function: a known name, else text of several words, else the first with any text."""
-        if found := self._named(kwargs, nesting):
-            return found
-        words = [word for word in args if type(word) is str]
-        sentence = next((word for word in words if " " in word.strip() and not is_object_text(word)), None)
-        if sentence is not None:
-            return self._text(sentence, True, nesting + 1)
+        if messages := self._named(kwargs, nesting):
+            return messages
+        for text in args:
+            if type(text) is str and " " in text.strip() and not is_object_text(text):
+                return self._text(text, True, nesting + 1)
         for argument in args:
-            if not isinstance(argument, (int, float)) and (found := self.find(argument, True, nesting + 1)):
-                return found
+            if not isinstance(argument, (int, float)) and (messages := self.find(argument, True, nesting + 1)):
+                return messages
         return self.find(kwargs, True, nesting + 1) if kwargs else None
 
     def _list(self, items: Sequence[Any], loose: bool, nesting: int) -> Messages | None:
         if items and all(type(item) is dict and _is_message(item) for item in items):
-            return messages_of([_with_role(item) for item in items], self._side.role)
+            return messages_of([_with_role(item) for item in items], self._role)
         if len(items) == 2 and type(items[0]) is str and items[0] in _SPEAKERS:
-            return messages_of(list(items), self._side.role)
-        found: list[Message] = []
+            return messages_of(list(items), self._role)
+        messages: list[Message] = []
         for item in items:
             if self._left < 0:
                 return None
-            found += self.find(item, loose, nesting + 1) or ()
-        if len(found) > 1 and all(type(item) is str for item in items):
-            # Joins several strings of one speaker into one message.
-            if any(message.role != found[0].role for message in found):
-                return tuple(found)
-            return (Message(found[0].role, tuple(part for message in found for part in message.parts)),)
-        return tuple(found) or None
+            messages += self.find(item, loose, nesting + 1) or ()
+        is_one_speaker = len({message.role for message in messages}) == 1 and all(type(item) is str for item in items)
+        if len(messages) > 1 and is_one_speaker:  # joins several strings into one message
+            return (Message(messages[0].role, tuple(all_parts(messages))),)
+        return tuple(messages) or None
 
 
-_FAILURE = frozenset({"error_code", "error_message"})
-_SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
-
-
-def _is_message(item: dict[str, Any]) -> bool:
+def _is_message(item: Object) -> bool:
     kind = item.get("type")
     if type(kind) is str:
         if kind in _ITEM_TYPES or kind in _BLOCK_TYPES:
@@ -243,15 +233,11 @@ def _is_message(item: dict[str, Any]) -> bool:
     return ("lc" in item and "kwargs" in item) or ("source" in item and "content" in item)
 
 
-def _with_role(item: dict[str, Any]) -> dict[str, Any]:
+def _with_role(item: Object) -> Object:
     """Adds the role to a message of AutoGen, which names its speaker: everyone but the user is an agent."""
     if "role" in item or "source" not in item:
         return item
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}
-
-
-_ANSWER_WRAPPER = frozenset({"response"})
-"""The one parameter of an output tool for answers that are no objects (Pydantic AI)."""
 
 
 def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]:
@@ -261,16 +247,15 @@ def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]
     the assistant are one request. If 0, the question is the last message in which a user speaks.
     """
     begin = _begin(messages, earlier) if earlier > 0 else None
-    if begin is not None:
-        asked = next((i for i in range(begin, len(messages)) if messages[i].role == "assistant"), len(messages))
+    split = 0
+    if begin is None:
+        for index, message in enumerate(messages, 1):
+            if message.role == "user" and not message.tool_responses:
+                split = index
     else:
-        told = (
-            i + 1
-            for i in range(len(messages) - 1, -1, -1)
-            if messages[i].role == "user" and not messages[i].tool_responses
-        )
-        asked = next(told, 0)
-    return messages[:asked], messages[asked:]
+        answers = (i for i in range(begin, len(messages)) if messages[i].role == "assistant")
+        split = next(answers, len(messages))
+    return messages[:split], messages[split:]
 
 
 def _begin(messages: Messages, earlier: int) -> int | None:
@@ -286,8 +271,8 @@ def _begin(messages: Messages, earlier: int) -> int | None:
 
 def with_answer(made: Messages, answer: str) -> Messages:
     """Returns ``made`` with ``answer`` as the assistant's last words, unless they are that already."""
-    said = [message.text for message in made if message.role == "assistant" and message.text]
-    if said and (said[-1] == answer or parsed(said[-1]) == parsed(answer)):
+    texts = [message.text for message in made if message.role == "assistant" and message.text]
+    if texts and (texts[-1] == answer or parsed(texts[-1]) == parsed(answer)):
         return made
     return (*made, Message("assistant", (Text(answer),)))
 
@@ -298,19 +283,24 @@ def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Mess
     if not any(carries(request.name) for message in messages for request in message.tool_requests):
         return messages
     carried: set[str] = set()
-    found: list[Message] = []
+    kept: list[Message] = []
     for message in messages:
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, ToolRequest) and carries(part.name):
                 carried.add(part.id)
-                told = part.arguments
-                if type(told) is dict and told.keys() == _ANSWER_WRAPPER:
-                    told = told["response"]
-                text = told if type(told) is str else as_text(told)
-                parts.append(NOT_CAPTURED if told is None else Text(text))
+                parts.append(_carried(part.arguments))
             elif not (isinstance(part, ToolResponse) and (carries(part.name) or (part.id and part.id in carried))):
                 parts.append(part)
         if parts or not message.parts:
-            found.append(Message(message.role, tuple(parts), message.finish_reason))
-    return tuple(found)
+            kept.append(message.with_parts(*parts))
+    return tuple(kept)
+
+
+def _carried(arguments: Any) -> Part:
+    """Returns the answer in the arguments of a call that only carries it."""
+    if type(arguments) is dict and arguments.keys() == _ANSWER_WRAPPER:
+        arguments = arguments["response"]
+    if arguments is None:
+        return NOT_CAPTURED
+    return Text(arguments if type(arguments) is str else as_text(arguments))

@@ -14,7 +14,16 @@ from typing import Any
 
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._values import first, hidden, identifier, parsed, salvage, starts_like_json
+from pandaeval_otel.dialects._values import (
+    Object,
+    as_dict,
+    first,
+    hidden,
+    identifier,
+    parsed,
+    salvage,
+    starts_like_json,
+)
 from pandaeval_otel.model import Captured
 
 FINAL_ANSWERS = frozenset({"final_answer", "final_result", "finalanswertool"})
@@ -29,6 +38,8 @@ _MCP_CALL = frozenset({"tool_name", "arguments"})
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _OF_SERVER = "mcp__"
+_Content = tuple[Any, bool]
+"""The content of a wrapper, and whether the wrapper says that the tool failed."""
 _MOST = 50
 """Most nested wrappers; no message nests more structures."""
 _REPR = re.compile(
@@ -95,29 +106,29 @@ def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
     """
     if hidden(value) or value == "":
         return None
-    found = parsed(value)
-    if type(found) is str:
-        return None if starts_like_json(found) else Captured(found)
-    if type(found) is not dict:
-        return Captured(found)
-    keys = found.keys()
+    value = parsed(value)
+    if type(value) is str and starts_like_json(value):
+        return None
+    return Captured(_unwrapped_arguments(value, schema) if type(value) is dict else value)
+
+
+def _unwrapped_arguments(value: Object, schema: Any) -> Any:
+    """Returns the arguments inside a callback's, a protocol's or a function call's own."""
+    keys = value.keys()
     if "input_str" in keys or ("inputs" in keys and {"tags", "metadata"} <= keys):
-        inner = found.get("inputs") if type(found.get("inputs")) is dict else None
-        return Captured(inner or parsed(found.get("input_str")))
+        return as_dict(value.get("inputs")) or parsed(value.get("input_str"))
     if keys == _MCP_CALL:
-        return Captured(found["arguments"])
-    if not keys & _CALL or keys - _CALL_NOISE:
-        return Captured(found)
-    named = parsed(found.get("kwargs")) or {}
-    positional = parsed(found.get("args")) or ()
-    if not isinstance(positional, (list, tuple)) or type(named) is not dict:
-        return Captured(found)
+        return value["arguments"]
+    named, positional = parsed(value.get("kwargs")) or {}, parsed(value.get("args")) or ()
+    is_call = keys & _CALL and not keys - _CALL_NOISE
+    if not is_call or not isinstance(positional, (list, tuple)) or type(named) is not dict:
+        return value
     if len(positional) == 1 and type(positional[0]) is dict and not named:
-        return Captured(positional[0])
-    schema = parsed(schema)
-    parameters = schema.get("properties", schema) if type(schema) is dict else {}
-    names = list(parameters) if type(parameters) is dict else []
-    return Captured({(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(positional)} | named)
+        return positional[0]
+    schema = as_dict(parsed(schema))
+    names = [*as_dict(schema.get("properties", schema))]
+    names += [f"arg{at}" for at in range(len(names), len(positional))]
+    return dict(zip(names, positional, strict=False)) | named
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,51 +146,50 @@ def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
     instrumentation is known to write ``{"output": …}`` around every result."""
     if hidden(value):
         return Outcome()
-    found = _structure(value)
-    if wrapped and type(found) is dict and found.keys() == {"output"}:
-        found = _structure(found["output"])
+    result = _structure(value)
+    if wrapped and type(result) is dict and result.keys() == {"output"}:
+        result = _structure(result["output"])
     call_id = name = ""
-    failed = type(found) is dict and (found.get("isError") is True or found.get("is_error") is True)
-    for shown, says_failed, wrapper in _unwrappings(found):
+    failed = type(result) is dict and _is_error(result)
+    for content, is_failure, wrapper in _unwrappings(result):
         inner = next((wrapper[key] for key in ("kwargs", "data") if type(wrapper.get(key)) is dict), wrapper)
         call_id = call_id or identifier(inner.get("id" if "response" in inner else "tool_call_id"))
         name = name or identifier(first(inner, ("name", "tool_name")))
-        found, failed = shown, failed or says_failed
-    return Outcome(Captured(result_value(found)), call_id, name, failed)
+        result, failed = content, failed or is_failure
+    return Outcome(Captured(result_value(result)), call_id, name, failed)
 
 
 def unwrapped(value: Any) -> tuple[Any, bool]:
     """Returns the result inside ``value``, and whether a wrapper says that the tool failed. Never raises; unwrapping
     twice changes nothing."""
     failed = False
-    for shown, says_failed, _ in _unwrappings(value):
-        value, failed = shown, failed or says_failed
+    for content, is_failure, _ in _unwrappings(value):
+        value, failed = content, failed or is_failure
     return value, failed
 
 
-def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, dict[str, Any]]]:
+def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
     """Yields the content of each wrapper, from the outermost on, whether the wrapper says "failed", and the wrapper
     where it is an object."""
     for _ in range(_MOST):
-        inner = _inner(value)
-        if inner is None:
+        content = _inner(value)
+        if content is None:
             return
-        wrapper = value if type(value) is dict else {}
-        value = result_value(inner[0])
-        yield value, inner[1], wrapper
+        wrapper, value = as_dict(value), result_value(content[0])
+        yield value, content[1], wrapper
 
 
 def _structure(value: Any) -> Any:
     """Returns the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
     around the result."""
-    found = parsed(value)
-    if type(found) is not str:
-        return found
-    structure = from_repr(found)
-    if type(structure) is dict and (structure.keys() & {"content", "result", "output"}):
+    text = parsed(value)
+    if type(text) is not str:
+        return text
+    structure = as_dict(from_repr(text))
+    if structure.keys() & {"content", "result", "output"}:
         return structure
-    wrapped = starts_like_json(found) and any(mark in found[:200] for mark in _WRAPPERS)
-    return (salvage(found) or found) if wrapped else found
+    wrapped = starts_like_json(text) and any(mark in text[:200] for mark in _WRAPPERS)
+    return (wrapped and salvage(text)) or text
 
 
 def may_say_failed(value: Any) -> bool:
@@ -190,92 +200,96 @@ def may_say_failed(value: Any) -> bool:
     return type(value) is dict or type(value) is list
 
 
-def _inner(value: Any) -> tuple[Any, bool] | None:
+def _inner(value: Any) -> _Content | None:
     """Returns the content of one wrapper and whether it says "failed"; ``None`` where there is no wrapper."""
-    if type(value) is str:
-        if _REPR.match(value) is None:
-            return None
-        if value.lstrip().startswith("["):
-            listed = from_repr(f"Result(items={value})")
-            return None if listed is None else _inner(listed["items"])
-        return _inner(from_repr(value))
+    if type(value) is dict:
+        return _of_object(value)
     if type(value) is list:
         # Reads a list of one message, or of text blocks.
         if len(value) == 1 and type(value[0]) is dict and not _ANSWERS.isdisjoint(value[0]):
             return _of_object(value[0])
         return (_text_of(value), False) if _is_text(value) else None
-    return _of_object(value) if type(value) is dict else None
-
-
-def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
-    if _WRAPS.isdisjoint(found):
+    if type(value) is not str or _REPR.match(value) is None:
         return None
-    keys = found.keys()
-    for read in (_of_message, _of_llama_index, _of_reply):
-        inner = read(found)
-        if inner is not None:
-            return inner
-    if "response" in keys and keys <= _FUNCTION_RESPONSE and ("name" in keys or "id" in keys):
-        return found["response"], False
-    if found.get("type") == "tool-result" and ("output" in keys or "result" in keys):
-        shown = found.get("output", found.get("result"))
-        return shown, type(shown) is dict and shown.get("type") in _ERRORS
-    if keys <= _BLOCK and _is_text([found]):
-        return found["text"], False
-    if keys == {"type", "value"} and found["type"] in _VALUES:
-        return found["value"], found["type"] in _ERRORS
-    if len(found) == 1 or keys == {"output", "kwargs"}:
+    if value.lstrip().startswith("["):
+        return _inner(as_dict(from_repr(f"Result(items={value})")).get("items"))
+    return _inner(from_repr(value))
+
+
+def _of_object(wrapper: Object) -> _Content | None:
+    if _WRAPS.isdisjoint(wrapper):
+        return None
+    for read in (_of_message, _of_llama_index, _of_reply, _of_call):
+        content = read(wrapper)
+        if content is not None:
+            return content
+    keys = wrapper.keys()
+    if len(wrapper) == 1 or keys == {"output", "kwargs"}:
         # Reads the only member, if it is named `result` or holds another wrapper.
-        inner = found.get("output", found.get("result"))
-        if "result" in found and inner is not None:
-            return inner, False
-        return (inner, False) if inner is not None and type(inner) is not str and _inner(inner) is not None else None
+        content = wrapper.get("output", wrapper.get("result"))
+        is_result = "result" in keys or (type(content) is not str and _inner(content) is not None)
+        return (content, False) if content is not None and is_result else None
     return None
 
 
-def _of_message(found: dict[str, Any]) -> tuple[Any, bool] | None:
+def _of_call(wrapper: Object) -> _Content | None:
+    """Reads the answer to a function call, or a typed output."""
+    keys = wrapper.keys()
+    if "response" in keys and keys <= _FUNCTION_RESPONSE and ("name" in keys or "id" in keys):
+        return wrapper["response"], False
+    if wrapper.get("type") == "tool-result" and ("output" in keys or "result" in keys):
+        content = wrapper.get("output", wrapper.get("result"))
+        return content, as_dict(content).get("type") in _ERRORS
+    if keys <= _BLOCK and _is_text([wrapper]):
+        return wrapper["text"], False
+    if keys == {"type", "value"} and wrapper["type"] in _VALUES:
+        return wrapper["value"], wrapper["type"] in _ERRORS
+    return None
+
+
+def _of_message(wrapper: Object) -> _Content | None:
     """Reads a LangChain message in any of its forms, or the update that a graph's node returns instead."""
-    inner = found.get("kwargs") if "lc" in found or len(found) == 1 else None
-    if inner is None and found.get("type") == "tool":
-        inner = found.get("data")
-    if (
-        type(inner) is dict
-        and "content" in inner
-        and ("lc" in found or not _ANSWERS.isdisjoint(inner) or "data" in found)
-    ):
+    inner = wrapper.get("kwargs") if "lc" in wrapper or len(wrapper) == 1 else None
+    if inner is None and wrapper.get("type") == "tool":
+        inner = wrapper.get("data")
+    inner = as_dict(inner)
+    if "content" in inner and ("lc" in wrapper or "data" in wrapper or not _ANSWERS.isdisjoint(inner)):
         return inner["content"], inner.get("status") in _FAILED
-    update = found.get("update")
-    messages = update.get("messages") if type(update) is dict else None
+    messages = as_dict(wrapper.get("update")).get("messages")
     if type(messages) is list and messages and type(messages[-1]) is dict:
         return _of_message(messages[-1]) or _of_reply(messages[-1])
     return None
 
 
-def _of_llama_index(found: dict[str, Any]) -> tuple[Any, bool] | None:
-    keys = found.keys()
+def _of_llama_index(wrapper: Object) -> _Content | None:
+    keys = wrapper.keys()
     if "tool_output" in keys and ("tool_id" in keys or "tool_name" in keys):
-        return found["tool_output"], False
+        return wrapper["tool_output"], False
     if "raw_output" not in keys and not ("blocks" in keys and "tool_name" in keys):
         return None
-    raw = found.get("raw_output")
-    shown = found.get("content", found.get("blocks")) if raw is None else raw
-    return shown if type(shown) is not list else _text_of(shown), found.get("is_error") is True
+    content = wrapper.get("raw_output")
+    if content is None:
+        content = wrapper.get("content", wrapper.get("blocks"))
+    return _text_of(content), wrapper.get("is_error") is True
 
 
-def _of_reply(found: dict[str, Any]) -> tuple[Any, bool] | None:
+def _of_reply(wrapper: Object) -> _Content | None:
     """Reads a result beside a status or the id of its call, as protocols and providers send it."""
-    keys = found.keys()
-    failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
+    keys = wrapper.keys()
+    failed = _is_error(wrapper) or wrapper.get("status") in _FAILED
     if "content" in keys and keys <= _BESIDE:
-        content = found["content"]
-        if not (keys & (_ANSWERS | _FLAGS)) and not (type(content) is list and content and _is_text(content)):
+        content = wrapper["content"]
+        if not (keys & (_ANSWERS | _FLAGS)) and not (type(content) is list and _is_text(content)):
             return None
-        shown = found.get("structuredContent") or found.get("structured_content") or content
-        return (_text_of(shown) if type(shown) is list else shown), failed
+        return _text_of(wrapper.get("structuredContent") or wrapper.get("structured_content") or content), failed
     if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys):
-        error = found.get("error")
-        return (found["result"] if found["result"] is not None else error), failed or bool(error)
+        content, error = wrapper["result"], wrapper.get("error")
+        return (error if content is None else content), failed or bool(error)
     return None
+
+
+def _is_error(wrapper: Object) -> bool:
+    return wrapper.get("isError") is True or wrapper.get("is_error") is True
 
 
 def _is_text(blocks: list[Any]) -> bool:
@@ -288,5 +302,7 @@ def _is_text(blocks: list[Any]) -> bool:
     )
 
 
-def _text_of(blocks: list[Any]) -> Any:
-    return "\n".join(block["text"] for block in blocks) if _is_text(blocks) else blocks
+def _text_of(content: Any) -> Any:
+    """Returns the text of text blocks; other content unchanged."""
+    is_text = type(content) is list and _is_text(content)
+    return "\n".join(block["text"] for block in content) if is_text else content

@@ -15,6 +15,9 @@ from typing import Any
 
 from pandaeval_otel.base._json import MAX_DEPTH, loads, too_deep
 
+Object = dict[str, Any]
+"""A JSON object."""
+
 MAX_JSON = 8 << 20
 """Characters; longer strings are not parsed. A million-token conversation is about half of this."""
 MAX_REPR = 256 << 10
@@ -43,6 +46,12 @@ _REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
 # repr() writes no other escapes, and keeps digits and keywords apart: such text is no repr, and Python's parser would
 # print a warning about it into the user's terminal. Half a surrogate pair could not be written to a database.
 _NOT_REPR = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]|\d(?:and|else|for|if|in|is|not|or)\b|\\[uU](?:0000)?[dD][89a-fA-F]")
+
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"|[\[\]{},:]', re.DOTALL)
+_JSON_START = re.compile(r'\s*[\[{]\s*["\[{]')
+_HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
+_TRIES = 4
 
 
 def is_prose(text: str) -> bool:
@@ -113,6 +122,11 @@ def hidden(value: Any) -> bool:
     return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
 
 
+def visible(value: Any) -> Any:
+    """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    return None if hidden(value) else parsed(value)
+
+
 def identifier(value: Any) -> str:
     """Returns an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
     if type(value) is not str:
@@ -143,6 +157,16 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def as_dict(value: Any) -> Object:
+    """Returns ``value`` if it is a map, else ``{}``."""
+    return value if type(value) is dict else {}
+
+
+def dicts_in(value: Any) -> list[Object]:
+    """Returns the maps in a list, or in whatever :func:`as_list` makes one of."""
+    return [item for item in as_list(value) if type(item) is dict]
+
+
 def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
     """Returns the value of the first of ``keys`` that is there and not null, else ``None``."""
     for key in keys:
@@ -152,19 +176,12 @@ def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
     return None
 
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"|[\[\]{},:]', re.DOTALL)
-_JSON_START = re.compile(r'\s*[\[{]\s*["\[{]')
-_HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
-_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
-_TRIES = 4
-
-
 def starts_like_json(text: str) -> bool:
     """Returns whether ``text`` begins like a JSON array or object of strings or containers, as prose does not."""
     return _JSON_START.match(text) is not None
 
 
-def salvage(text: str) -> list[Any] | dict[str, Any] | None:
+def salvage(text: str) -> list[Any] | Object | None:
     """Returns the structure that ``text`` begins to spell: its complete leading items, and the beginning of a string
     that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
     text = text.lstrip()
@@ -189,7 +206,7 @@ def salvage(text: str) -> list[Any] | dict[str, Any] | None:
     return None
 
 
-def _trim(container: list[Any] | dict[str, Any]) -> None:
+def _trim(container: list[Any] | Object) -> None:
     """Removes containers at the end that were opened and are still empty."""
     if not container:
         return

@@ -3,23 +3,23 @@ its initiator's point of view; new releases write a span for every count of toke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import usage_of
-from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import count
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    count,
+    kinds,
+    messages_of,
+    usage_of,
+)
 from pandaeval_otel.model import Kind, Message
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_KINDS = {
-    "agent": Kind.AGENT,
-    "llm": Kind.LLM,
-    "tool": Kind.TOOL,
-    **dict.fromkeys(("conversation", "multi_conversation"), Kind.WORKFLOW),
-}
+_KINDS = kinds(agent="agent", llm="llm", tool="tool", workflow=("conversation", "multi_conversation"))
 _THOUGHT = "gen_ai.usage.thinking_tokens"
 _TURNED = {"user": "assistant", "assistant": "user"}
 
@@ -31,7 +31,7 @@ class AG2(Dialect):
     priority = 70
     roots = frozenset({"ag2"})
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         word = attributes.get("ag2.span.type")
         if type(word) is not str:
@@ -39,23 +39,30 @@ class AG2(Dialect):
         reading = Reading(kind=_KINDS.get(word, Kind.STEP))
         if reading.kind is Kind.WORKFLOW:
             reading.input = messages_of(attributes.get(semconv.INPUT_MESSAGES), "user")
-            history = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant") or ()
-            # The chat's initiator is the assistant in its own history, and the others are users; tool calls have the
-            # right role already.
-            said = [
-                message
-                if message.tool_requests or message.role not in _TURNED
-                else Message(_TURNED[message.role], message.parts, message.finish_reason)
-                for message in history
-            ]
             question = reading.input[-1].text if reading.input else ""
-            # The history also holds earlier chats.
-            starts = [i for i, each in enumerate(said) if each.role == "user" and each.text == question]
-            reading.output = tuple(said[starts[-1] + 1 if starts else 0 :]) or None
+            history = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant") or ()
+            reading.output = _after(question, [_turned(message) for message in history])
         elif reading.kind is Kind.LLM and _THOUGHT in attributes:
             usage = usage_of(attributes)
             reading.usage = usage and replace(usage, reasoning=count(attributes[_THOUGHT]) or 0)
         return reading
+
+
+def _turned(message: Message) -> Message:
+    """Returns a message of a chat from the other side: the chat's initiator is the assistant in its own history, and
+    the others are users. Tool calls have the right role already."""
+    if message.tool_requests or message.role not in _TURNED:
+        return message
+    return Message(_TURNED[message.role], message.parts, message.finish_reason)
+
+
+def _after(question: str, history: list[Message]) -> Messages | None:
+    """Returns the messages after the question; the history also holds earlier chats."""
+    start = 0
+    for index, message in enumerate(history, 1):
+        if message.role == "user" and message.text == question:
+            start = index
+    return tuple(history[start:]) or None
 
 
 DIALECT = AG2()

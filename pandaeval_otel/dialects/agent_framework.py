@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from pandaeval_otel.dialects._common import error_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._kit import Dialect, Logs, RawSpan, Reading, Switch, error_of
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _RUN = "workflow.run"
 _STEPS = ("workflow.build", "executor.process", "edge_group.process", "message.send")
@@ -20,9 +16,9 @@ class AgentFramework(Dialect):
     priority = 70
     scopes = ("agent_framework",)
     names = (_RUN, *_STEPS)
-    content_switch: Mapping[str, str] = {"agent_framework": "set ENABLE_SENSITIVE_DATA=true"}
+    content_switch = Switch({"agent_framework": "set ENABLE_SENSITIVE_DATA=true"})
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         if not span.scope.name.startswith("agent_framework"):
             return None
         if span.name.startswith(_STEPS):

@@ -7,17 +7,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import give_outcome, system_of
-from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
-from pandaeval_otel.dialects._parts import blocks_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    Messages,
+    Object,
+    RawSpan,
+    Reading,
+    answered,
+    as_dict,
+    as_list,
+    asked,
+    blocks_of,
+    first,
+    give_outcome,
+    identifier,
+    message_of,
+    messages_of,
+    parsed,
+    system_of,
+    tool_arguments,
+    tool_outcome,
+)
 from pandaeval_otel.model import Message
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_SIDES = ("input", "output")
 _EVENT_KEYS = frozenset({"content", "message", "finish_reason", "role", "id", "tool.result", "index"})
 """Attributes of a per-message span event, from which the content came."""
 _TOOL_WORDS = (
@@ -35,7 +48,7 @@ class AgentCore(Dialect):
     # The records name no vendor, and the spans are those of any instrumentation.
     only_logs = True
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         sides = [items for log in logs if (items := _sides(log.body)) is not None] if logs else []
         if not sides:
             return None
@@ -52,7 +65,7 @@ class AgentCore(Dialect):
             reading.input = _messages(given, "user")
             reading.output = _messages(made, "assistant")
             reading.system = system_of(reading.input)
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = AgentCore()
@@ -61,28 +74,25 @@ DIALECT = AgentCore()
 def _sides(body: Any) -> tuple[list[Any], list[Any]] | None:
     if type(body) is str and body.startswith('{"'):
         body = parsed(body)
-    if type(body) is not dict or not any(side in body for side in _SIDES):
-        return None
-    halves = [body.get(side) for side in _SIDES]
-    found = [as_list(half.get("messages")) if type(half) is dict else [] for half in halves]
-    return (found[0], found[1]) if any(found) else None
+    given, made = (as_list(as_dict(as_dict(body).get(side)).get("messages")) for side in ("input", "output"))
+    return (given, made) if given or made else None
 
 
 def _messages(items: Sequence[Any], role: str) -> Messages | None:
-    found: list[Message] = []
+    messages: list[Message] = []
     for item in items:
         if type(item) is dict:
-            found += _message(item, role)
-    return tuple(found) or None
+            messages += _message(item, role)
+    return tuple(messages) or None
 
 
-def _message(item: dict[str, Any], role: str) -> Messages:
+def _message(item: Object, role: str) -> Messages:
     content = parsed(item.get("content"))
     if type(content) is dict and "content" not in content and "message" not in content:
         # LangChain: a graph's input or output, with its whole state.
-        said = (asked if role == "user" else answered)(content)[0]
-        if said:
-            return said
+        messages = (asked if role == "user" else answered)(content)[0]
+        if messages:
+            return messages
     if type(content) is dict and content.keys() <= _EVENT_KEYS:
         item = {**item, "finish_reason": content.get("finish_reason")}
         content = blocks_of(first(content, ("message", "content")))

@@ -7,16 +7,22 @@ a message would look like a run, and repeat the agent's trace.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from pandaeval_otel.dialects._common import usage_in
-from pandaeval_otel.dialects._messages import Messages
-from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import as_list, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    Messages,
+    Object,
+    RawSpan,
+    Reading,
+    Switch,
+    as_list,
+    identifier,
+    parsed,
+    request_of,
+    text_part,
+    usage_in,
+)
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PROCESS = "autogen process"
 _CONTAINER = "ChatAgentContainer"
@@ -31,12 +37,14 @@ class AutoGen(Dialect):
     priority = 70
     scopes = ("autogen ",)
     names = (_PROCESS,)
-    content_switch: Mapping[str, str] = {
-        "autogen-core": "instrument the model client too, for example with opentelemetry-instrumentation-openai-v2: "
-        "AutoGen's own spans never hold content"
-    }
+    content_switch = Switch(
+        {
+            "autogen-core": "instrument the model client too, for example with "
+            "opentelemetry-instrumentation-openai-v2: AutoGen's own spans never hold content"
+        }
+    )
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if not span.name.startswith(_PROCESS) or attributes.get("recipient_agent_class") == _CONTAINER:
             return None
@@ -56,7 +64,7 @@ class AutoGen(Dialect):
 DIALECT = AutoGen()
 
 
-def _answered(response: dict[str, Any]) -> Reading | None:
+def _answered(response: Object) -> Reading | None:
     chat = response.get("chat_message")
     if type(chat) is not dict:
         return None
@@ -72,7 +80,7 @@ def _answered(response: dict[str, Any]) -> Reading | None:
     )
 
 
-def _message(item: dict[str, Any]) -> Message:
+def _message(item: Object) -> Message:
     role = "user" if item.get("source") == "user" else "assistant"
     content, kind = item.get("content"), str(item.get("type") or "")
     if not isinstance(content, (list, tuple)):

@@ -7,29 +7,41 @@ of the command line allow it. Log records of the interaction's span tell what no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import captured, error_of, said_by_user, usage_in
-from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_of_server
-from pandaeval_otel.dialects._values import count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Logs,
+    RawSpan,
+    Reading,
+    Switch,
+    as_dict,
+    captured,
+    count,
+    error_of,
+    first,
+    hidden,
+    identifier,
+    keys,
+    kinds,
+    log_name,
+    parsed,
+    said_by_user,
+    tool_arguments,
+    tool_of_server,
+    usage_in,
+)
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PREFIX = "claude_code."
-_KINDS = {
-    "interaction": Kind.AGENT,
-    "llm_request": Kind.LLM,
-    "tool": Kind.TOOL,
-}
+_KINDS = kinds(agent="interaction", llm="llm_request", tool="tool")
 _EXECUTION = "claude_code.tool.execution"
 """A span inside of the tool's, with the same call id and what the tool raised: the same call a second time."""
 _TOOL, _TOOL_INPUT, _TOOL_CALL_ID = "tool_name", "tool_input", "tool_use_id"
+_PROMPTS = ("claude_code.user_prompt", "user_prompt")
 _PLACES = {"full_command": "command", "file_path": "file_path"}
 """Arguments of the commonest tools, for spans without the whole input."""
 
@@ -41,9 +53,14 @@ class ClaudeCode(ByKind):
     priority = 80
     scopes = ("com.anthropic.claude_code",)
     names = (_PREFIX,)
-    content_switch: Mapping[str, str] = {
-        "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1"
-    }
+    content_switch = Switch(
+        {
+            "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and "
+            "OTEL_LOG_TOOL_CONTENT=1"
+        }
+    )
+    llm_keys = keys(request_model="model", input="new_context", output=("response.model_output", "model_response"))
+    tool_keys = keys(arguments=_TOOL_INPUT)
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if not span.name.startswith(_PREFIX):
@@ -52,16 +69,13 @@ class ClaudeCode(ByKind):
             return Kind.TOOL
         return _KINDS.get(span.name.removeprefix(_PREFIX), Kind.STEP)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         reading = super().read(span, logs)
         if reading is not None and reading.kind is Kind.AGENT:
-            prompt = span.attributes.get("user_prompt")
-            if hidden(prompt):
-                names = ("claude_code.user_prompt", "user_prompt")
-                told = (log.attributes.get("prompt") for log in logs if log_name(log) in names)
-                prompt = next((text for text in told if not hidden(text)), None)
-            reading.input = said_by_user(prompt)
-            reading.output = _told(logs)
+            prompts = [span.attributes.get("user_prompt")]
+            prompts += [log.attributes.get("prompt") for log in logs if log_name(log) in _PROMPTS]
+            reading.input = said_by_user(next((prompt for prompt in prompts if not hidden(prompt)), None))
+            reading.output = tuple(_answers(logs)) or None
         return reading
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -69,9 +83,6 @@ class ClaudeCode(ByKind):
             reading.error = error_of(span) or str(attributes.get("error") or "error")
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.request_model = identifier(attributes.get("model"))
-        reading.input = messages_of(attributes.get("new_context"), "user")
-        reading.output = messages_of(first(attributes, ("response.model_output", "model_response")), "assistant")
         usage = usage_in(attributes, "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
         # The API counts without what came from or went into the cache.
         reading.usage = usage and replace(usage, input=usage.input + usage.cache_read + usage.cache_write)
@@ -79,10 +90,9 @@ class ClaudeCode(ByKind):
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tool_name = tool_of_server(identifier(first(attributes, (semconv.TOOL_NAME, _TOOL))))
         reading.tool_call_id = _call_id(attributes)
-        reading.arguments = tool_arguments(attributes.get(_TOOL_INPUT))
-        if reading.arguments is None:
-            places = {name: attributes[key] for key, name in _PLACES.items() if not hidden(attributes.get(key))}
-            reading.arguments = Captured(places) if places else None
+        places = {name: attributes[key] for key, name in _PLACES.items() if not hidden(attributes.get(key))}
+        if reading.arguments is None and places:
+            reading.arguments = Captured(places)
         for event in span.events:
             if event.name == "tool.output":
                 reading.result = captured(first(event.attributes, ("output", "content", "diff", "result")))
@@ -91,24 +101,22 @@ class ClaudeCode(ByKind):
 DIALECT = ClaudeCode()
 
 
-def _told(logs: Sequence[RawLog]) -> Messages | None:
-    """Returns the answers and tool calls that log records tell, in order; those of subagents are left out."""
-    found: list[Message] = []
+def _answers(logs: Logs) -> Iterator[Message]:
+    """Yields the answers and tool calls in log records, in order, without those of subagents."""
     for log in sorted(logs, key=lambda log: (count(log.attributes.get("event.sequence")) or 0, log.time_ns)):
-        if "agent" in str(log.attributes.get("query_source", "")):
+        attributes = log.attributes
+        if "agent" in str(attributes.get("query_source", "")):
             continue
-        name, text = log_name(log).removeprefix(_PREFIX), log.attributes.get("response")
+        name, text = log_name(log).removeprefix(_PREFIX), attributes.get("response")
         if name == "assistant_response" and not hidden(text):
-            found.append(Message("assistant", (Text(str(text)),)))
+            yield Message("assistant", (Text(str(text)),))
         elif name == "tool_result":
-            parameters = parsed(log.attributes.get("tool_parameters"))
-            name = identifier(parameters.get("mcp_tool_name")) if type(parameters) is dict else ""
-            name = name or identifier(log.attributes.get(_TOOL))
-            given, call_id = tool_arguments(log.attributes.get(_TOOL_INPUT)), log.attributes.get(_TOOL_CALL_ID)
-            request = ToolRequest(name, given.value if given else None, identifier(call_id))
-            found.append(Message("assistant", (request,)))
-    return tuple(found) or None
+            parameters = as_dict(parsed(attributes.get("tool_parameters")))
+            tool = identifier(parameters.get("mcp_tool_name")) or identifier(attributes.get(_TOOL))
+            arguments = tool_arguments(attributes.get(_TOOL_INPUT))
+            call_id = identifier(attributes.get(_TOOL_CALL_ID))
+            yield Message("assistant", (ToolRequest(tool, arguments and arguments.value, call_id),))
 
 
-def _call_id(attributes: Mapping[str, Any]) -> str:
+def _call_id(attributes: Attributes) -> str:
     return identifier(first(attributes, (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)))

@@ -6,17 +6,29 @@ the calls' own spans. What the agent answers is sent nowhere. All other spans ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import give_outcome, one_session, usage_in
-from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._reading import Attributes, Dialect, Reading
-from pandaeval_otel.dialects._tool_values import Outcome, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import hidden, identifier
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    Dialect,
+    Logs,
+    Outcome,
+    RawSpan,
+    Reading,
+    Switch,
+    fill,
+    give_outcome,
+    hidden,
+    identifier,
+    keys,
+    log_name,
+    one_session,
+    tool_outcome,
+    usage_in,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text, ToolRequest, ToolResponse, Usage
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE = "codex"
 _TURN, _MODEL, _CALL = "session_task.turn", "handle_responses", "dispatch_tool_call"
@@ -25,6 +37,8 @@ _SPENT = "codex.turn.token_usage"
 _WORDS = ("input", "output", "cached_input", "cache_write_input", "reasoning_output")
 _COUNTS = ("input_token_count", "output_token_count", "cached_token_count", (), "reasoning_token_count")
 _NO_ANSWER = "Codex tells no answers: what the agent said is not in its telemetry"
+_CALL_KEYS = keys(tool_name="tool_name", tool_call_id="call_id", arguments="arguments")
+_Record = tuple[str, Attributes]
 
 
 class Codex(Dialect):
@@ -34,54 +48,39 @@ class Codex(Dialect):
     priority = 80
     roots = frozenset({"codex"})
     scopes = (_SCOPE,)
-    content_switch: Mapping[str, str] = {
-        _SCOPE: "set log_user_prompt = true under [otel] in ~/.codex/config.toml, and send its log records here as well"
-    }
+    content_switch = Switch(
+        {
+            _SCOPE: "set log_user_prompt = true under [otel] in ~/.codex/config.toml, and send its log records here "
+            "as well"
+        }
+    )
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         if not span.scope.name.startswith(_SCOPE):
             return None
-        told = [*_told(span, logs)]
-        prompts = [attributes for name, attributes in told if name == _PROMPT]
-        results = _results(told)
-        if prompts or span.name == _TURN:
-            reading = Reading(Kind.AGENT)
-        elif span.name == _MODEL:
-            reading = Reading(Kind.LLM)
-        elif span.name == _CALL or len(results) == 1:
-            reading = Reading(Kind.TOOL)
-        else:
-            reading = Reading(Kind.AGENT if results else Kind.STEP)
-        everything = [span.attributes, *(attributes for _, attributes in told)]
+        records = [*_records(span, logs)]
+        results = _results(records)
+        reading = Reading(_kind_of(span, records, len(results)))
+        everything = [span.attributes, *(attributes for _, attributes in records)]
         sessions = [one_session(attributes.get("conversation.id")) for attributes in everything]
         reading.session_ids = next(filter(None, [*sessions[1:], sessions[0]]), ())
         if reading.kind in (Kind.AGENT, Kind.LLM):
             models = (identifier(attributes.get("model")) for attributes in everything)
             reading.request_model = next(filter(None, models), "")
-            # Of a turn or of one model call; input tokens hold cached ones.
-            counted = [usage_in(attributes, *_COUNTS) for name, attributes in told if name == _STREAMED]
-            stated = usage_in(span.attributes, *[f"{_SPENT}.{word}_tokens" for word in _WORDS])
-            reading.usage = stated or (sum(filter(None, counted), Usage()) if any(counted) else None)
+            reading.usage = _usage(span, records)
         if reading.kind is Kind.AGENT:
-            reading.agent_name = "codex"
-            said = [str(each["prompt"]) for each in prompts if not hidden(each.get("prompt"))]
-            reading.input = tuple(Message("user", (Text(text),)) for text in said) or None
-            messages = [message for each in results for message in _as_messages(each)]
-            reading.output = (*messages, Message("assistant", (NOT_CAPTURED,)))
-            reading.notes = (_NO_ANSWER,)
+            _read_turn(reading, records, results)
         elif reading.kind is Kind.TOOL:
-            both = {**span.attributes, **(results[0] if results else {})}
-            reading.tool_name = identifier(both.get("tool_name"))
-            reading.tool_call_id = identifier(both.get("call_id"))
-            reading.arguments = tool_arguments(both.get("arguments"))
-            give_outcome(reading, _outcome(both))
+            call = {**span.attributes, **(results[0] if results else {})}
+            fill(reading, call, _CALL_KEYS)
+            give_outcome(reading, _outcome(call))
         return reading
 
 
 DIALECT = Codex()
 
 
-def _told(span: RawSpan, logs: Sequence[RawLog]) -> Iterator[tuple[str, Attributes]]:
+def _records(span: RawSpan, logs: Logs) -> Iterator[_Record]:
     """Yields name and attributes of the span's log records, in order, and then of its events, which tell less."""
     for log in sorted(logs, key=lambda log: log.time_ns):
         yield log_name(log), log.attributes
@@ -91,29 +90,59 @@ def _told(span: RawSpan, logs: Sequence[RawLog]) -> Iterator[tuple[str, Attribut
             yield name, event.attributes
 
 
-def _results(told: Sequence[tuple[str, Attributes]]) -> list[Attributes]:
+def _kind_of(span: RawSpan, records: Sequence[_Record], results: int) -> Kind:
+    if span.name == _TURN or any(name == _PROMPT for name, _ in records):
+        return Kind.AGENT
+    if span.name == _MODEL:
+        return Kind.LLM
+    if span.name == _CALL or results == 1:
+        return Kind.TOOL
+    return Kind.AGENT if results else Kind.STEP
+
+
+def _usage(span: RawSpan, records: Sequence[_Record]) -> Usage | None:
+    """Returns the tokens of a turn or of one model call; input tokens hold cached ones."""
+    counted = [usage_in(attributes, *_COUNTS) for name, attributes in records if name == _STREAMED]
+    stated = usage_in(span.attributes, *[f"{_SPENT}.{word}_tokens" for word in _WORDS])
+    return stated or (sum(filter(None, counted), Usage()) if any(counted) else None)
+
+
+def _read_turn(reading: Reading, records: Sequence[_Record], results: Sequence[Attributes]) -> None:
+    prompts = [attributes.get("prompt") for name, attributes in records if name == _PROMPT]
+    reading.agent_name = "codex"
+    reading.input = tuple(Message("user", (Text(str(prompt)),)) for prompt in prompts if not hidden(prompt)) or None
+    calls = [message for result in results for message in _as_messages(result)]
+    reading.output = (*calls, Message("assistant", (NOT_CAPTURED,)))
+    reading.notes = (_NO_ANSWER,)
+
+
+def _results(records: Sequence[_Record]) -> list[Attributes]:
     """Returns the records of calls, each call once: the first record that tells most."""
-    found: dict[str, Attributes] = {}
-    for name, attributes in told:
+    calls: dict[str, Attributes] = {}
+    for name, attributes in records:
         if name == _RESULT and identifier(attributes.get("tool_name")):
-            key = identifier(attributes.get("call_id")) or f"{len(found)}"
-            if key not in found or ("arguments" in attributes and "arguments" not in found[key]):
-                found[key] = attributes
-    return [*found.values()]
+            key = identifier(attributes.get("call_id")) or f"{len(calls)}"
+            if key not in calls or ("arguments" in attributes and "arguments" not in calls[key]):
+                calls[key] = attributes
+    return [*calls.values()]
 
 
 def _outcome(attributes: Attributes) -> Outcome:
-    """Returns what a call gave back; a record that says ``success: false`` tells of a failure."""
+    """Returns the outcome of a call; a record with ``success: false`` tells of a failure."""
     outcome = tool_outcome(attributes.get("output"))
     failed = str(attributes.get("success")).lower() == "false"
     return Outcome(outcome.result, failed=failed or outcome.failed)
 
 
 def _as_messages(attributes: Attributes) -> Iterator[Message]:
-    name, call_id = identifier(attributes.get("tool_name")), identifier(attributes.get("call_id"))
-    given, outcome = tool_arguments(attributes.get("arguments")), _outcome(attributes)
-    yield Message("assistant", (ToolRequest(name, given.value if given else None, call_id),))
-    if outcome.result is not None or outcome.failed:
-        result: Any = outcome.result.value if outcome.result else None
-        result = {"content": result or "failed", "is_error": True} if outcome.failed else result
-        yield Message("tool", (ToolResponse(result, call_id, name),))
+    call = Reading()
+    fill(call, attributes, _CALL_KEYS)
+    outcome = _outcome(attributes)
+    yield Message(
+        "assistant", (ToolRequest(call.tool_name, call.arguments and call.arguments.value, call.tool_call_id),)
+    )
+    result: Any = outcome.result and outcome.result.value
+    if outcome.failed:
+        result = {"content": result or "failed", "is_error": True}
+    if outcome.failed or outcome.result is not None:
+        yield Message("tool", (ToolResponse(result, call.tool_call_id, call.tool_name),))

@@ -3,15 +3,19 @@ user's messages. VS Code states these words and the model's thoughts in attribut
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import said_by_user
-from pandaeval_otel.dialects._messages import read_messages, with_thought
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import hidden
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    RawSpan,
+    Reading,
+    Switch,
+    hidden,
+    read_messages,
+    said_by_user,
+    with_thought,
+)
 from pandaeval_otel.model import Message
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPED, _THOUGHT = "copilot_chat.user_request", "copilot_chat.reasoning_content"
 _SWITCH = "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
@@ -23,12 +27,14 @@ class Copilot(Dialect):
     name = "copilot"
     priority = 70
     roots = frozenset({"github", "copilot_chat"})
-    content_switch: Mapping[str, str] = {
-        "github.copilot": _SWITCH,
-        "copilot-chat": f"{_SWITCH}, or github.copilot.chat.otel.captureContent in the settings",
-    }
+    content_switch = Switch(
+        {
+            "github.copilot": _SWITCH,
+            "copilot-chat": f"{_SWITCH}, or github.copilot.chat.otel.captureContent in the settings",
+        }
+    )
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0]
         typed, thought = said_by_user(span.attributes.get(_TYPED)), span.attributes.get(_THOUGHT)
         reading = Reading()
@@ -39,7 +45,7 @@ class Copilot(Dialect):
         if not hidden(thought):
             made = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0]
             reading.output = with_thought(made or (Message("assistant", ()),), thought)
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = Copilot()

@@ -9,13 +9,27 @@ import re
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, error_of, said_by_user, usage_in
-from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import asked
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
-from pandaeval_otel.model.raw import RawSpan
+from pandaeval_otel.dialects._kit import (
+    CUT,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    as_list,
+    asked,
+    captured,
+    error_of,
+    first,
+    hidden,
+    keys,
+    kinds,
+    messages_of,
+    parsed,
+    said_by_user,
+    spoken,
+    usage_in,
+)
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 
 _SCOPE = "crewai"
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_prompt_tokens", "cache_creation_tokens", "reasoning_tokens")
@@ -27,14 +41,14 @@ _TASK, _RULES = "Current Task:", "This is the expected criteria for your final a
 """Texts before and behind a task's description in prompts."""
 _ESCAPE, _ESCAPES = re.compile(r"\\(.)", re.DOTALL), {"n": "\n", "t": "\t", "r": "\r"}
 
-_KINDS = {
-    **dict.fromkeys(("execute crew", "execute flow"), Kind.WORKFLOW),
-    **dict.fromkeys(("execute agent", "execute lite agent"), Kind.AGENT),
-    "call llm": Kind.LLM,
-    **dict.fromkeys(("call tool", "execute mcp tool"), Kind.TOOL),
-    "evaluate guardrail": Kind.GUARDRAIL,
-    **dict.fromkeys(("query memory", "retrieve memory", "query knowledge", "search knowledge"), Kind.RETRIEVAL),
-}
+_KINDS = kinds(
+    workflow=("execute crew", "execute flow"),
+    agent=("execute agent", "execute lite agent"),
+    llm="call llm",
+    tool=("call tool", "execute mcp tool"),
+    guardrail="evaluate guardrail",
+    retrieval=("query memory", "retrieve memory", "query knowledge", "search knowledge"),
+)
 
 
 class CrewAI(ByKind):
@@ -43,6 +57,8 @@ class CrewAI(ByKind):
     name = "crewai"
     priority = 75
     scopes = (_SCOPE,)
+    any_keys = keys(agent_name="crewai.agent.role")
+    retrieval_keys = keys(question=_QUERIES)
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if span.scope.name != _SCOPE and not span.scope.name.startswith(f"{_SCOPE}."):
@@ -50,7 +66,7 @@ class CrewAI(ByKind):
         return _KINDS.get(span.name, Kind.STEP)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = identifier(attributes.get("crewai.agent.role")).strip()
+        reading.agent_name = reading.agent_name.strip()
         if any(key.endswith(".truncated") and key.startswith("gen_ai.") for key in attributes):
             reading.notes = CUT
 
@@ -59,15 +75,14 @@ class CrewAI(ByKind):
         were written as text. Reads nothing where there is nothing to mend."""
         value = attributes.get(semconv.INPUT_MESSAGES)
         if type(value) is str and (_RULES in value or '"name": "\'' in value):
-            reading.input = messages_of(value, "user")
-            reading.input = reading.input and tuple(_mended(message) for message in reading.input)
+            reading.input = tuple(map(_mended, messages_of(value, "user") or ())) or None
 
     read_llm = read_agent
 
     def read_step(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         plan = attributes.get("crewai.reasoning.plan")
         if not hidden(plan):
-            reading.output = (Message("assistant", (Reasoning(str(plan)),)),)
+            reading.output = spoken("assistant", Reasoning(str(plan)))
 
     read_guardrail = read_step
 
@@ -75,27 +90,26 @@ class CrewAI(ByKind):
         inputs = first(attributes, ("crewai.crew.inputs", "crewai.flow.inputs"))
         if parsed(inputs) in (None, "", "null", {}, []):
             # Without inputs the tasks are the question; the messages of the crew's span say "null".
-            reading.input = (Message("user", (NOT_CAPTURED,)),)
+            reading.input = spoken("user", NOT_CAPTURED)
         else:
             reading.input = asked(inputs)[0] or said_by_user(str(inputs))
         result = first(attributes, ("crewai.crew.output", "crewai.flow.result"))
         if not hidden(result):
-            reading.output = (Message("assistant", (Text(str(result)),)),)
+            reading.output = spoken("assistant", Text(str(result)))
         metrics = parsed(first(attributes, ("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")))
         reading.usage = usage_in(metrics, *_TOKENS)
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if semconv.TOOL_ARGUMENTS not in attributes and not hidden(attributes.get(_TO_MCP)):
-            reading.arguments = Captured(parsed(attributes[_TO_MCP]))
-        if semconv.TOOL_RESULT not in attributes and not hidden(attributes.get(_FROM_MCP)):
-            reading.result = Captured(parsed(attributes[_FROM_MCP]))
+        if semconv.TOOL_ARGUMENTS not in attributes:
+            reading.arguments = captured(attributes.get(_TO_MCP))
+        if semconv.TOOL_RESULT not in attributes:
+            reading.result = captured(attributes.get(_FROM_MCP))
         if _FAILURE in attributes:
             reading.error = error_of(span) or str(attributes[_FAILURE])
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input = said_by_user(first(attributes, _QUERIES))
-        found = first(attributes, _FOUND)
-        reading.documents = () if hidden(found) else tuple(as_list(found))
+        documents = first(attributes, _FOUND)
+        reading.documents = () if hidden(documents) else tuple(as_list(documents))
 
 
 DIALECT = CrewAI()

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT
-from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._parts import parts_in
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    CUT,
+    Attributes,
+    Dialect,
+    Logs,
+    RawSpan,
+    Reading,
+    Switch,
+    answered,
+    as_dict,
+    asked,
+    dicts_in,
+    give_error,
+    hidden,
+    identifier,
+    parsed,
+    parts_in,
+    read_messages,
+)
 from pandaeval_otel.model import Captured, Kind, ToolResponse
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _CUT = "...[TRUNCATED: original length "
 
@@ -24,12 +35,15 @@ class GeminiCLI(Dialect):
     name = "gemini_cli"
     priority = 70
     scopes = ("gemini-cli",)
-    content_switch: Mapping[str, str] = {
-        "gemini-cli": "set telemetry.traces to true in .gemini/settings.json (GEMINI_TELEMETRY_TRACES_ENABLED=true)",
-        "qwen-code": "set telemetry.includeSensitiveSpanAttributes to true in .qwen/settings.json",
-    }
+    content_switch = Switch(
+        {
+            "gemini-cli": "set telemetry.traces to true in .gemini/settings.json "
+            "(GEMINI_TELEMETRY_TRACES_ENABLED=true)",
+            "qwen-code": "set telemetry.includeSensitiveSpanAttributes to true in .qwen/settings.json",
+        }
+    )
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         operation = attributes.get(semconv.OPERATION)
         given, cut_in = _content(attributes, semconv.INPUT_MESSAGES)
@@ -50,13 +64,13 @@ class GeminiCLI(Dialect):
         else:
             reading.input = read_messages(given, "user")[0] if cut_in else None
             reading.output = read_messages(made, "assistant")[0] if cut_out else None
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = GeminiCLI()
 
 
-def _content(attributes: Mapping[str, Any], key: str) -> tuple[Any, bool]:
+def _content(attributes: Attributes, key: str) -> tuple[Any, bool]:
     """Returns the attribute without the mark that a length limit left, and whether there was one."""
     value = attributes.get(key)
     if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
@@ -65,17 +79,18 @@ def _content(attributes: Mapping[str, Any], key: str) -> tuple[Any, bool]:
 
 
 def _read_tool(reading: Reading, request: Any, call: Any) -> None:
-    if type(request) is dict and not hidden(request.get("args")):
-        reading.arguments = Captured(parsed(request["args"]))
-    response = call.get("response") if type(call) is dict else None
+    arguments = as_dict(request).get("args")
+    if not hidden(arguments):
+        reading.arguments = Captured(parsed(arguments))
+    response = as_dict(call).get("response")
     if type(response) is not dict:
         return
-    given = [part for part in as_list(response.get("responseParts")) if type(part) is dict]
-    results = [part.result for block in given for part in parts_in(block) if isinstance(part, ToolResponse)]
+    blocks = dicts_in(response.get("responseParts"))
+    results = [part.result for block in blocks for part in parts_in(block) if isinstance(part, ToolResponse)]
     shown = results[0] if results else response.get("resultDisplay")
     if shown is not None:
         reading.result = Captured(shown)
-    if response.get("error") or call.get("status") == "error":
-        error = response.get("error")
-        said = error.get("message") if type(error) is dict else error
-        reading.error = str(said or shown or "tool error")
+    error = response.get("error")
+    if error or call.get("status") == "error":
+        message = error.get("message") if type(error) is dict else error
+        give_error(reading, message or shown)

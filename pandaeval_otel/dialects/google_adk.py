@@ -5,18 +5,34 @@ With content capture off every content attribute is ``{}``; on a tool span the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions, usage_in
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
-from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._values import count, hidden, identifier, parsed, salvage
-from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
-from pandaeval_otel.model.raw import RawSpan
+from pandaeval_otel.dialects._kit import (
+    CUT,
+    Attributes,
+    ByKind,
+    Messages,
+    RawSpan,
+    Reading,
+    Switch,
+    as_dict,
+    count,
+    fill,
+    hidden,
+    identifier,
+    keys,
+    kinds,
+    messages_of,
+    parsed,
+    read_messages,
+    result_value,
+    salvage,
+    spoken,
+    usage_in,
+)
+from pandaeval_otel.model import Captured, Kind, Reasoning, Text
 
 _SCOPE = "gcp.vertex.agent"
 _REQUEST = "gcp.vertex.agent.llm_request"
@@ -25,14 +41,13 @@ _OPENINFERENCE, _INPUT, _OUTPUT = "openinference.span.kind", "input.value", "out
 keys are a mixture afterwards, only these two values are of one call."""
 _EMPTY = "{}"
 _GUESSED = ("thoughts were told from the answer by their place",)
+_TOKENS = ("prompt_token_count", "candidates_token_count", "cached_content_token_count", (), "thoughts_token_count")
+_REQUEST_KEYS = keys(request_model="model")
+_CONFIG_KEYS = keys(system="system_instruction", tools="tools")
+_RESPONSE_KEYS = keys(response_model="model_version")
 
 # Kinds by the first word of a span's name; releases before 1.15 put the agent's or tool's name in brackets.
-_KINDS = {
-    "invocation": Kind.WORKFLOW,
-    "agent_run": Kind.AGENT,
-    "call_llm": Kind.LLM,
-    **dict.fromkeys(("execute_tool", "tool_call"), Kind.TOOL),
-}
+_KINDS = kinds(workflow="invocation", agent="agent_run", llm="call_llm", tool=("execute_tool", "tool_call"))
 
 
 class GoogleADK(ByKind):
@@ -42,10 +57,14 @@ class GoogleADK(ByKind):
     priority = 80
     roots = frozenset({"gcp"})
     scopes = (_SCOPE,)
-    content_switch: Mapping[str, str] = {
-        _SCOPE: "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (with "
-        "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1, and in older releases: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
-    }
+    reads_any_kind = True
+    any_keys = keys(session_ids="gcp.vertex.agent.session_id")
+    content_switch = Switch(
+        {
+            _SCOPE: "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (with "
+            "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1, and in older releases: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
+        }
+    )
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if span.name == "execute_tool (merged)":
@@ -55,11 +74,6 @@ class GoogleADK(ByKind):
         if semconv.OPERATION in attributes:
             return None
         return _KINDS.get(span.name.partition(" ")[0], Kind.STEP)
-
-    reads_any_kind = True
-
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.session_ids = one_session(attributes.get("gcp.vertex.agent.session_id"))
 
     def read_unstated(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         operation = attributes.get(semconv.OPERATION)
@@ -117,11 +131,8 @@ def _read_request(reading: Reading, value: Any) -> None:
         return
     if not reading.notes:
         reading.input = messages_of(request.get("contents"), "user")
-    reading.request_model = identifier(request.get("model"))
-    config = request.get("config")
-    if type(config) is dict:
-        reading.system = system_text(config.get("system_instruction"))
-        reading.tools = tool_definitions(config.get("tools"))
+    fill(reading, request, _REQUEST_KEYS)
+    fill(reading, as_dict(request.get("config")), _CONFIG_KEYS)
 
 
 def _read_response(reading: Reading, value: Any) -> None:
@@ -134,14 +145,8 @@ def _read_response(reading: Reading, value: Any) -> None:
         return
     if response.get("content") is not None:
         reading.output = messages_of(response, "assistant")
-    reading.response_model = identifier(response.get("model_version"))
-    usage = usage_in(
-        response.get("usage_metadata"),
-        "prompt_token_count",
-        "candidates_token_count",
-        "cached_content_token_count",
-        thought="thoughts_token_count",
-    )
+    fill(reading, response, _RESPONSE_KEYS)
+    usage = usage_in(response.get("usage_metadata"), *_TOKENS)
     reading.usage = usage and replace(usage, output=usage.output + usage.reasoning)
     if response.get("error_code") is not None and not reading.output:
         reading.error = str(response.get("error_message") or response["error_code"])
@@ -151,10 +156,10 @@ def _with_thought(output: Messages | None) -> Messages | None:
     """Returns ``output`` with its first text as the model's thought, if a second text follows right behind: schema 2
     turns thoughts into plain text, and a model that did think writes its answer in one text. ``None`` without such a
     pair."""
-    if not output or len(output) != 1 or len(output[0].parts) < 2:
+    if not output or len(output) != 1:
         return None
     message = output[0]
-    thought, answer, *rest = message.parts
-    if not (isinstance(thought, Text) and isinstance(answer, Text)):
-        return None
-    return (Message(message.role, (Reasoning(thought.text), answer, *rest), message.finish_reason),)
+    match message.parts:
+        case (Text(thought), Text() as answer, *rest):
+            return spoken(message.role, Reasoning(thought), answer, *rest, reason=message.finish_reason)
+    return None

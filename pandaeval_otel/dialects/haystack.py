@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     CUT,
-    captured,
+    Attributes,
+    ByKind,
+    Object,
+    RawSpan,
+    Reading,
+    Switch,
+    answered,
+    as_dict,
+    as_list,
+    asked,
+    dicts_in,
     documents_in,
+    first,
+    give_error,
+    identifier,
+    keys,
+    kinds,
+    messages_of,
+    parsed,
+    put_output,
+    read_sides,
     said_by_user,
+    split_run,
     system_of,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import answered, asked, read_sides, split_run
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawSpan
 
-_KINDS = {
-    **dict.fromkeys(("haystack.pipeline.run", "haystack.async_pipeline.run"), Kind.WORKFLOW),
-    "haystack.agent.run": Kind.AGENT,
-    "haystack.agent.step.llm": Kind.LLM,
-    "haystack.agent.step.tool": Kind.TOOL,
-}
+_KINDS = kinds(
+    workflow=("haystack.pipeline.run", "haystack.async_pipeline.run"),
+    agent="haystack.agent.run",
+    llm="haystack.agent.step.llm",
+    tool="haystack.agent.step.tool",
+)
 _SPENT, _MADE = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
 _CACHED, _THOUGHT = "prompt_tokens_details.cached_tokens", "completion_tokens_details.reasoning_tokens"
-_COMPONENTS = {"Generator": Kind.LLM, "Retriever": Kind.RETRIEVAL, "Embedder": Kind.EMBEDDING}
+_COMPONENTS = kinds(llm="Generator", retrieval="Retriever", embedding="Embedder")
 """Kinds of components by the ends of their classes' names."""
 _PLACES = ("haystack.agent.step.llm", "haystack.agent", "haystack.component")
 _INPUTS = (*(f"{place}.input" for place in _PLACES), "haystack.pipeline.input_data")
@@ -43,7 +55,14 @@ class Haystack(ByKind):
     priority = 75
     roots = frozenset({"haystack"})
     names = ("haystack.",)
-    content_switch: Mapping[str, str] = {"haystack": "set HAYSTACK_CONTENT_TRACING_ENABLED=true"}
+    content_switch = Switch({"haystack": "set HAYSTACK_CONTENT_TRACING_ENABLED=true"})
+    agent_keys = keys(tools="haystack.agent.tools")
+    retrieval_keys = keys(run_input=_INPUTS)
+    tool_keys = keys(
+        tool_name="haystack.tool.name",
+        arguments="haystack.agent.step.tool.input",
+        result="haystack.agent.step.tool.output",
+    )
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if span.name != "haystack.component.run":
@@ -63,35 +82,20 @@ class Haystack(ByKind):
             reading.input, reading.notes = messages_of(given, "user"), CUT
         if type(made) is dict:
             reading.output = messages_of(made.get("replies"), "assistant")
-            metas = as_list(made.get("meta")) or [
-                reply.get("meta") for reply in as_list(made.get("replies")) if type(reply) is dict
-            ]
-            meta = next((meta for meta in metas if type(meta) is dict), {})
-            reading.response_model = identifier(meta.get("model"))
-            usage = meta.get("usage")
-            if type(usage) is dict:
-                details = {name: inner for name, inner in usage.items() if type(inner) is dict}
-                flat = {f"{name}.{key}": value for name, inner in details.items() for key, value in inner.items()}
-                reading.usage = usage_in({**usage, **flat}, _SPENT, _MADE, _CACHED, thought=_THOUGHT)
+            _read_meta(reading, made)
         elif made is not None:
             reading.output, reading.notes = messages_of(made, "assistant"), CUT
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get("haystack.tool.name"))
-        reading.arguments = tool_arguments(attributes.get("haystack.agent.step.tool.input"))
-        reading.result = captured(attributes.get("haystack.agent.step.tool.output"))
         if attributes.get("haystack.tool.error") in (True, "true", "True"):
-            value = reading.result.value if reading.result else None
-            said = value.get("error") if type(value) is dict else value
-            reading.error = str(said or "tool error")
+            value = reading.result and reading.result.value
+            give_error(reading, value.get("error") if type(value) is dict else value)
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tools = tool_definitions(attributes.get("haystack.agent.tools"))
         given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
         reading.input = messages_of(given.get("messages"), "user") if type(given) is dict else asked(given)[0]
         if type(made) is not dict:
-            reading.output, cut = answered(made)
-            reading.notes = CUT if cut else ()
+            put_output(reading, answered(made))
             return
         whole = messages_of(made.get("messages"), "assistant")
         if whole:
@@ -101,9 +105,21 @@ class Haystack(ByKind):
             reading.output = messages_of([made["last_message"]], "assistant")
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input = asked(first(attributes, _INPUTS))[0]
-        found = parsed(first(attributes, _OUTPUTS))
-        reading.documents = documents_in(found, "documents") if type(found) is dict else ()
+        reading.documents = documents_in(as_dict(parsed(first(attributes, _OUTPUTS))), "documents")
+
+
+def _read_meta(reading: Reading, made: Object) -> None:
+    """Reads model and tokens from what a generator tells about its replies."""
+    metas = as_list(made.get("meta")) or [reply.get("meta") for reply in dicts_in(made.get("replies"))]
+    meta = next((meta for meta in metas if type(meta) is dict), {})
+    reading.response_model = identifier(meta.get("model"))
+    usage = meta.get("usage")
+    if type(usage) is not dict:
+        return
+    flat = dict(usage)
+    for name, details in usage.items():
+        flat.update((f"{name}.{key}", value) for key, value in as_dict(details).items())
+    reading.usage = usage_in(flat, _SPENT, _MADE, _CACHED, thought=_THOUGHT)
 
 
 DIALECT = Haystack()

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, captured, prefixed_sessions, prefixed_user, run_kind
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import identifier
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    answered,
+    asked,
+    captured,
+    identifier,
+    kinds,
+    put_input,
+    put_output,
+    read_metadata,
+    run_kind,
+    tool_arguments,
+)
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawSpan
 
 _INPUT, _OUTPUT = "lmnr.span.input", "lmnr.span.output"
 _PROPERTIES = "lmnr.association.properties."
-_KINDS = {
-    **dict.fromkeys(("LLM", "CACHED"), Kind.LLM),
-    "TOOL": Kind.TOOL,
-    **dict.fromkeys(("EVALUATOR", "HUMAN_EVALUATOR"), Kind.EVALUATION),
-    **dict.fromkeys(("EVALUATION", "EXECUTOR"), Kind.STEP),
-}
+_KINDS = kinds(
+    llm=("LLM", "CACHED"), tool="TOOL", evaluation=("EVALUATOR", "HUMAN_EVALUATOR"), step=("EVALUATION", "EXECUTOR")
+)
 _DEFAULTS = frozenset({"DEFAULT", "PIPELINE"})
 
 
@@ -28,6 +35,7 @@ class Laminar(ByKind):
     name = "laminar"
     priority = 60
     roots = frozenset({"lmnr"})
+    reads_any_kind = True
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         word = attributes.get("lmnr.span.type")
@@ -39,11 +47,8 @@ class Laminar(ByKind):
         own = semconv.OPERATION not in attributes and (_INPUT in attributes or _OUTPUT in attributes)
         return run_kind(not span.parent_id) if own else None
 
-    reads_any_kind = True
-
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)
-        reading.user_id = prefixed_user(attributes, _PROPERTIES)
+        read_metadata(reading, attributes, _PROPERTIES)
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if semconv.TOOL_NAME not in attributes:
@@ -54,14 +59,10 @@ class Laminar(ByKind):
             reading.result = captured(attributes.get(_OUTPUT))
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        cuts = []
-        if semconv.INPUT_MESSAGES not in attributes and _INPUT in attributes:
-            reading.input, cut = asked(attributes[_INPUT])
-            cuts.append(cut)
-        if semconv.OUTPUT_MESSAGES not in attributes and _OUTPUT in attributes:
-            reading.output, cut = answered(attributes[_OUTPUT])
-            cuts.append(cut)
-        reading.notes = CUT if any(cuts) else ()
+        if semconv.INPUT_MESSAGES not in attributes:
+            put_input(reading, asked(attributes.get(_INPUT)))
+        if semconv.OUTPUT_MESSAGES not in attributes:
+            put_output(reading, answered(attributes.get(_OUTPUT)))
 
     read_workflow = read_step = read_llm
 

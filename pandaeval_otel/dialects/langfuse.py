@@ -5,34 +5,41 @@ Langfuse's processor also exports spans of other instrumentations, unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     KINDS,
+    Attributes,
+    ByKind,
+    Logs,
+    RawSpan,
+    Reading,
     agent_named,
-    give_outcome,
+    as_list,
+    count,
+    drop_unnamed,
+    first,
+    identifier,
+    keys,
+    kinds,
+    parsed,
     prefixed_sessions,
-    prefixed_user,
+    read_metadata,
+    read_sides,
     run_kind,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import asked, read_sides
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
-from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model import Kind, Usage
 
 _TYPE = "langfuse.observation.type"
 _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"
 _METADATA = "langfuse.observation.metadata."
 _AGENT, _NODE, _CALL_ID = f"{_METADATA}lc_agent_name", f"{_METADATA}langgraph_node", f"{_METADATA}tool_call_id"
 _ROOT_MARKS = ("langfuse.internal.is_app_root", "langfuse.internal.as_root", f"{_METADATA}is_langchain_root")
-_KINDS = KINDS | {"generation": Kind.LLM, "event": Kind.STEP}
+_KINDS = KINDS | kinds(llm="generation", step="event")
 _SPENT_WORDS = ("input", "input_tokens", "prompt_tokens", "promptTokens")
 _MADE_WORDS = ("output", "output_tokens", "completion_tokens", "completionTokens")
 _TOTAL_WORDS = ("total", "total_tokens", "totalTokens")
@@ -40,6 +47,7 @@ _CACHE_READ = ("input_cache_read", "cache_read_input_tokens", "input_cached_toke
 _CACHE_WRITE = ("input_cache_creation", "cache_creation_input_tokens")
 _MADE_BESIDE = frozenset({"output_reasoning", "output_audio"})
 _THOUGHT = ("output_reasoning", "reasoning_tokens", "output_reasoning_tokens")
+_SCHEMA_KEYS = frozenset({"function", "input_schema", "parameters"})
 
 
 class Langfuse(ByKind):
@@ -49,6 +57,8 @@ class Langfuse(ByKind):
     priority = 65
     roots = frozenset({"langfuse"})
     scopes = ("langfuse",)
+    retrieval_keys = keys(run_input=_INPUT)
+    tool_keys = keys(arguments=_INPUT, outcome=_OUTPUT)
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         stated = attributes.get(_TYPE)
@@ -62,7 +72,7 @@ class Langfuse(ByKind):
             return Kind.AGENT
         return run_kind(not span.parent_id or any(attributes.get(mark) in (True, "true") for mark in _ROOT_MARKS))
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if _TYPE not in attributes and _INPUT not in attributes and span.scope.name != "langfuse-sdk":
             return None
@@ -73,46 +83,26 @@ class Langfuse(ByKind):
             status = parsed(attributes.get("langfuse.observation.status_message"))
             reading.error = str(status or "error")
         reading.agent_name = identifier(parsed(attributes.get(_AGENT)))
-        sessions = (prefixed_sessions(attributes, prefix) for prefix in (_METADATA, "langfuse.trace.metadata."))
-        reading.session_ids = next((named for named in sessions if named), ())
-        reading.user_id = prefixed_user(attributes, _METADATA)
+        read_metadata(reading, attributes, _METADATA)
+        reading.session_ids = reading.session_ids or prefixed_sessions(attributes, "langfuse.trace.metadata.")
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input = asked(attributes.get(_INPUT))[0]
-        found = parsed(attributes.get(_OUTPUT))
-        reading.documents = tuple(as_list(found.get("documents", found) if type(found) is dict else found))
+        made = parsed(attributes.get(_OUTPUT))
+        reading.documents = tuple(as_list(made.get("documents", made) if type(made) is dict else made))
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = span.name
-        reading.tool_call_id = identifier(parsed(attributes.get(_CALL_ID)))
-        reading.arguments = tool_arguments(attributes.get(_INPUT))
-        if _OUTPUT in attributes:
-            give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
-        if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
-            # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
-            reading.arguments = None
+        reading.tool_name = span.name or reading.tool_name
+        reading.tool_call_id = identifier(parsed(attributes.get(_CALL_ID))) or reading.tool_call_id
+        drop_unnamed(reading)
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given = parsed(attributes[_INPUT] if _INPUT in attributes else attributes.get("langfuse.trace.input"))
-        made = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get("langfuse.trace.output")
+        given = parsed(attributes.get(_INPUT, attributes.get("langfuse.trace.input")))
         if reading.kind is Kind.LLM:
-            # The tools on offer stand beside the messages (OpenAI) or among them, as messages of the role `tool` with a
-            # definition (LangChain).
-            if type(given) is dict and "tools" in given:
-                reading.tools = tool_definitions(given["tools"])
-                given = {key: value for key, value in given.items() if key != "tools"}
-            elif isinstance(given, list):
-                offered = [item["content"] for item in given if _is_definition(item)]
-                reading.tools = tool_definitions(offered) if offered else None
-                given = [item for item in given if not _is_definition(item)]
-        read_sides(reading, given, made)
+            given, offered = _without_tools(given)
+            reading.tools = tool_definitions(offered)
+        read_sides(reading, given, attributes.get(_OUTPUT, attributes.get("langfuse.trace.output")))
         reading.request_model = identifier(parsed(attributes.get("langfuse.observation.model.name")))
-        details = parsed(attributes.get("langfuse.observation.usage_details"))
-        usage = usage_in(details, _SPENT_WORDS, _MADE_WORDS, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
-        if usage is not None:  # Langfuse counts cached and reasoning tokens beside, not within, input and output
-            made_in_all = usage.output + sum(count(details.get(key)) or 0 for key in _MADE_BESIDE)
-            total = next((count(details[word]) or 0 for word in _TOTAL_WORDS if details.get(word) is not None), 0)
-            reading.usage = replace(usage, input=max(usage.input, total - made_in_all), output=made_in_all)
+        reading.usage = _usage(parsed(attributes.get("langfuse.observation.usage_details")))
         if reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
             is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
             reading.agent_name = agent_named(span.name) if is_own else ""
@@ -123,7 +113,28 @@ class Langfuse(ByKind):
 DIALECT = Langfuse()
 
 
+def _without_tools(given: Any) -> tuple[Any, Any]:
+    """Splits a model's input into messages and the tools on offer. These are beside the messages (OpenAI) or among
+    them, as messages of the role ``tool`` with a definition (LangChain)."""
+    if type(given) is dict:
+        return {key: value for key, value in given.items() if key != "tools"}, given.get("tools")
+    if not isinstance(given, list):
+        return given, None
+    offered = [item["content"] for item in given if _is_definition(item)]
+    return [item for item in given if not _is_definition(item)], offered or None
+
+
 def _is_definition(item: Any) -> bool:
     if type(item) is not dict or item.get("role") != "tool" or type(item.get("content")) is not dict:
         return False
-    return "function" in item["content"] or "input_schema" in item["content"] or "parameters" in item["content"]
+    return not _SCHEMA_KEYS.isdisjoint(item["content"])
+
+
+def _usage(details: Any) -> Usage | None:
+    """Returns the tokens; Langfuse counts cached and reasoning tokens beside, not within, input and output."""
+    usage = usage_in(details, _SPENT_WORDS, _MADE_WORDS, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
+    if usage is None:
+        return None
+    made = usage.output + sum(count(details.get(key)) or 0 for key in _MADE_BESIDE)
+    total = count(first(details, _TOTAL_WORDS)) or 0
+    return replace(usage, input=max(usage.input, total - made), output=made)

@@ -6,29 +6,34 @@ and retrievers call themselves embeddings; so this dialect goes before the GenAI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     KINDS,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    Switch,
     agent_named,
+    as_dict,
     documents_in,
     give_outcome,
-    prefixed_sessions,
-    prefixed_user,
+    identifier,
+    keys,
+    kinds,
+    parsed,
+    read_metadata,
+    read_sides,
     run_kind,
+    tool_arguments,
+    tool_outcome,
 )
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import asked, read_sides
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import identifier, parsed
 from pandaeval_otel.model import Captured, Kind
-from pandaeval_otel.model.raw import RawSpan
 
 _RUN_TYPE = "langsmith.span.kind"
 _METADATA = "langsmith.metadata."
 _AGENT = f"{_METADATA}lc_agent_name"
-_KINDS = KINDS | dict.fromkeys(("prompt", "parser"), Kind.STEP)
+_KINDS = KINDS | kinds(step=("prompt", "parser"))
 
 
 class LangSmith(ByKind):
@@ -38,7 +43,10 @@ class LangSmith(ByKind):
     priority = 70
     roots = frozenset({"langsmith"})
     scopes = ("langsmith",)
-    content_switch: Mapping[str, str] = {"langsmith": "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS"}
+    content_switch = Switch({"langsmith": "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS"})
+    any_keys = keys(agent_name=_AGENT)
+    tool_keys = keys(tool_call_id=semconv.TOOL_CALL_ID)
+    retrieval_keys = keys(run_input=semconv.PROMPT_OLD)
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         run_type = attributes.get(_RUN_TYPE)
@@ -53,9 +61,7 @@ class LangSmith(ByKind):
         return Kind.AGENT if is_agent else run_kind(not span.parent_id)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = identifier(attributes.get(_AGENT))
-        reading.session_ids = prefixed_sessions(attributes, _METADATA)
-        reading.user_id = prefixed_user(attributes, _METADATA)
+        read_metadata(reading, attributes, _METADATA)
         # A failed run has the status OK like any other; its error is an event.
         failed = next((event.attributes for event in span.events if event.name == semconv.EXCEPTION), None)
         if failed is not None:
@@ -63,13 +69,10 @@ class LangSmith(ByKind):
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME)) or _run_name(span)
-        reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
-        found = tool_arguments(attributes.get(semconv.PROMPT_OLD))
-        if found is not None and type(found.value) is dict and found.value.keys() == {"input"}:
-            inner = parsed(found.value["input"])
-            reading.arguments = Captured(inner) if type(inner) is dict else found
-        else:
-            reading.arguments = found
+        reading.arguments = tool_arguments(attributes.get(semconv.PROMPT_OLD))
+        value = as_dict(reading.arguments and reading.arguments.value)
+        if value.keys() == {"input"} and type(inner := parsed(value["input"])) is dict:
+            reading.arguments = Captured(inner)
         if semconv.COMPLETION_OLD in attributes:
             give_outcome(reading, tool_outcome(attributes[semconv.COMPLETION_OLD], wrapped=True))
 
@@ -81,7 +84,6 @@ class LangSmith(ByKind):
     read_agent = read_workflow = read_llm
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input = asked(attributes.get(semconv.PROMPT_OLD))[0]
         reading.documents = documents_in(attributes.get(semconv.COMPLETION_OLD), "documents", "output", "outputs")
 
 

@@ -7,17 +7,25 @@ The tool calls of an answer stand under ``gen_ai.completion.N.function_call``, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import metadata_sessions, one_session, tool_definitions, usage_in
-from pandaeval_otel.dialects._indexed import indexed
-from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    Dialect,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    identifier,
+    indexed,
+    messages_of,
+    metadata_sessions,
+    one_session,
+    parsed,
+    system_text,
+    tool_definitions,
+    usage_in,
+)
 from pandaeval_otel.model import Kind, Message, Part, ToolRequest
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _RAW = "raw_gen_ai_request"
 _GIVEN = ("messages", "contents", "input", "prompt")
@@ -40,7 +48,7 @@ class LiteLLM(Dialect):
     roots = frozenset({"litellm"})
     names = (_RAW,)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if span.name == _RAW:
             return _raw(attributes)
@@ -57,7 +65,7 @@ class LiteLLM(Dialect):
 DIALECT = LiteLLM()
 
 
-def _with_calls(output: Messages | None, attributes: Mapping[str, Any]) -> Messages | None:
+def _with_calls(output: Messages | None, attributes: Attributes) -> Messages | None:
     """Returns ``output`` with the tool calls that stand beside it."""
     calls = tuple(
         ToolRequest(identifier(fields[_NAME]), parsed(fields.get("function_call.arguments")), "")
@@ -71,7 +79,7 @@ def _with_calls(output: Messages | None, attributes: Mapping[str, Any]) -> Messa
     return (*before, Message(last.role, parts, last.finish_reason))
 
 
-def _raw(attributes: Mapping[str, Any]) -> Reading:
+def _raw(attributes: Attributes) -> Reading:
     # The members of the request and response bodies: `llm.PROVIDER.MEMBER`.
     keys = ((key, key.split(".", 2)) for key in attributes if key.startswith("llm."))
     body = {path[2]: attributes[key] for key, path in keys if len(path) > 2}

@@ -5,26 +5,38 @@ A call is one long ``agent_session``; each ``agent_turn`` in it is a run. Newer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import captured, one_session, said_by_user, tool_definitions
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
-from pandaeval_otel.model import Kind, Message, Part
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    as_dict,
+    as_list,
+    captured,
+    give_error,
+    hidden,
+    identifier,
+    keys,
+    kinds,
+    messages_of,
+    one_session,
+    parsed,
+    request_of,
+    said_by_user,
+    spoken,
+    text_part,
+    tool_arguments,
+)
+from pandaeval_otel.model import Kind, Part
 
-_KINDS = {
-    "agent_session": Kind.STEP,
-    "agent_turn": Kind.AGENT,
-    "llm_node": Kind.LLM,
-    "function_tool": Kind.TOOL,
-    "judge_evaluation": Kind.EVALUATION,
-}
+_KINDS = kinds(
+    step="agent_session", agent="agent_turn", llm="llm_node", tool="function_tool", evaluation="judge_evaluation"
+)
 _AGENT_NAMES = ("lk.agent_name", "lk.agent_label")
 
 
@@ -35,9 +47,13 @@ class LiveKit(ByKind):
     priority = 70
     roots = frozenset({"lk"})
     scopes = ("livekit-agents",)
+    llm_keys = keys(tools="lk.function_tools")
+    tool_keys = keys(tool_name="lk.function_tool.name", tool_call_id="lk.function_tool.id")
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        kind = _KINDS.get(span.name) or (None if semconv.OPERATION in span.attributes else Kind.STEP)
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
+        kind = _KINDS.get(span.name)
+        if kind is None and semconv.OPERATION not in span.attributes:
+            kind = Kind.STEP
         return self.read_as(kind, span)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -49,35 +65,33 @@ class LiveKit(ByKind):
         reading.output = _answer(attributes)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        history = parsed(_private(attributes, "chat_ctx"))
-        # {"items": [messages, function calls and their outputs]}
-        reading.input = messages_of(history.get("items"), "user") if type(history) is dict else None
+        history = as_dict(parsed(_private(attributes, "chat_ctx")))
+        reading.input = messages_of(history.get("items"), "user")  # messages, function calls and their outputs
         reading.output = _answer(attributes)
-        reading.tools = tool_definitions(attributes.get("lk.function_tools"))
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get("lk.function_tool.name"))
-        reading.tool_call_id = identifier(attributes.get("lk.function_tool.id"))
-        old = attributes.get("lk.function_tool.args")
-        reading.arguments = tool_arguments(_private(attributes, "function_tool.arguments") if old is None else old)
+        arguments = attributes.get("lk.function_tool.args")
+        if arguments is None:
+            arguments = _private(attributes, "function_tool.arguments")
+        reading.arguments = tool_arguments(arguments)
         result = _private(attributes, "function_tool.output")
         reading.result = captured(result)
         if attributes.get("lk.function_tool.is_error") is True:
-            reading.error = str(result if not hidden(result) else "tool error")
+            give_error(reading, None if hidden(result) else result)
 
 
 DIALECT = LiveKit()
 
 
-def _private(attributes: Mapping[str, Any], name: str) -> Any:
+def _private(attributes: Attributes, name: str) -> Any:
     key = f"lk.pii.{name}"
     return attributes[key] if key in attributes else attributes.get(f"lk.{name}")
 
 
-def _answer(attributes: Mapping[str, Any]) -> Messages | None:
+def _answer(attributes: Attributes) -> Messages | None:
     text = _private(attributes, "response.text")
     calls = [parsed(call) for call in as_list(_private(attributes, "response.function_calls"))]
     parts: list[Part] = [request_of(call) for call in calls if type(call) is dict]
     if type(text) is str and not hidden(text) and (text or not parts):
         parts.insert(0, text_part(text))
-    return (Message("assistant", tuple(parts)),) if parts else None
+    return spoken("assistant", *parts)

@@ -6,23 +6,31 @@ Spans are named by templates (``Function: {name}``), and hold the SDKs' own obje
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import give_outcome, one_session, tool_definitions
-from pandaeval_otel.dialects._events import told_in_list
-from pandaeval_otel.dialects._messages import messages_of, system_text
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Logs,
+    RawSpan,
+    Reading,
+    as_dict,
+    fill,
+    first,
+    keys,
+    messages_of,
+    parsed,
+    told_in_list,
+)
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_TYPE, _PENDING = "logfire.span_type", "pending_span"
 """A second span for each that has only begun, with what was known of it by then."""
 _REQUEST, _RESPONSE, _EVENTS = "request_data", "response_data", "events"
-_NAME, _INPUT, _OUTPUT = "name", "input", "output"
+_REQUEST_KEYS = keys(request_model="model", tools="tools", system="system", input=("messages", "prompt", "contents"))
+_ANSWER_KEYS = keys(output=("message", "combined_chunk_content", "text", "choices"))
+_RESPONSE_KEYS = keys(output="output", tools="tools", system="instructions")
 _KINDS = (
     ("OpenAI Agents trace", Kind.WORKFLOW),
     ("Agent run", Kind.AGENT),
@@ -40,8 +48,11 @@ class Logfire(ByKind):
     priority = 82
     roots = frozenset({"logfire", _REQUEST, _RESPONSE})
     scopes = ("logfire.",)
+    workflow_keys = keys(session_ids="group_id")
+    agent_keys = keys(agent_name="name", tools="tools")
+    tool_keys = keys(tool_name="name", arguments="input", outcome="output")
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if attributes.get(_SPAN_TYPE) == _PENDING:
             return Reading(kind=Kind.STEP)
@@ -52,31 +63,14 @@ class Logfire(ByKind):
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         error = parsed(attributes.get("error"))  # {"message", "data": {"error"}}
         if type(error) is dict:
-            data = error.get("data")
-            said = (error.get("message"), data.get("error") if type(data) is dict else None)
-            reading.error = ": ".join(str(word) for word in said if word) or "error"
-
-    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.session_ids = one_session(attributes.get("group_id"))
-
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = identifier(attributes.get(_NAME))
-        reading.tools = tool_definitions(attributes.get("tools"))
-
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get(_NAME))
-        reading.arguments = tool_arguments(attributes.get(_INPUT))
-        if not hidden(attributes.get(_OUTPUT)):
-            give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
+            words = (error.get("message"), as_dict(error.get("data")).get("error"))
+            reading.error = ": ".join(str(word) for word in words if word) or "error"
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        response = parsed(attributes.get("response"))
-        if type(response) is dict:
-            reading.output = messages_of(response.get("output"), "assistant")
-            reading.tools = tool_definitions(response.get("tools"))
-            reading.system = system_text(response.get("instructions"))
-        reading.input = messages_of(first(attributes, ("raw_input", _INPUT)), "user")
-        reading.output = reading.output or messages_of(attributes.get(_OUTPUT), "assistant")
+        response = as_dict(parsed(attributes.get("response")))
+        fill(reading, response, _RESPONSE_KEYS)
+        reading.input = messages_of(first(attributes, ("raw_input", "input")), "user")
+        reading.output = reading.output or messages_of(attributes.get("output"), "assistant")
         if reading.input is None and reading.output is None and _EVENTS in attributes:
             _read_events(reading, attributes[_EVENTS])
 
@@ -84,25 +78,18 @@ class Logfire(ByKind):
 DIALECT = Logfire()
 
 
-def _client(attributes: Mapping[str, Any]) -> Reading | None:
+def _client(attributes: Attributes) -> Reading | None:
     """Reads a provider's call in Logfire's older format; ``None`` where the conventions' messages are there."""
     if semconv.INPUT_MESSAGES in attributes:
         return None
     reading = Reading()
-    request, response = parsed(attributes.get(_REQUEST)), parsed(attributes.get(_RESPONSE))
-    if type(request) is dict:
-        reading.request_model = identifier(request.get("model"))
-        reading.tools = tool_definitions(request.get("tools"))
-        reading.system = system_text(request.get("system"))
-        reading.input = messages_of(first(request, ("messages", "prompt", "contents")), "user")
-        if reading.input is not None:
-            reading.kind = Kind.LLM
-    if type(response) is dict:
-        answer = first(response, ("message", "combined_chunk_content", "text", "choices"))
-        reading.output = messages_of(answer, "assistant")
+    fill(reading, as_dict(parsed(attributes.get(_REQUEST))), _REQUEST_KEYS)
+    if reading.input is not None:
+        reading.kind = Kind.LLM
+    fill(reading, as_dict(parsed(attributes.get(_RESPONSE))), _ANSWER_KEYS)
     if _EVENTS in attributes and reading.input is None:
         _read_events(reading, attributes[_EVENTS])
-    return None if reading == Reading() else reading
+    return reading.stated()
 
 
 def _read_events(reading: Reading, value: Any) -> None:

@@ -12,25 +12,47 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import captured, one_session, prefixed_sessions, prefixed_user, tool_definitions
-from pandaeval_otel.dialects._messages import Messages
-from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Messages,
+    RawSpan,
+    Reading,
+    answered,
+    as_dict,
+    as_list,
+    asked,
+    captured,
+    dicts_in,
+    first,
+    give_error,
+    hidden,
+    identifier,
+    keys,
+    kinds,
+    model_input,
+    model_output,
+    one_session,
+    parsed,
+    read_metadata,
+    request_of,
+    spoken,
+    text_part,
+    tool_arguments,
+    tool_definitions,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text
-from pandaeval_otel.model.raw import STATUS_ERROR, RawSpan
+from pandaeval_otel.model.raw import STATUS_ERROR
 
 _TYPE = "mastra.span.type"
-_KINDS = {
-    "agent_run": Kind.AGENT,
-    "workflow_run": Kind.WORKFLOW,
-    **dict.fromkeys(("model_generation", "llm_generation", "model_step", "model_inference"), Kind.LLM),
-    **dict.fromkeys(("tool_call", "mcp_tool_call", "provider_tool_call", "client_tool_call"), Kind.TOOL),
-    "rag_embedding": Kind.EMBEDDING,
-    **dict.fromkeys(("scorer_run", "scorer_step", "classifier_evaluation"), Kind.EVALUATION),
-}
+_KINDS = kinds(
+    agent="agent_run",
+    workflow="workflow_run",
+    llm=("model_generation", "llm_generation", "model_step", "model_inference"),
+    tool=("tool_call", "mcp_tool_call", "provider_tool_call", "client_tool_call"),
+    embedding="rag_embedding",
+    evaluation=("scorer_run", "scorer_step", "classifier_evaluation"),
+)
 _STEP = "model_step"
 _AGENT_STEP = "agent_step"
 """Operation of a step in newer releases."""
@@ -49,6 +71,8 @@ class Mastra(ByKind):
     name = "mastra"
     priority = 75
     roots = frozenset({"mastra"})
+    agent_keys = keys(agent_name=(semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id"), tools="agent.available_tools")
+    tool_keys = keys(tool_name=semconv.TOOL_NAME, tool_call_id=semconv.TOOL_CALL_ID)
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         word, operation = attributes.get(_TYPE), attributes.get(semconv.OPERATION)
@@ -58,33 +82,30 @@ class Mastra(ByKind):
         return Kind.STEP if is_step else _KINDS.get(word.lower(), Kind.STEP)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.session_ids = prefixed_sessions(attributes, _METADATA) or one_session(attributes.get("threadId"))
+        read_metadata(reading, attributes, _METADATA)
+        reading.session_ids = reading.session_ids or one_session(attributes.get("threadId"))
         user = first(attributes, ("mastra.metadata.resourceId", "resourceId"))
-        reading.user_id = prefixed_user(attributes, _METADATA) or identifier(user)
+        reading.user_id = reading.user_id or identifier(user)
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = identifier(first(attributes, (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")))
         reading.input = asked(_side(attributes, "input"))[0]
         # Later releases join the texts of all steps here; only the model's spans tell the last of them.
         made = parsed(attributes.get("output"))
         text = made.get("text") if type(made) is dict else made
         if type(text) is str and not hidden(text) and (text or span.status_code != STATUS_ERROR):
-            reading.output = (Message("assistant", (text_part(text),)),)
-        reading.tools = tool_definitions(attributes.get("agent.available_tools"))
+            reading.output = spoken("assistant", text_part(text))
 
     def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.input, reading.output = asked(_side(attributes, "input"))[0], answered(_side(attributes, "output"))[0]
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
-        reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
         made = _side(attributes, "output")
         if semconv.TOOL_ARGUMENTS not in attributes:
             reading.arguments = tool_arguments(_side(attributes, "input"))
         if semconv.TOOL_RESULT not in attributes:
             reading.result = captured(made)
         if attributes.get("gen_ai.tool.success") is False:
-            reading.error = str(made or "tool error")
+            give_error(reading, made)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if attributes[_TYPE].lower() == "model_inference":
@@ -96,13 +117,12 @@ class Mastra(ByKind):
             reading.output = _output(parsed(_side(attributes, "output")), attributes.get(_BODY))
         failed = _FAILED in str(attributes.get("gen_ai.response.finish_reasons"))
         if failed and not any(message.text for message in reading.output or ()):
-            reading.output, reading.error = (Message("assistant", (NOT_CAPTURED,)),), _FAILED
+            reading.output, reading.error = spoken("assistant", NOT_CAPTURED), _FAILED
 
     def read_step(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if attributes[_TYPE].lower() == _STEP:
-            request = parsed(_side(attributes, "input"))  # of the provider: {"body": …}
-            body = parsed(request.get("body")) if type(request) is dict else None
-            reading.tools = tool_definitions(body.get("tools")) if type(body) is dict else None
+            request = as_dict(parsed(_side(attributes, "input")))  # of the provider: {"body": …}
+            reading.tools = tool_definitions(as_dict(parsed(request.get("body"))).get("tools"))
 
 
 DIALECT = Mastra()
@@ -114,43 +134,46 @@ def _side(attributes: Attributes, side: str) -> Any:
 
 def _without_marks(messages: Messages) -> Iterator[Message]:
     for message in messages:
-        if message.role == "tool":
-            if not all(_RETURNED.fullmatch(str(part.result)) for part in message.tool_responses):
-                yield message
+        if message.role == "tool" and all(_RETURNED.fullmatch(str(part.result)) for part in message.tool_responses):
             continue
         text = message.text if message.role == "assistant" else ""
         marks = list(_CALLED.finditer(text)) if text.endswith(("]", "]\n")) else []
         if not marks or marks[-1].end() < len(text):
             yield message
-        elif marks[-1].start():
-            yield Message("assistant", (Text(text[: marks[-1].start()]),), message.finish_reason)
+        elif start := marks[-1].start():
+            yield Message("assistant", (Text(text[:start]),), message.finish_reason)
 
 
 def _output(made: Any, body: Any) -> Messages | None:
     """Reads ``{"text": …, "toolCalls": […], "reasoning": […]}``."""
     if type(made) is not dict:
         return model_output(made)[0]
-    parts: list[Part] = [Reasoning(thought) for thought in _thoughts(made.get("reasoning"), body)]
+    stated = made.get("reasoning")
+    thoughts = _thoughts_in(body) if stated is None else _joined(as_list(stated))
+    parts: list[Part] = [Reasoning(thought) for thought in thoughts if thought]
     text, structured = made.get("text"), made.get("object")
     if structured is not None and hidden(text):
         text = structured
-    calls = [request_of(call) for call in as_list(made.get("toolCalls")) if type(call) is dict]
+    calls = [request_of(call) for call in dicts_in(made.get("toolCalls"))]
     if text or not (calls or text is None):
         parts.append(text_part(text))
-    parts += calls
-    return (Message("assistant", tuple(parts)),) if parts else None
+    return spoken("assistant", *parts, *calls)
 
 
-def _thoughts(told: Any, body: Any) -> Iterable[str]:
-    if told is not None:
-        # Joins the pieces of streamed thoughts, which carry the thought's id.
-        found: dict[Any, str] = {}
-        for index, thought in enumerate(as_list(told)):
-            inner = thought.get("payload", thought) if type(thought) is dict else thought
-            text, key = (inner.get("text"), inner.get("id")) if type(inner) is dict else (inner, None)
-            if type(text) is str:
-                key = key if type(key) is str else index
-                found[key] = found.get(key, "") + text
-        return [text for text in found.values() if text]
-    answer = model_output(body)[0] if body is not None else None
+def _joined(thoughts: list[Any]) -> Iterable[str]:
+    """Joins the pieces of streamed thoughts, which carry the thought's id."""
+    texts: dict[Any, str] = {}
+    for index, thought in enumerate(thoughts):
+        inner = thought.get("payload", thought) if type(thought) is dict else thought
+        piece = inner if type(inner) is dict else {"text": inner}
+        text, key = piece.get("text"), piece.get("id")
+        if type(text) is str:
+            key = key if type(key) is str else index
+            texts[key] = texts.get(key, "") + text
+    return texts.values()
+
+
+def _thoughts_in(body: Any) -> list[str]:
+    """Returns the thoughts in a provider's whole answer."""
+    answer = None if body is None else model_output(body)[0]
     return [part.text for message in answer or () for part in message.parts if isinstance(part, Reasoning)]

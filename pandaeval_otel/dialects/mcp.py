@@ -3,15 +3,20 @@ state only JSON-RPC's method."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import give_outcome
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import hidden, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    RawSpan,
+    Reading,
+    give_outcome,
+    hidden,
+    identifier,
+    parsed,
+    tool_arguments,
+    tool_outcome,
+)
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _RPC_METHOD = "rpc.method"
 _RPC_SYSTEMS = frozenset({"jsonrpc", "mcp"})
@@ -29,7 +34,7 @@ class MCP(Dialect):
     scopes = (_LOGFIRE, "mcp-python-sdk", "fastmcp")
     names = ("MCP ",)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if "fastmcp.provider.type" in attributes and not span.name.startswith(semconv.MCP_TOOL_CALL):
             return Reading(kind=Kind.STEP)  # inside a server, from the one that was asked to the one that has the tool

@@ -5,27 +5,31 @@ With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions in
 
 from __future__ import annotations
 
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     KINDS,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
     agent_named,
-    give_outcome,
+    as_dict,
+    identifier,
+    keys,
+    kinds,
     one_session,
+    parsed,
+    prompted_tools,
+    read_sides,
     run_kind,
     system_of,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._prompted import prompted_tools
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import asked, read_sides
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, identifier, parsed
 from pandaeval_otel.model import Kind, Usage
-from pandaeval_otel.model.raw import RawSpan
 
 _TYPE, _INPUTS, _OUTPUTS = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-_KINDS = KINDS | {"chat_model": Kind.LLM, **dict.fromkeys(("parser", "reranker", "memory"), Kind.STEP)}
+_KINDS = KINDS | kinds(llm="chat_model", step=("parser", "reranker", "memory"))
 
 
 class MLflow(ByKind):
@@ -34,6 +38,8 @@ class MLflow(ByKind):
     name = "mlflow"
     priority = 65
     roots = frozenset({"mlflow"})
+    tool_keys = keys(arguments=_INPUTS, outcome=_OUTPUTS)
+    retrieval_keys = keys(run_input=_INPUTS, documents=_OUTPUTS)
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if _TYPE not in attributes and _INPUTS not in attributes and _OUTPUTS not in attributes:
@@ -46,25 +52,18 @@ class MLflow(ByKind):
         reading.user_id = identifier(parsed(attributes.get("mlflow.trace.user")))
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = _tool_name(span)
-        reading.arguments = tool_arguments(attributes.get(_INPUTS))
-        if _OUTPUTS in attributes:
-            give_outcome(reading, tool_outcome(attributes[_OUTPUTS]))
-
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input = asked(attributes.get(_INPUTS))[0]
-        reading.documents = tuple(as_list(attributes.get(_OUTPUTS)))
+        reading.tool_name = _tool_name(span) or reading.tool_name
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given = parsed(attributes.get(_INPUTS))
         read_sides(reading, given, attributes.get(_OUTPUTS))
+        request = as_dict(given)
         reading.system = system_of(reading.input)
         offered = attributes.get("mlflow.chat.tools")
-        if offered is None and type(given) is dict:
-            offered = given.get("tools")
+        if offered is None:
+            offered = request.get("tools")
         reading.tools = tool_definitions(offered) or prompted_tools(reading.system)
-        named = parsed(attributes.get("mlflow.llm.model")) or (given.get("model") if type(given) is dict else None)
-        reading.request_model = identifier(named)
+        reading.request_model = identifier(parsed(attributes.get("mlflow.llm.model")) or request.get("model"))
         reading.usage = _usage(attributes)
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:

@@ -3,19 +3,24 @@ parts that are reprs of the SDK's own objects."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.base.recent import Recent
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._parts import parts_in
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    from_repr,
+    messages_of,
+    parsed,
+    parts_in,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, OtherPart, Part, Text
-from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
+from pandaeval_otel.model.raw import STATUS_ERROR
 
 _AGENT = "invoke_agent"
 _OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"content": "{\'')
@@ -29,7 +34,7 @@ class OpenAIAgents(Dialect):
     priority = 70
     scopes = ("opentelemetry.instrumentation.openai_agents",)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         reading = Reading(
             input=_with_objects(attributes.get(semconv.INPUT_MESSAGES), "user"),
@@ -41,7 +46,7 @@ class OpenAIAgents(Dialect):
             elif span.status_code == STATUS_ERROR and semconv.OUTPUT_MESSAGES in attributes:
                 # What was said last before the failure is no answer.
                 reading.output = (Message("assistant", (NOT_CAPTURED,)),)
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = OpenAIAgents()

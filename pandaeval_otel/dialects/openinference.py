@@ -7,36 +7,61 @@ runs parallel tool results and thoughts together), and this dialect leaves the f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import (
-    CUT,
+from pandaeval_otel.dialects._kit import (
+    CALLS,
+    FINAL_ANSWERS,
     KINDS,
+    Attributes,
+    ByKind,
+    Fields,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    Switch,
     agent_named,
+    answered,
+    as_dict,
+    as_list,
+    asked,
+    count,
     crew_question,
     documents_in,
+    each_part,
+    from_repr,
     give_outcome,
+    identifier,
+    indexed,
+    indexed_messages,
+    keys,
+    kinds,
+    messages_of,
     metadata_sessions,
+    model_input,
+    model_output,
+    parsed,
+    prompted_tools,
+    put_input,
+    put_output,
     said_by_user,
+    salvage,
     system_of,
+    tool_arguments,
     tool_definitions,
+    tool_of_server,
+    tool_outcome,
     usage_in,
+    without_protocol,
+    without_task_mark,
 )
-from pandaeval_otel.dialects._hosted import CALLS
-from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
-from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
-from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_of_server, tool_outcome
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
-from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse, Usage
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse, Usage
+from pandaeval_otel.model.message import all_parts
 
 _SPAN_KIND = "openinference.span.kind"
 _INPUT, _OUTPUT = "input.value", "output.value"
@@ -45,7 +70,7 @@ _AGENT_NAME, _NODE = "agent.name", "graph.node.id"
 _METADATA = "metadata"
 
 _LLM_LEAVES = ("llm.input_messages.", "llm.output_messages.", "llm.prompts.", "llm.tools.", "llm.invocation_parameters")
-_KINDS = KINDS | dict.fromkeys(("reranker", "prompt", "decision"), Kind.STEP)
+_KINDS = KINDS | kinds(step=("reranker", "prompt", "decision"))
 # Chains that are whole runs even where a web server's span stands above them.
 _RUN = re.compile(
     r"invocation\b|LangGraph$|AgentExecutor$|Pipeline\.run|.*\.kickoff|.*(?:Agent|Workflow)\.run|ReAct\.forward"
@@ -96,45 +121,37 @@ class OpenInference(ByKind):
     priority = 50
     roots = frozenset({"openinference", "llm", "input", "output"})
     scopes = ("openinference.",)
-    content_switch: Mapping[str, str] = {
-        "openinference.": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other "
-        "OPENINFERENCE_HIDE_*"
-    }
+    embedding_keys = keys(request_model=("embedding.model_name", _MODEL))
+    retrieval_keys = keys(run_input=_INPUT)
+    tool_keys = keys(tool_call_id=("tool_call.id", "tool.call_id", "tool.id"))
+    content_switch = Switch(
+        {
+            "openinference.": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other "
+            "OPENINFERENCE_HIDE_*"
+        }
+    )
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         kind = _kind_of(span)
         if kind is None:
             return None
         reading = self.read_as(kind, span)
         if span.scope.name == "openinference.instrumentation.claude_agent_sdk":
             reading.tool_name = tool_of_server(reading.tool_name)
-            reading.output = each_part(
-                reading.output,
-                lambda part: replace(part, name=tool_of_server(part.name)) if type(part) is ToolRequest else part,
-            )
+            reading.output = each_part(reading.output, _of_server)
         return reading
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        kind = reading.kind
-        named = identifier(attributes.get(_AGENT_NAME)) or _agent_in_metadata(attributes.get(_METADATA))
-        if kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == span.name):
-            reading.agent_name = named
-        elif semconv.AGENT_NAME not in attributes and kind is Kind.AGENT:
-            match = _NAMED.match(span.name)
-            in_name = next(filter(None, match.groups())) if match else span.name if _is_langchain(span) else ""
-            reading.agent_name = named or identifier(attributes.get(_NODE)) or agent_named(in_name)
-        elif semconv.AGENT_NAME not in attributes and _is_langchain(span) and not span.parent_id:
-            reading.agent_name = agent_named(span.name)
-        if semconv.SESSION_ID not in attributes and _METADATA in attributes:
-            reading.session_ids = metadata_sessions(attributes[_METADATA])
-        if kind is Kind.LLM and not reading.session_ids and _INVOCATION in attributes:
+        reading.agent_name = _agent_of(span, reading.kind)
+        if semconv.SESSION_ID not in attributes:
+            reading.session_ids = metadata_sessions(attributes.get(_METADATA))
+        parameters = attributes.get(_INVOCATION)
+        if reading.kind is Kind.LLM and type(parameters) is str and '"metadata":' in parameters:
             # The metadata of a model request may name a session.
-            parameters = attributes[_INVOCATION]
-            found = parsed(parameters) if type(parameters) is str and '"metadata":' in parameters else None
-            reading.session_ids = metadata_sessions(found.get("metadata")) if type(found) is dict else ()
+            request = as_dict(parsed(parameters))
+            reading.session_ids = reading.session_ids or metadata_sessions(request.get("metadata"))
 
     def read_embedding(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.request_model = identifier(first(attributes, ("embedding.model_name", _MODEL)))
         reading.usage = _usage(attributes)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -143,33 +160,26 @@ class OpenInference(ByKind):
             _read_input(reading, attributes, lists)
         if semconv.OUTPUT_MESSAGES not in attributes:
             _read_output(reading, attributes, lists)
-        known = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS)) if _TOOLS in lists else ()
-        # Some emitters write null for the parameters under the conventions' own key.
-        if _TOOLS in lists and all(tool.parameters is None for tool in known or ()):
-            found = [tool for fields in lists[_TOOLS] for tool in _tools(fields) if tool.name not in FINAL_ANSWERS]
-            reading.tools = tuple(found) or None
-        elif _SMOLAGENTS_TOOLS in attributes:
-            reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
-        else:
-            reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(_OUTPUT))
+        reading.tools = _tools(reading, attributes, lists.get(_TOOLS, []))
         for value in (attributes.get(_OUTPUT), attributes.get(_INVOCATION)):  # the request tells it best
             if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
                 reading.previous_response_id = match[1]
         reading.usage = _usage(attributes)
-        named = identifier(attributes.get("llm.request.model_name")) or identifier(attributes.get(_MODEL))
-        parameters = None if named else parsed(attributes.get(_INVOCATION))
-        reading.request_model = identifier(parameters.get("model")) if type(parameters) is dict else named
+        reading.request_model = identifier(attributes.get("llm.request.model_name")) or identifier(
+            attributes.get(_MODEL)
+        )
+        if not reading.request_model:
+            reading.request_model = identifier(as_dict(parsed(attributes.get(_INVOCATION))).get("model"))
         reading.response_model = identifier(attributes.get("llm.response.model_name")) or reading.response_model
 
     read_agent = read_workflow = read_llm
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tool_name = _tool_of(span)
-        reading.tool_call_id = identifier(first(attributes, ("tool_call.id", "tool.call_id", "tool.id")))
         if semconv.TOOL_ARGUMENTS not in attributes:
             reading.arguments = tool_arguments(attributes.get(_INPUT), attributes.get("tool.parameters"))
-        if semconv.TOOL_RESULT not in attributes and _OUTPUT in attributes:
-            give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
+        if semconv.TOOL_RESULT not in attributes:
+            give_outcome(reading, tool_outcome(attributes.get(_OUTPUT)))
         if reading.arguments and type(reading.arguments.value) is str:
             # LangGraph writes the one argument of a tool without its name; the model's request for this call has it.
             metadata = attributes.get(_METADATA)
@@ -177,62 +187,61 @@ class OpenInference(ByKind):
                 reading.arguments = None
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        lists = indexed(attributes, frozenset({_DOCUMENTS}))
-        for fields in lists.get(_DOCUMENTS, ()):
-            found = {path.removeprefix("document."): value for path, value in fields.items()}
-            if "metadata" in found:
-                found["metadata"] = parsed(found["metadata"])
-            reading.documents = (*reading.documents, found)
-        reading.documents = reading.documents or documents_in(attributes.get(_OUTPUT), "documents")
-        reading.input = asked(attributes.get(_INPUT))[0]
+        documents = []
+        for fields in indexed(attributes, frozenset({_DOCUMENTS})).get(_DOCUMENTS, ()):
+            document = {path.removeprefix("document."): value for path, value in fields.items()}
+            if "metadata" in document:
+                document["metadata"] = parsed(document["metadata"])
+            documents.append(document)
+        reading.documents = tuple(documents) or documents_in(attributes.get(_OUTPUT), "documents")
 
 
 DIALECT = OpenInference()
 
 
-def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
+def _read_input(reading: Reading, attributes: Attributes, lists: Mapping[str, list[Fields]]) -> None:
     reading.input = without_task_mark(indexed_messages(lists.get(_GIVEN), "user"))
     if reading.input is None and _PROMPTS in lists:
         texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
         reading.input = said_by_user("\n".join(texts))
-    if reading.input is None and _INPUT in attributes:
+    if reading.input is None:
         read = model_input if reading.kind is Kind.LLM else asked
-        reading.input, cut = read(attributes[_INPUT])
-        reading.notes = CUT if cut else ()
+        put_input(reading, read(attributes.get(_INPUT)))
     if reading.input is None and _CREW_TASKS in attributes:
         # The tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in.
-        text, inputs = crew_question(attributes[_CREW_TASKS]), parsed(attributes.get("crew_inputs"))
-        for name, value in inputs.items() if type(inputs) is dict else ():
+        text = crew_question(attributes[_CREW_TASKS])
+        for name, value in as_dict(parsed(attributes.get("crew_inputs"))).items():
             text = text.replace(f"{{{name}}}", str(value))
-        reading.input = said_by_user(text) if text else None
+        reading.input = said_by_user(text or None)
     reading.system = system_of(reading.input)
 
 
-def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
+def _read_output(reading: Reading, attributes: Attributes, lists: Mapping[str, list[Fields]]) -> None:
     value = attributes.get(_OUTPUT)
-    if reading.kind is Kind.LLM or _OUTPUT not in attributes:
+    text = value if type(value) is str else ""
+    of_model = reading.kind is Kind.LLM
+    if of_model or _OUTPUT not in attributes:
         reason = identifier(attributes.get("llm.finish_reason"))
         reading.output = indexed_messages(lists.get(_ANSWERS) or lists.get(_CHOICES), "assistant", reason)
-        if type(value) is str and reading.output:
-            reading.output = without_protocol(with_thoughts(_with_hosted(reading.output, value), value))
-        if type(value) is str and (match := _RESPONSE_ID.match(value)):
+        if text and reading.output:
+            reading.output = without_protocol(with_thoughts(_with_hosted(reading.output, text), text))
+        if match := _RESPONSE_ID.match(text):
             reading.response_id = match[1]
-    if reading.output is None and _OUTPUT in attributes:
-        read = model_output if reading.kind is Kind.LLM else answered
-        reading.output, cut = read(value)
-        reading.notes = CUT if cut else reading.notes
-        if type(value) is str and (match := _MODEL_IN_REPR.search(value)):
+    if reading.output is None:
+        put_output(reading, (model_output if of_model else answered)(value))
+        if match := _MODEL_IN_REPR.search(text):
             reading.response_model = match[1]
-    told = indexed_messages(lists.get(_ANSWERS), "assistant") if reading.kind is not Kind.LLM else None
-    if told and (output := reading.output) is not None:
-        # The answer alone may be the end of a list of all that the agent said.
-        alone = len(told) > len(output) == 1 and told[-1].text.strip() == output[0].text.strip() != ""
-        reading.output = told if alone else output
-    elif told:
-        reading.output = told
+    whole = None if of_model else indexed_messages(lists.get(_ANSWERS), "assistant")
+    if whole and (reading.output is None or _is_end(reading.output, whole)):
+        reading.output = whole
 
 
-def _usage(attributes: Mapping[str, Any]) -> Usage | None:
+def _is_end(output: Messages, whole: Messages) -> bool:
+    """Returns whether ``output`` is the answer alone, at the end of a list of all that the agent said."""
+    return len(whole) > len(output) == 1 and whole[-1].text.strip() == output[0].text.strip() != ""
+
+
+def _usage(attributes: Attributes) -> Usage | None:
     details = "llm.token_count.prompt_details"
     return usage_in(
         attributes,
@@ -244,7 +253,18 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     )
 
 
-def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:
+def _tools(reading: Reading, attributes: Attributes, listed: list[Fields]) -> tuple[ToolDefinition, ...] | None:
+    known = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS)) or ()
+    # Some emitters write null for the parameters under the conventions' own key.
+    if listed and all(tool.parameters is None for tool in known):
+        tools = [tool for fields in listed for tool in _defined(fields) if tool.name not in FINAL_ANSWERS]
+        return tuple(tools) or None
+    if _SMOLAGENTS_TOOLS in attributes:
+        return _named_tools(attributes[_SMOLAGENTS_TOOLS])
+    return prompted_tools(reading.system) or _counted_tools(attributes.get(_OUTPUT))
+
+
+def _defined(fields: Fields) -> tuple[ToolDefinition, ...]:
     schema, name = fields.get("tool.json_schema"), fields.get("tool.name")
     if type(schema) is str and len(schema) <= _MAX_CACHED and (name is None or type(name) is str):
         description = fields.get("tool.description")
@@ -254,16 +274,17 @@ def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:
 
 @lru_cache(maxsize=1024)
 def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
-    """Reads a whole definition, or only the schema of the parameters where the name stands beside it. The parameters of
-    a definition that was cut short are left out: half a schema is another schema."""
-    found = parsed(schema)
-    if type(found) is str:
-        cut = salvage(found)
-        inner = cut.get("function", cut) if type(cut) is dict else None
-        found = {key: inner.get(key) for key in ("name", "description")} if type(inner) is dict else None
-    if name and not (type(found) is dict and ("function" in found or "name" in found)):
-        return tool_definitions([{"name": name, "description": description, "parameters": found}]) or ()
-    return tool_definitions([found]) or () if type(found) is dict else ()
+    """Reads a whole definition, or only the schema of the parameters where the name is beside it. The parameters of a
+    definition that was cut short are left out: half a schema is another schema."""
+    definition = parsed(schema)
+    if type(definition) is str:
+        cut = as_dict(salvage(definition))
+        inner = cut.get("function", cut)
+        definition = {key: inner.get(key) for key in ("name", "description")} if type(inner) is dict and cut else None
+    is_whole = "function" in as_dict(definition) or "name" in as_dict(definition)
+    if name and not is_whole:
+        definition = {"name": name, "description": description, "parameters": definition}
+    return tool_definitions([definition]) or () if type(definition) is dict else ()
 
 
 def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
@@ -275,10 +296,9 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
     """Returns the tools whose calls a Haystack agent counts: all that it has."""
     if type(value) is not str or _TOOL_COUNTS not in value:
         return None
-    found = parsed(value)
-    members = [found, *found.values()] if type(found) is dict else []
-    counts = [item[_TOOL_COUNTS] for item in members if type(item) is dict and type(item.get(_TOOL_COUNTS)) is dict]
-    return _named_tools(list(counts[0])) if counts else None
+    output = as_dict(parsed(value))
+    counts = [as_dict(item).get(_TOOL_COUNTS) for item in (output, *output.values())]
+    return next((_named_tools(list(count)) for count in counts if type(count) is dict), None)
 
 
 def with_thoughts(output: Messages, response: str) -> Messages:
@@ -286,15 +306,15 @@ def with_thoughts(output: Messages, response: str) -> Messages:
     instrumentations leave them. A text that only repeats a thought is dropped."""
     if not any(mark in response for mark in _MARKS):
         return output
-    if any(type(part) is Reasoning for message in output for part in message.parts):
+    if any(type(part) is Reasoning for part in all_parts(output)):
         return output
     thoughts = _thoughts(response)
     if not thoughts:
         return output
     known = {thought.text for thought in thoughts}
     head, *rest = output
-    said = tuple(part for part in head.parts if not (type(part) is Text and part.text in known))
-    return (Message(head.role, (*thoughts, *said), head.finish_reason), *rest)
+    others = [part for part in head.parts if not (type(part) is Text and part.text in known)]
+    return (head.with_parts(*thoughts, *others), *rest)
 
 
 def _with_hosted(output: Messages, response: str) -> Messages:
@@ -302,31 +322,28 @@ def _with_hosted(output: Messages, response: str) -> Messages:
     flattened messages leave most of these out, and keep no order."""
     if _HOSTED.search(response) is None:
         return output
-    body = parsed(response)
-    told = _answer_in(body)
-    if _calls_and_results(told) < _calls_and_results(output):
+    parts = all_parts(_answer_in(parsed(response)))  # items are parts of one answer
+    if _calls_and_results(parts) < _calls_and_results(all_parts(output)):
         return output
-    parts = tuple([part for message in told for part in message.parts])  # items are parts of one answer
-    return (Message("assistant", parts, output[-1].finish_reason),)
+    return (Message("assistant", tuple(parts), output[-1].finish_reason),)
 
 
-def _calls_and_results(messages: Messages) -> int:
-    return sum(type(part) in (ToolRequest, ToolResponse) for message in messages for part in message.parts)
+def _calls_and_results(parts: list[Part]) -> int:
+    return sum(type(part) in (ToolRequest, ToolResponse) for part in parts)
 
 
 def _thoughts(response: str) -> tuple[Reasoning, ...]:
     body = parsed(response)
-    raw = body.get("raw") if type(body) is dict else None
+    raw = as_dict(body).get("raw")
     if type(raw) is str:  # smolagents keep the client's response object as its repr
         match = _IN_REPR.search(raw)
-        said = from_repr(f"Thoughts(text={match[1]})") if match else None
-        return (Reasoning(said["text"]),) if type(said) is dict and type(said.get("text")) is str else ()
-    told = (part for message in _answer_in(body) for part in message.parts)
-    return tuple(part for part in told if type(part) is Reasoning and part.text)
+        text = as_dict(from_repr(f"Thoughts(text={match[1]})")).get("text") if match else None
+        return (Reasoning(text),) if type(text) is str else ()
+    return tuple(part for part in all_parts(_answer_in(body)) if type(part) is Reasoning and part.text)
 
 
 def _answer_in(body: Any) -> Messages:
-    items = body.get("output") if type(body) is dict else None  # of OpenAI's Responses API
+    items = as_dict(body).get("output")  # of OpenAI's Responses API
     return messages_of(items if type(items) is list else body, "assistant") or ()
 
 
@@ -341,19 +358,18 @@ def _kind_of(span: RawSpan) -> Kind | None:
         and not any(key.startswith(_LLM_LEAVES) for key in attributes)
     ):
         return None
-    kind = _KINDS.get(stated.lower()) if type(stated) is str else None
-    if kind is Kind.LLM:
-        # LlamaIndex marks helper methods of its models as model calls, too.
-        return Kind.STEP if _PRIVATE.search(span.name) else kind
+    word = stated.lower() if type(stated) is str else ""
+    kind = _KINDS.get(word)
+    if kind is Kind.LLM and _PRIVATE.search(span.name):
+        return Kind.STEP  # LlamaIndex marks helper methods of its models as model calls, too
     if kind is Kind.TOOL:
         return _tool_kind(span)
-    if kind is Kind.AGENT:
+    if kind is Kind.AGENT and _NODE not in attributes and _AGENT_NAME not in attributes:
         # Of OpenAI Agents, one without a name of its own stands for the whole trace rather than for an agent.
-        is_envelope = "openai_agents" in span.scope.name and _NODE not in attributes and _AGENT_NAME not in attributes
-        return Kind.WORKFLOW if is_envelope else kind
+        return Kind.WORKFLOW if "openai_agents" in span.scope.name else kind
     if kind is not None:
         return kind
-    return _chain_kind(span) if type(stated) is str and stated.upper() == "CHAIN" else _inferred(span)
+    return _chain_kind(span) if word == "chain" else _inferred(span)
 
 
 def _tool_of(span: RawSpan) -> str:
@@ -380,9 +396,9 @@ def _inferred(span: RawSpan) -> Kind | None:
 
 
 def _chain_kind(span: RawSpan) -> Kind:
-    if not span.parent_id or _RUN.match(span.name):
-        return Kind.AGENT if _is_named_graph(span) else Kind.WORKFLOW
-    return Kind.AGENT if _is_named_graph(span) else Kind.STEP
+    if _is_named_graph(span):
+        return Kind.AGENT
+    return Kind.WORKFLOW if not span.parent_id or _RUN.match(span.name) else Kind.STEP
 
 
 def _tool_kind(span: RawSpan) -> Kind:
@@ -392,6 +408,25 @@ def _tool_kind(span: RawSpan) -> Kind:
 
 def _is_langchain(span: RawSpan) -> bool:
     return span.scope.name == "openinference.instrumentation.langchain"
+
+
+def _agent_of(span: RawSpan, kind: Kind | None) -> str:
+    """Returns the name of the agent whose span this is, or in which it is; ``""`` if nothing names it."""
+    attributes = span.attributes
+    named = identifier(attributes.get(_AGENT_NAME)) or _agent_in_metadata(attributes.get(_METADATA))
+    if kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == span.name):
+        return named
+    if semconv.AGENT_NAME in attributes:
+        return ""
+    if kind is Kind.AGENT:
+        match = _NAMED.match(span.name)
+        in_name = next(filter(None, match.groups())) if match else span.name * _is_langchain(span)
+        return named or identifier(attributes.get(_NODE)) or agent_named(in_name)
+    return agent_named(span.name) if _is_langchain(span) and not span.parent_id else ""
+
+
+def _of_server(part: Part) -> Part:
+    return replace(part, name=tool_of_server(part.name)) if isinstance(part, ToolRequest) else part
 
 
 def _is_named_graph(span: RawSpan) -> bool:

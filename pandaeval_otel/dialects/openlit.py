@@ -6,16 +6,24 @@ The answer's message tells them apart; where content is not captured, only these
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import give_outcome
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import first, identifier, parsed
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    Dialect,
+    Logs,
+    RawSpan,
+    Reading,
+    Switch,
+    first,
+    give_outcome,
+    identifier,
+    parsed,
+    tool_arguments,
+    tool_outcome,
+)
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _ARGUMENTS = ("gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.arguments")
 _MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content", "completion"})
@@ -29,9 +37,9 @@ class OpenLIT(Dialect):
     priority = 55
     roots = frozenset({"openlit"})
     scopes = ("openlit",)
-    content_switch: Mapping[str, str] = {"openlit": "call openlit.init(capture_message_content=True)"}
+    content_switch = Switch({"openlit": "call openlit.init(capture_message_content=True)"})
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         operation = attributes.get(semconv.OPERATION)
         if operation == "execute_tool":
@@ -48,7 +56,7 @@ class OpenLIT(Dialect):
 DIALECT = OpenLIT()
 
 
-def _asked_for(attributes: Mapping[str, Any]) -> Reading | None:
+def _asked_for(attributes: Attributes) -> Reading | None:
     if semconv.TOOL_NAME not in attributes or semconv.OUTPUT_MESSAGES in attributes:
         return None
     names = _pieces(attributes.get(semconv.TOOL_NAME))

@@ -7,29 +7,37 @@ and callbacks of the instrumented framework. LiteLLM and others write the older 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import (
-    CUT,
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Logs,
+    RawSpan,
+    Reading,
+    Switch,
     agent_named,
+    answered,
+    asked,
     crew_question,
     documents_in,
-    give_outcome,
-    prefixed_sessions,
-    prefixed_user,
+    drop_unnamed,
+    first,
+    identifier,
+    indexed,
+    indexed_messages,
+    keys,
+    kinds,
+    parsed,
+    put_input,
+    put_output,
+    read_metadata,
     said_by_user,
     tool_definitions,
+    without_protocol,
 )
-from pandaeval_otel.dialects._indexed import indexed, indexed_messages
-from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_KIND = "traceloop.span.kind"
 _ENTITY, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
@@ -44,18 +52,11 @@ _ARGUMENTS = (_TOOL_ARGUMENTS, semconv.TOOL_ARGUMENTS, _INPUT)
 _CREW_RESULT, _CREW_TASKS = "crewai.crew.result", "crewai.crew.tasks"
 _CREW_WORKFLOW = "crewai.workflow"
 
-_KINDS = {
-    "workflow": Kind.WORKFLOW,
-    "agent": Kind.AGENT,
-    "tool": Kind.TOOL,
-    **dict.fromkeys(("task", "handoff", "session", "unknown"), Kind.STEP),
-}
-_REQUEST_KINDS = {"chat": Kind.LLM, "completion": Kind.LLM, "embedding": Kind.EMBEDDING, "rerank": Kind.STEP}
-_CALL_KINDS = {
-    **dict.fromkeys(("chat", "text_completion", "generate_content"), Kind.LLM),
-    "embeddings": Kind.EMBEDDING,
-    "vector_db_retrieve": Kind.RETRIEVAL,
-}
+_KINDS = kinds(workflow="workflow", agent="agent", tool="tool", step=("task", "handoff", "session", "unknown"))
+_REQUEST_KINDS = kinds(llm=("chat", "completion"), embedding="embedding", step="rerank")
+_CALL_KINDS = kinds(
+    llm=("chat", "text_completion", "generate_content"), embedding="embeddings", retrieval="vector_db_retrieve"
+)
 """Kinds by operation, for spans that some frameworks' instrumentations call a task, like every method."""
 _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
 _FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
@@ -73,60 +74,56 @@ class OpenLLMetry(ByKind):
     roots = frozenset({"traceloop", "llm", "gen_ai"})
     scopes = ("traceloop",)
     names = (_CREW_WORKFLOW,)
-    content_switch: Mapping[str, str] = dict.fromkeys(
-        ("traceloop.", "openllmetry", *_OWN_SCOPES), "set TRACELOOP_TRACE_CONTENT=true (it may have been set to false)"
+    content_switch = Switch(
+        dict.fromkeys(
+            ("traceloop.", "openllmetry", *_OWN_SCOPES),
+            "set TRACELOOP_TRACE_CONTENT=true (it may have been set to false)",
+        )
     )
     marks = _MARKS | _INDEXED
+    any_keys = keys(agent_name=_LANGCHAIN_AGENT)
+    tool_keys = keys(arguments=_ARGUMENTS, outcome=(semconv.TOOL_RESULT, _OUTPUT))
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        operation = attributes.get(semconv.OPERATION)
+        operation, stated = attributes.get(semconv.OPERATION), attributes.get(_SPAN_KIND)
         if type(operation) is str and operation in _CALL_KINDS:
             return _CALL_KINDS[operation]
-        stated = attributes.get(_SPAN_KIND)
         kind = _KINDS.get(stated) if type(stated) is str else None
         if kind is Kind.WORKFLOW and operation == "invoke_agent":
             return Kind.AGENT  # LangChain's graphs: the workflow is the agent, with its name beside it
         if kind is Kind.STEP and _TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
-            kind = Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
+            return Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
         if kind is not None:
             return kind
         if span.name == _CREW_WORKFLOW:
             return Kind.WORKFLOW
-        asked_for = attributes.get(_REQUEST_TYPE)
-        kind = _REQUEST_KINDS.get(asked_for) if type(asked_for) is str else None
+        request = attributes.get(_REQUEST_TYPE)
+        kind = _REQUEST_KINDS.get(request) if type(request) is str else None
         if kind is None and operation is None:
             return Kind.LLM if _has_lists(span) else _KINDS.get(span.name.rpartition(".")[2], Kind.STEP)
         return kind
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         if _MARKS.isdisjoint(span.attributes) and not _has_lists(span) and span.name != _CREW_WORKFLOW:
             return None
         return self.read_as(self.kind_of(span, span.attributes), span)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = identifier(attributes.get(_LANGCHAIN_AGENT))
-        reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)
-        reading.user_id = prefixed_user(attributes, _PROPERTIES) or identifier(attributes.get("llm.user"))
+        read_metadata(reading, attributes, _PROPERTIES)
+        reading.user_id = reading.user_id or identifier(attributes.get("llm.user"))
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         lists = indexed(attributes, _LISTS)
-        if _GIVEN in lists or _ANSWERS in lists:
-            reading.input = indexed_messages(lists.get(_GIVEN), "user")
-            reading.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
-        if _FUNCTIONS in lists:
-            reading.tools = tool_definitions(lists[_FUNCTIONS])
+        reading.input = indexed_messages(lists.get(_GIVEN), "user")
+        reading.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
+        reading.tools = tool_definitions(lists.get(_FUNCTIONS))
 
     read_unstated = read_llm
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(first(attributes, (semconv.TOOL_NAME, _TOOL_NAME))) or _entity(span)
-        reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
-        result = first(attributes, (semconv.TOOL_RESULT, _OUTPUT))
-        if result is not None:
-            give_outcome(reading, tool_outcome(result))
-        if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
-            # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
-            reading.arguments = None
+        named = identifier(first(attributes, (semconv.TOOL_NAME, _TOOL_NAME)))
+        reading.tool_name = named or _entity(span) or reading.tool_name
+        drop_unnamed(reading)
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         self.read_llm(reading, span, attributes)
@@ -135,24 +132,19 @@ class OpenLLMetry(ByKind):
         elif reading.agent_name != _entity(span):
             is_graph = span.scope.name == "opentelemetry.instrumentation.langchain" and not span.parent_id
             reading.agent_name = agent_named(_entity(span)) if reading.kind is Kind.AGENT or is_graph else ""
-        if _INPUT in attributes and reading.input is None:
-            reading.input, cut = asked(_unwrapped(attributes[_INPUT], "inputs"))
-            reading.notes = CUT if cut else ()
-        if _OUTPUT in attributes and reading.output is None:
-            reading.output, cut = answered(_unwrapped(attributes[_OUTPUT], "outputs"))
-            reading.notes = CUT if cut else reading.notes
-        if _CREW_TASKS in attributes or _CREW_RESULT in attributes:
-            text = crew_question(attributes.get(_CREW_TASKS))
-            if text and reading.input is None:
-                reading.input = said_by_user(text)
-            if reading.output is None:
-                reading.output = answered(attributes.get(_CREW_RESULT))[0]
+        if reading.input is None:
+            put_input(reading, asked(_unwrapped(attributes.get(_INPUT), "inputs")))
+        if reading.output is None:
+            put_output(reading, answered(_unwrapped(attributes.get(_OUTPUT), "outputs")))
+        if reading.input is None:
+            reading.input = said_by_user(crew_question(attributes.get(_CREW_TASKS)) or None)
+        if reading.output is None:
+            reading.output = answered(attributes.get(_CREW_RESULT))[0]
 
     read_workflow = read_agent
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given = _unwrapped(attributes.get(_INPUT), "query")
-        reading.input = asked(given)[0]
+        reading.input = asked(_unwrapped(attributes.get(_INPUT), "query"))[0]
         reading.documents = documents_in(attributes.get(_OUTPUT), "documents", "output", "outputs")
 
 
@@ -175,5 +167,5 @@ def _entity(span: RawSpan) -> str:
 
 def _unwrapped(value: Any, member: str) -> Any:
     """Returns a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
-    found = parsed(value)
-    return found[member] if type(found) is dict and member in found and "kwargs" in found else found
+    whole = parsed(value)
+    return whole[member] if type(whole) is dict and member in whole and "kwargs" in whole else whole

@@ -3,19 +3,22 @@ bare ones for messages; tools have ``tool.*``."""
 
 from __future__ import annotations
 
-from pandaeval_otel.dialects._common import CUT, captured, one_session, tool_definitions
-from pandaeval_otel.dialects._messages import read_messages, system_text
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import first, identifier
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    first,
+    give_error,
+    keys,
+    kinds,
+    put_input,
+    put_output,
+    read_messages,
+)
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawSpan
 
-_KINDS = {
-    "turn": Kind.AGENT,
-    **dict.fromkeys(("llm", "llm_request", "llm_response"), Kind.LLM),
-    "llm_tool_call": Kind.TOOL,
-}
+_KINDS = kinds(agent="turn", llm=("llm", "llm_request", "llm_response"), tool="llm_tool_call")
 _TOOL = "tool.function_name"
 
 
@@ -25,30 +28,22 @@ class Pipecat(ByKind):
     name = "pipecat"
     priority = 70
     scopes = ("pipecat",)
+    any_keys = keys(session_ids=("conversation.id", "conversation_id"))
+    llm_keys = keys(system=("system", "system_instruction"), tools=("tools", "tools.definitions"))
+    tool_keys = keys(tool_name=_TOOL, tool_call_id="tool.call_id", arguments="tool.arguments", result="tool.result")
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         kind = _KINDS.get(span.name, Kind.STEP)
         return Kind.TOOL if kind is Kind.STEP and _TOOL in attributes and not span.name.startswith("llm_") else kind
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.session_ids = one_session(first(attributes, ("conversation.id", "conversation_id")))
-
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input, cut = read_messages(first(attributes, ("input", "context_messages", "context.messages")), "user")
-        reading.output, cut_too = read_messages(first(attributes, ("output", "text_output")), "assistant")
-        reading.notes = CUT if cut or cut_too else ()
-        system = first(attributes, ("system", "system_instruction"))
-        reading.system = system_text(system)
-        reading.tools = tool_definitions(first(attributes, ("tools", "tools.definitions")))
+        given = first(attributes, ("input", "context_messages", "context.messages"))
+        put_input(reading, read_messages(given, "user"))
+        put_output(reading, read_messages(first(attributes, ("output", "text_output")), "assistant"))
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get(_TOOL))
-        reading.tool_call_id = identifier(attributes.get("tool.call_id"))
-        reading.arguments = tool_arguments(attributes.get("tool.arguments"))
-        result = attributes.get("tool.result")
-        reading.result = captured(result)
         if attributes.get("tool.result_status") == "error":
-            reading.error = str(result or "tool error")
+            give_error(reading, attributes.get("tool.result"))
 
 
 DIALECT = Pipecat()

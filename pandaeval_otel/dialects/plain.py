@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import error_of, session_candidates
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import first, identifier
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    RawSpan,
+    Reading,
+    error_of,
+    first,
+    identifier,
+    kinds,
+    session_candidates,
+)
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
+from pandaeval_otel.model.raw import STATUS_ERROR
 
-KIND_BY_NAME = {
-    "execute_tool": Kind.TOOL,
-    "invoke_agent": Kind.AGENT,
-    "invoke_workflow": Kind.WORKFLOW,
-    **dict.fromkeys(("chat", "text_completion", "generate_content"), Kind.LLM),
-    "embeddings": Kind.EMBEDDING,
-    "retrieval": Kind.RETRIEVAL,
-}
+KIND_BY_NAME = kinds(
+    tool="execute_tool",
+    agent="invoke_agent",
+    workflow="invoke_workflow",
+    llm=("chat", "text_completion", "generate_content"),
+    embedding="embeddings",
+    retrieval="retrieval",
+)
 """Kinds by the first word of a span's name if a second one follows, as the GenAI conventions form names."""
 
 _SESSION_RANKS = {
@@ -48,7 +56,7 @@ class Plain(Dialect):
         # Where the operation is stated, a name that was made from it adds nothing.
         return semconv.OPERATION in keys and _KEYS.isdisjoint(keys)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         kind, rest = (None, "") if semconv.OPERATION in span.attributes else kind_by_name(span.name)
         # Nearly all spans of other dialects have nothing that is read here.
         bare = _KEYS.isdisjoint(span.attributes) and not (span.events or logs or span.resource.names_session)

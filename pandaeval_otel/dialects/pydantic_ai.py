@@ -6,20 +6,34 @@ newer formats share with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.recent import Recent
-from pandaeval_otel.dialects._common import CUT, captured, system_of, tool_definitions, usage_in
-from pandaeval_otel.dialects._events import told_in_list
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text, ToolDefinition
-from pandaeval_otel.model.raw import RawSpan
+from pandaeval_otel.dialects._kit import (
+    CUT,
+    Attributes,
+    ByKind,
+    Messages,
+    RawSpan,
+    Reading,
+    Switch,
+    count,
+    hidden,
+    keys,
+    messages_of,
+    parsed,
+    read_messages,
+    split_run,
+    spoken,
+    system_of,
+    told_in_list,
+    tool_definitions,
+    usage_in,
+    with_answer,
+    without_carriers,
+)
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Text, ToolDefinition
 
 _AGENT_NAME, _MODEL_NAME = "agent_name", "model_name"
 _MESSAGES, _MESSAGES_AS_EVENTS, _NEW = (
@@ -28,10 +42,13 @@ _MESSAGES, _MESSAGES_AS_EVENTS, _NEW = (
     "pydantic_ai.new_message_index",
 )
 _EVENTS, _PARAMETERS = "events", "model_request_parameters"
-_SPENT, _MADE = ("gen_ai.aggregated_usage.input_tokens",), ("gen_ai.aggregated_usage.output_tokens",)
-_CACHE_READ = ("gen_ai.aggregated_usage.cache_read.input_tokens",)
-_CACHE_WRITE = ("gen_ai.aggregated_usage.cache_creation.input_tokens",)
-_REASONING = ("gen_ai.aggregated_usage.details.reasoning_tokens",)
+_USAGE = (
+    "gen_ai.aggregated_usage.input_tokens",
+    "gen_ai.aggregated_usage.output_tokens",
+    "gen_ai.aggregated_usage.cache_read.input_tokens",
+    "gen_ai.aggregated_usage.cache_creation.input_tokens",
+    "gen_ai.aggregated_usage.details.reasoning_tokens",
+)
 _CARRIER = "final_result"
 """Name of the output tool; for several output types the type's name follows."""
 
@@ -43,7 +60,9 @@ class PydanticAI(ByKind):
     priority = 80
     roots = frozenset({"pydantic_ai", _MESSAGES_AS_EVENTS, _PARAMETERS})
     scopes = ("pydantic-ai",)
-    content_switch: Mapping[str, str] = {"pydantic-ai": "instrument with InstrumentationSettings(include_content=True)"}
+    content_switch = Switch({"pydantic-ai": "instrument with InstrumentationSettings(include_content=True)"})
+    agent_keys = keys(agent_name=_AGENT_NAME, request_model=_MODEL_NAME)
+    tool_keys = keys(arguments="tool_arguments", result="tool_response")
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if _AGENT_NAME in attributes and _MODEL_NAME in attributes:
@@ -56,42 +75,30 @@ class PydanticAI(ByKind):
             return Kind.LLM
         return Kind.STEP if "tools" in attributes and span.name.startswith("running ") else None
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.arguments = tool_arguments(attributes.get("tool_arguments"))
-        reading.result = captured(attributes.get("tool_response"))
-
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = identifier(attributes[_AGENT_NAME])
-        reading.request_model = identifier(attributes[_MODEL_NAME])
-        reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _REASONING)
-        whole = attributes.get(_MESSAGES)
-        if isinstance(whole, (list, tuple)):
-            told, cut = messages_of([parsed(item) for item in whole], "user"), False
-        elif _MESSAGES in attributes:
-            told, cut = read_messages(whole, "user")
-        else:
-            told, cut = told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0], False
-        made: Messages = ()
+        reading.usage = usage_in(attributes, *_USAGE)
+        messages, cut = _transcript(attributes)
         result = attributes.get("final_result")
+        answer = result if type(result) is str and not hidden(result) else None
+        earlier = count(attributes.get(_NEW)) or 0
         if cut:
             reading.notes = CUT
-            # Reads a transcript that was cut short: it has the question if this is the first run and the
-            # cut came after it. A result as long as the transcript was cut as well.
-            if told and not count(attributes.get(_NEW)) and any(message.role == "assistant" for message in told):
-                first = next(index for index, message in enumerate(told) if message.role == "assistant")
-                reading.input = told[:first] or None
-            if type(result) is str and not hidden(result):
+            # A transcript that was cut short has the question if this is the first run, and the cut came after it.
+            first = next((index for index, message in enumerate(messages) if message.role == "assistant"), 0)
+            if not earlier:
+                reading.input = messages[:first] or None
+            if answer is not None:
+                # A result as long as the transcript was cut as well.
+                whole = attributes.get(_MESSAGES)
                 limit = len(whole) if type(whole) is str else 0
-                rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
-                reading.output = (Message("assistant", (Text(result), *rest)),)
+                reading.output = spoken("assistant", Text(answer), *[NOT_CAPTURED] * (0 < limit <= len(answer)))
             return
-        if told:
-            asked, made = split_run(told, count(attributes.get(_NEW)) or 0)
-            reading.input = asked or None
-            reading.system = system_of(asked)
+        question, made = split_run(messages, earlier)
+        reading.input = question or None
+        reading.system = system_of(question)
         # A run without a result failed or was deferred: its intermediate words are no answer.
-        if type(result) is str and not hidden(result):
-            reading.output = with_answer(without_carriers(made, _is_carrier), result)
+        if answer is not None:
+            reading.output = with_answer(without_carriers(made, _is_carrier), answer)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         value = attributes.get(_PARAMETERS)
@@ -105,6 +112,17 @@ class PydanticAI(ByKind):
 
 
 DIALECT = PydanticAI()
+
+
+def _transcript(attributes: Attributes) -> tuple[Messages, bool]:
+    """Returns the messages of a run, and whether a length limit cut them short."""
+    whole = attributes.get(_MESSAGES)
+    if isinstance(whole, (list, tuple)):
+        return messages_of([parsed(item) for item in whole], "user") or (), False
+    if _MESSAGES in attributes:
+        messages, cut = read_messages(whole, "user")
+        return messages or (), cut
+    return told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0] or (), False
 
 
 def _is_carrier(name: Any) -> bool:

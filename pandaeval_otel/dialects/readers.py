@@ -4,25 +4,38 @@ None of them raises, whatever a value is, and any thread may call them. These na
 begin with an underscore may change.
 """
 
-from pandaeval_otel.dialects._common import (
+from pandaeval_otel.dialects._kit import (
     CUT,
+    Outcome,
+    answered,
+    as_list,
+    asked,
+    count,
     error_of,
+    first,
     give_outcome,
+    hidden,
+    identifier,
+    is_final_answer,
+    messages_of,
     metadata_sessions,
+    model_input,
+    model_output,
+    parsed,
     prefixed_sessions,
     prefixed_user,
+    read_messages,
     run_kind,
     said_by_user,
     session_candidates,
     session_id,
     system_of,
+    system_text,
+    tool_arguments,
     tool_definitions,
+    tool_outcome,
     usage_of,
 )
-from pandaeval_otel.dialects._messages import messages_of, read_messages, system_text
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import Outcome, is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
 
 __all__ = ["CUT", "Outcome", "answered", "as_list", "asked", "count", "error_of", "first", "give_outcome"]
 __all__ += ["hidden", "identifier", "is_final_answer", "messages_of", "metadata_sessions", "model_input"]

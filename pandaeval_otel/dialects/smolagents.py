@@ -13,12 +13,17 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.base.recent import Recent
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._parts import request_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    Messages,
+    RawSpan,
+    Reading,
+    messages_of,
+    parsed,
+    request_of,
+)
 from pandaeval_otel.model import Message, Part, Text, ToolRequest, ToolResponse
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _CALLS, _TASK, _OBSERVATION = "Calling tools:\n", "New task:\n", "Observation:\n"
 _SECTIONS = re.compile(r"^(?:New task|Observation|Error):\n", re.MULTILINE)
@@ -36,7 +41,7 @@ class Smolagents(Dialect):
     roots = frozenset({"gen_ai"})
     marks = frozenset({semconv.INPUT_MESSAGES})
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         value = attributes.get(semconv.INPUT_MESSAGES)
         text = as_text(value) if type(value) is list else value

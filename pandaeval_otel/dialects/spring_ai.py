@@ -6,25 +6,33 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import give_outcome, one_session, said_by_user, session_id, tool_definitions
-from pandaeval_otel.dialects._messages import Messages, system_text
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.model import Kind, Message, Part, Text
-from pandaeval_otel.model.raw import RawSpan
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Messages,
+    RawSpan,
+    Reading,
+    as_list,
+    first,
+    hidden,
+    keys,
+    kinds,
+    one_session,
+    parsed,
+    session_id,
+    spoken,
+    tool_arguments,
+    tool_definitions,
+)
+from pandaeval_otel.model import Kind, Text
 
-_KINDS = {
-    "chat_client": Kind.AGENT,
-    "chat_model": Kind.LLM,
-    "tool_call": Kind.TOOL,
-    "vector_store": Kind.RETRIEVAL,
-    "embedding_model": Kind.EMBEDDING,
-}
+_KINDS = kinds(
+    agent="chat_client", llm="chat_model", tool="tool_call", retrieval="vector_store", embedding="embedding_model"
+)
 _INPUT = ("spring.ai.chat.client.input", "spring.ai.chat.client.user.text", semconv.PROMPT_OLD)
 _TOOL_NAMES = ("spring.ai.chat.client.tool.names", "spring.ai.chat.client.tool.function.names")
 _TOOL, _SCHEMA = "spring.ai.tool.definition.name", "spring.ai.tool.definition.schema"
-_RESULT = "spring.ai.tool.call.result"
+_OUTPUT = ("spring.ai.chat.client.output", semconv.COMPLETION_OLD)
 _QUERY = "query"
 
 
@@ -34,6 +42,9 @@ class SpringAI(ByKind):
     name = "spring_ai"
     priority = 70
     roots = frozenset({"spring"})
+    agent_keys = keys(system="spring.ai.chat.client.system.text")
+    retrieval_keys = keys(question="db.vector.query.content", documents="db.vector.query.response.documents")
+    tool_keys = keys(tool_name=_TOOL, tool_call_id="spring.ai.tool.call.id", outcome="spring.ai.tool.call.result")
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         word = attributes.get("spring.ai.kind")
@@ -43,33 +54,22 @@ class SpringAI(ByKind):
         stores = kind is Kind.RETRIEVAL and attributes.get("db.operation.name", _QUERY) != _QUERY
         return Kind.STEP if stores else kind
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input = said_by_user(attributes.get("db.vector.query.content"))
-        reading.documents = tuple(as_list(attributes.get("db.vector.query.response.documents")))
-
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         conversation = session_id(attributes.get("spring.ai.chat.client.conversation.id"))
-        reading.session_ids = one_session(conversation) if conversation != "default" else ()
+        if conversation != "default":
+            reading.session_ids = one_session(conversation)
         reading.input = _texts(first(attributes, _INPUT), "user")
-        reading.output = _texts(
-            first(attributes, ("spring.ai.chat.client.output", semconv.COMPLETION_OLD)), "assistant"
-        )
-        reading.system = system_text(attributes.get("spring.ai.chat.client.system.text"))
+        reading.output = _texts(first(attributes, _OUTPUT), "assistant")
         names = parsed(first(attributes, _TOOL_NAMES))
         reading.tools = tool_definitions(names.split(",") if type(names) is str else names)
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get(_TOOL))
-        reading.tool_call_id = identifier(attributes.get("spring.ai.tool.call.id"))
-        reading.arguments = tool_arguments(attributes.get("spring.ai.tool.call.arguments"), attributes.get(_SCHEMA))
+        schema = attributes.get(_SCHEMA)
+        reading.arguments = tool_arguments(attributes.get("spring.ai.tool.call.arguments"), schema)
         if _SCHEMA in attributes:
-            described = {
-                "name": reading.tool_name,
-                "description": attributes.get("spring.ai.tool.definition.description"),
-            }
-            reading.tools = tool_definitions([{**described, "parameters": attributes[_SCHEMA]}])
-        if not hidden(attributes.get(_RESULT)):
-            give_outcome(reading, tool_outcome(attributes[_RESULT]))
+            description = attributes.get("spring.ai.tool.definition.description")
+            tool = {"name": reading.tool_name, "description": description, "parameters": schema}
+            reading.tools = tool_definitions([tool])
 
 
 DIALECT = SpringAI()
@@ -77,5 +77,5 @@ DIALECT = SpringAI()
 
 def _texts(value: Any, role: str) -> Messages | None:
     """Returns a message with the text, or with the last of several in one (``["…", "…"]``); ``None`` for none."""
-    parts: list[Part] = [Text(text) for text in as_list(value) if type(text) is str and not hidden(text)]
-    return (Message(role, (parts[-1],)),) if parts else None
+    parts = [Text(text) for text in as_list(value) if type(text) is str and not hidden(text)]
+    return spoken(role, *parts[-1:])

@@ -3,17 +3,21 @@ span events as Bedrock blocks, in experimental mode with details events)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import tool_definitions
-from pandaeval_otel.dialects._events import tool_values
-from pandaeval_otel.dialects._messages import system_text
-from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import first, hidden
+from pandaeval_otel.dialects._kit import (
+    Dialect,
+    Logs,
+    RawSpan,
+    Reading,
+    Switch,
+    first,
+    hidden,
+    result_value,
+    system_text,
+    tool_definitions,
+    tool_values,
+)
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPES = ("strands.telemetry.tracer", "strands-agents")
 _SYSTEM_PROMPT = "system_prompt"
@@ -27,11 +31,11 @@ class Strands(Dialect):
     priority = 75
     roots = frozenset({"event_loop"})
     scopes = _SCOPES
-    content_switch: Mapping[str, str] = {
-        "strands": "send the log records here as well: some exporters move the content of spans into log records"
-    }
+    content_switch = Switch(
+        {"strands": "send the log records here as well: some exporters move the content of spans into log records"}
+    )
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         if "event_loop.cycle_id" in attributes or span.name == "execute_event_loop_cycle":
             return Reading(kind=Kind.STEP)
@@ -51,7 +55,7 @@ class Strands(Dialect):
             said = tool_values(span)[1] if said is None else said
             text = None if hidden(said) else result_value(said)
             reading.error = span.status_message or str(text or "tool error")
-        return None if reading == Reading() else reading
+        return reading.stated()
 
 
 DIALECT = Strands()

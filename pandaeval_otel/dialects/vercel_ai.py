@@ -6,28 +6,37 @@ Depending on the release, the outer span's usage repeats one call or sums up all
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import (
-    CUT,
-    captured,
+from pandaeval_otel.dialects._kit import (
+    Attributes,
+    ByKind,
+    Messages,
+    RawSpan,
+    Reading,
+    Switch,
+    dicts_in,
+    fill,
+    first,
+    hidden,
+    identifier,
+    keys,
+    messages_of,
     one_session,
-    prefixed_sessions,
-    prefixed_user,
+    parsed,
+    put_input,
+    read_messages,
+    read_metadata,
+    request_of,
+    spoken,
     system_of,
+    system_text,
+    text_part,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
-from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolRequest, ToolResponse
-from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE_7 = "gen_ai"
 _RUNS = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject", "ai.streamUI"})
@@ -41,6 +50,8 @@ _MADE = ("ai.usage.outputTokens", "ai.usage.completionTokens")
 _CACHE_READ = ("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens")
 _CACHE_WRITE = ("ai.usage.inputTokenDetails.cacheWriteTokens",)
 _THOUGHT = ("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens")
+_RUN_KEYS = keys(agent_name="ai.telemetry.functionId")
+_MODEL_KEYS = keys(request_model="ai.model.id", response_model="ai.response.model")
 
 
 class VercelAI(ByKind):
@@ -51,9 +62,17 @@ class VercelAI(ByKind):
     roots = frozenset({"ai"})
     scopes = (_SCOPE_7,)
     names = ("ai.",)
-    content_switch: Mapping[str, str] = {
-        "ai": "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }"
-    }
+    content_switch = Switch(
+        {"ai": "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }"}
+    )
+    reads_any_kind = True
+    llm_keys = keys(response_id="ai.response.id")
+    tool_keys = keys(
+        tool_name="ai.toolCall.name",
+        tool_call_id="ai.toolCall.id",
+        arguments="ai.toolCall.args",
+        result="ai.toolCall.result",
+    )
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         operation = attributes.get("ai.operationId")
@@ -70,74 +89,58 @@ class VercelAI(ByKind):
             return Kind.EMBEDDING
         return Kind.LLM if operation.endswith(_CALLS) else Kind.STEP
 
-    reads_any_kind = True
-
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.user_id = prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
         for prefix in (_METADATA, _CONTEXT):
-            reading.session_ids = reading.session_ids or (
-                prefixed_sessions(attributes, prefix) or one_session(attributes.get(f"{prefix}chatId"))
-            )
+            read_metadata(reading, attributes, prefix)
+            reading.session_ids = reading.session_ids or one_session(attributes.get(f"{prefix}chatId"))
         if reading.kind is None:
             return
-        reading.agent_name = identifier(attributes.get("ai.telemetry.functionId"))
+        fill(reading, attributes, _RUN_KEYS)
         if reading.kind is not Kind.TOOL:
+            fill(reading, attributes, _MODEL_KEYS)
             reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
-            reading.request_model = identifier(attributes.get("ai.model.id"))
-            reading.response_model = identifier(attributes.get("ai.response.model"))
 
     def read_unstated(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if span.scope.name == _SCOPE_7 and attributes.get(semconv.OPERATION) == "invoke_agent":
             reading.output = _in_order(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"))
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.response_id = identifier(attributes.get("ai.response.id"))
-        self.read_agent(reading, span, attributes)
-
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get("ai.toolCall.name"))
-        reading.tool_call_id = identifier(attributes.get("ai.toolCall.id"))
-        reading.arguments = tool_arguments(attributes.get("ai.toolCall.args"))
-        reading.result = captured(attributes.get("ai.toolCall.result"))
-
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         # {"system": …, "prompt": text or messages} or {"system": …, "messages": […]}
         prompt = None if _MESSAGES in attributes else parsed(attributes.get(_PROMPT))
         if type(prompt) is dict:
-            said = first(prompt, ("messages", "prompt"))
+            messages = first(prompt, ("messages", "prompt"))
             reading.system = system_text(prompt.get("system"))
-            reading.input = messages_of(said, "user") if said != "" else ()
+            reading.input = messages_of(messages, "user") if messages != "" else ()
         else:
-            reading.input, cut = read_messages(first(attributes, (_MESSAGES, _PROMPT)), "user")
-            reading.notes = CUT if cut else ()
+            put_input(reading, read_messages(first(attributes, (_MESSAGES, _PROMPT)), "user"))
         reading.system = reading.system or system_of(reading.input)
         reading.output = _answer(attributes)
         reading.tools = tool_definitions(attributes.get(_TOOLS))
+
+    read_llm = read_agent
 
 
 DIALECT = VercelAI()
 
 
-def _answer(attributes: Mapping[str, Any]) -> Messages | None:
+def _answer(attributes: Attributes) -> Messages | None:
     thought = attributes.get("ai.response.reasoning")
     text = first(attributes, ("ai.response.text", "ai.result.text"))
-    made = first(attributes, ("ai.response.object", "ai.result.object"))
+    structured = first(attributes, ("ai.response.object", "ai.result.object"))
     calls = first(attributes, ("ai.response.toolCalls", "ai.result.toolCalls"))
     parts: list[Part] = []
     if type(thought) is str and thought and not hidden(thought):
         parts.append(Reasoning(thought))
     if type(text) is str and not hidden(text) and (text or calls is None):
         parts.append(text_part(text))
-    if type(made) is str and not hidden(made):
-        parts.append(text_part(made))
-    requests = [request_of(call) for call in as_list(calls) if type(call) is dict]
+    if type(structured) is str and not hidden(structured):
+        parts.append(text_part(structured))
+    requests = [request_of(call) for call in dicts_in(calls)]
     reason = identifier(first(attributes, ("ai.response.finishReason", "ai.finishReason")))
     if reason == "stop" and parts:
         # The model waits for none of these calls: its provider ran them, before the words.
-        parts = [*[replace(request, hosted=True) for request in requests], *parts]
-    else:
-        parts += requests
-    return (Message("assistant", tuple(parts), reason),) if parts else None
+        return spoken("assistant", *[replace(request, hosted=True) for request in requests], *parts, reason=reason)
+    return spoken("assistant", *parts, *requests, reason=reason)
 
 
 def _in_order(output: Messages | None) -> Messages | None:
@@ -145,11 +148,9 @@ def _in_order(output: Messages | None) -> Messages | None:
     into calls, results and answer. ``None`` for any other output."""
     if not output or len(output) != 1 or "tool" in output[0].finish_reason or not output[0].text:
         return None
-    parts = output[0].parts
-    calls = tuple(part for part in parts if type(part) is ToolRequest)
-    results = tuple(part for part in parts if type(part) is ToolResponse)
-    rest = tuple(part for part in parts if type(part) not in (ToolRequest, ToolResponse))
+    calls = output[0].tool_requests
     if not calls:
         return None
-    answer = Message("assistant", rest, output[0].finish_reason)
-    return (Message("assistant", calls), *((Message("tool", results),) if results else ()), answer)
+    answer = [part for part in output[0].parts if type(part) not in (ToolRequest, ToolResponse)]
+    results = spoken("tool", *output[0].tool_responses) or ()
+    return (Message("assistant", calls), *results, Message("assistant", tuple(answer), output[0].finish_reason))

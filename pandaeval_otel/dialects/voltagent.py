@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from pandaeval_otel.dialects._common import KINDS, captured, one_session, tool_definitions, usage_in
-from pandaeval_otel.dialects._messages import messages_of, system_text
-from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import answered, asked, read_sides
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, identifier
+from pandaeval_otel.dialects._kit import (
+    KINDS,
+    Attributes,
+    ByKind,
+    RawSpan,
+    Reading,
+    answered,
+    asked,
+    fill,
+    first,
+    keys,
+    kinds,
+    messages_of,
+    read_sides,
+    tool_definitions,
+    usage_in,
+)
 from pandaeval_otel.model import Kind, Usage
-from pandaeval_otel.model.raw import RawSpan
 
-_KINDS = KINDS | {"scorer": Kind.EVALUATION}
+_KINDS = KINDS | kinds(evaluation="scorer")
 _INPUT, _OUTPUT = "input", "output"
 _LOOPS = frozenset({"generateText", "streamText"})
 """Operations that, with tools, call the model again and again under one span. It states the tokens of the last call;
 the agent's span states those of all."""
 _MODELS = ("llm.model", "ai.model.name")
+_RUN_KEYS = keys(system="agent.instructions", request_model=_MODELS)
 
 
 class VoltAgent(ByKind):
@@ -28,49 +36,41 @@ class VoltAgent(ByKind):
     name = "voltagent"
     priority = 70
     roots = frozenset({"entity", "voltagent"})
+    any_keys = keys(session_ids=("voltagent.conversation_id", "conversation.id"))
+    agent_keys = keys(agent_name=("subagent.name", "entity.name"))
+    llm_keys = keys(request_model=_MODELS)
+    retrieval_keys = keys(documents=_OUTPUT)
+    tool_keys = keys(tool_name="tool.name", tool_call_id="tool.call.id", arguments=_INPUT, result=_OUTPUT)
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         word = first(attributes, ("span.type", "voltagent.type", "entity.type"))
         return None if word is None else _KINDS.get(str(word), Kind.STEP)
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.session_ids = one_session(first(attributes, ("voltagent.conversation_id", "conversation.id")))
-
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = identifier(first(attributes, ("subagent.name", "entity.name")))
-        self.read_workflow(reading, span, attributes)
-
     def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_sides(reading, attributes.get(_INPUT), attributes.get(_OUTPUT))
-        reading.system = system_text(attributes.get("agent.instructions"))
-        reading.request_model = identifier(first(attributes, _MODELS))
+        fill(reading, attributes, _RUN_KEYS)
         reading.usage = _usage(attributes, "usage")
+
+    read_agent = read_workflow
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_sides(reading, attributes.get(_INPUT), attributes.get(_OUTPUT))
-        reading.documents = tuple(as_list(attributes.get(_OUTPUT)))
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        said = first(attributes, ("llm.messages", "agent.messages"))
-        reading.input = asked(attributes.get(_INPUT))[0] if said is None else messages_of(said, "user")
+        history = first(attributes, ("llm.messages", "agent.messages"))
+        reading.input = asked(attributes.get(_INPUT))[0] if history is None else messages_of(history, "user")
         reading.output = answered(attributes.get(_OUTPUT))[0]
-        reading.request_model = identifier(first(attributes, _MODELS))
         names = attributes.get("llm.tools")
-        reading.tools = tool_definitions(names.split(",")) if type(names) is str and names else None
+        if type(names) is str and names:
+            reading.tools = tool_definitions(names.split(","))
         if names is None or attributes.get("llm.operation") not in _LOOPS:
             reading.usage = _usage(attributes, "llm.usage") or _usage(attributes, "usage")
-
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get("tool.name"))
-        reading.tool_call_id = identifier(attributes.get("tool.call.id"))
-        reading.arguments = tool_arguments(attributes.get(_INPUT))
-        reading.result = captured(attributes.get(_OUTPUT))
 
 
 DIALECT = VoltAgent()
 
 
-def _usage(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
+def _usage(attributes: Attributes, prefix: str) -> Usage | None:
     return usage_in(
         attributes,
         f"{prefix}.prompt_tokens",

@@ -92,6 +92,10 @@ class Message:
         mean "said nothing"."""
         return any_hidden((self,))
 
+    def with_parts(self, *parts: Part) -> Message:
+        """Returns the message with other parts."""
+        return Message(self.role, parts, self.finish_reason)
+
     @property
     def tool_requests(self) -> tuple[ToolRequest, ...]:
         """The tools that this message asks for, in order."""
@@ -110,3 +114,8 @@ def any_hidden(messages: Iterable[Message]) -> bool:
             if type(part) is OtherPart and part == NOT_CAPTURED:
                 return True
     return False
+
+
+def all_parts(messages: Iterable[Message] | None) -> list[Part]:
+    """Returns the parts of all messages, in order."""
+    return [part for message in messages or () for part in message.parts]

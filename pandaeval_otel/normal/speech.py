@@ -5,11 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
 
+_TOOL_PARTS = (ToolRequest, ToolResponse)
+_ENDED = frozenset({"stop", "end_turn", "completed"})
+"""Reasons for which a model ends an answer by itself, in lower case."""
+_LONG_RESULT = 4000
+"""Characters of a cut result below which the list may have been cut anywhere."""
+_REQUESTS = ("userRequest", "user_request", "user_query", "user_message", "user_input")
+_WRAPPERS = (
+    r"current_?(?:date_?time|date|time)|system[-_]reminder|reminder_?[iI]nstructions|editor_?[cC]ontext|"
+    r"environment_(?:context|details|info)|additional_(?:data|context)|attachments|workspace_info|repository_?[iI]nfo"
+)
+_WRAPPED_AT_START = re.compile(rf"<({_WRAPPERS}|session_context)(?:\s[^<>]{{0,200}})?>")
+_WRAPPED_AT_END = re.compile(rf"</({_WRAPPERS})>\Z")
+_LONGEST_TAG, _MOST_WRAPPERS = 40, 16
 _REPLAYS = ("For context:", "Observation:\n")
 """Beginnings of user messages that frameworks write: ADK retells what another agent did, smolagents what a tool
 returned."""
@@ -31,10 +45,6 @@ class Said:
 
 
 NOTHING = Said()
-
-_TOOL_PARTS = (ToolRequest, ToolResponse)
-_ENDED = frozenset({"stop", "end_turn", "completed"})
-"""Reasons for which a model ends an answer by itself, in lower case."""
 
 
 def is_user_turn(message: Message) -> bool:
@@ -84,19 +94,24 @@ def asks_for_tool(request: ToolRequest) -> bool:
 
 def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
     """Returns ``output`` with each answer in which the provider ran tools spread over several messages, as if the
-    application had run them: words and calls, the results, the words that follow. An answer that ended by itself, with
-    words behind its calls, tells by that that the provider ran them."""
-    found: list[Message] = []
+    application had run them: words and calls, the results, the words that follow."""
+    messages: list[Message] = []
     for message in output:
-        parts = message.parts
-        if len(parts) > 1 and any(type(part) is ToolRequest for part in parts[:-1]):
-            if message.finish_reason.lower() in _ENDED and type(parts[-1]) is Text and parts[-1].text.strip():
-                parts = tuple([replace(p, hosted=True) if type(p) is ToolRequest else p for p in parts])
-            if any(type(part) is ToolRequest and part.hosted for part in parts):
-                found += _spread(message, parts)
-                continue
-        found.append(message)
-    return output if len(found) == len(output) else tuple(found)
+        parts = _of_provider(message)
+        messages += _spread(message, parts) if parts else (message,)
+    return output if len(messages) == len(output) else tuple(messages)
+
+
+def _of_provider(message: Message) -> tuple[Part, ...]:
+    """Returns the parts of an answer in which the provider ran tools; ``()`` for other messages. If an answer ended by
+    itself, with words behind its calls, the provider ran them."""
+    parts = message.parts
+    if len(parts) < 2 or not any(type(part) is ToolRequest for part in parts[:-1]):
+        return ()
+    last = parts[-1]
+    if message.finish_reason.lower() in _ENDED and type(last) is Text and last.text.strip():
+        return tuple([replace(part, hosted=True) if type(part) is ToolRequest else part for part in parts])
+    return parts if any(type(part) is ToolRequest and part.hosted for part in parts) else ()
 
 
 def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
@@ -149,10 +164,6 @@ def _is_unanswered(messages: Sequence[Message]) -> bool:
     return not any(message.role == "assistant" and message.text for message in messages)
 
 
-_LONG_RESULT = 4000
-"""Characters of a cut result below which the list may have been cut anywhere."""
-
-
 def words_of_user(text: str) -> str:
     """Returns a user's message without what editors and frameworks wrap around it: the time of day, the workspace,
     their own reminders. Returns the whole text where nothing else is left."""
@@ -174,16 +185,6 @@ def words_of_user(text: str) -> str:
         else:
             break
     return text if not left or (asked is None and len(left) == len(text.strip())) else left
-
-
-_REQUESTS = ("userRequest", "user_request", "user_query", "user_message", "user_input")
-_WRAPPERS = (
-    r"current_?(?:date_?time|date|time)|system[-_]reminder|reminder_?[iI]nstructions|editor_?[cC]ontext|"
-    r"environment_(?:context|details|info)|additional_(?:data|context)|attachments|workspace_info|repository_?[iI]nfo"
-)
-_WRAPPED_AT_START = re.compile(rf"<({_WRAPPERS}|session_context)(?:\s[^<>]{{0,200}})?>")
-_WRAPPED_AT_END = re.compile(rf"</({_WRAPPERS})>\Z")
-_LONGEST_TAG, _MOST_WRAPPERS = 40, 16
 
 
 def _only_text(messages: Sequence[Message], role: str) -> str | None:
@@ -223,33 +224,51 @@ def answered(output: Sequence[Message] | None) -> Said:
         return Said("")
     if (text := _only_text(output, "assistant")) is not None:
         return Said(text)
-    served = False
-    silent = False
+    served = silent = False
     for message in reversed(output):
-        served = served or any(type(part) is ToolResponse for part in message.parts)
+        served = served or bool(message.tool_responses)
         if message.role not in ("assistant", ""):
             continue
-        requests = message.tool_requests
-        handed = next((request for request in requests if not asks_for_tool(request) and request.name), None)
-        if handed is not None:
-            # The answer as a tool's arguments: the only argument, or all of them as JSON.
-            given = handed.arguments
-            if isinstance(given, dict) and len(given) == 1:
-                given = next(iter(given.values()))
-            said = Said(given if given is None or isinstance(given, str) else as_text(given))
-        elif not served and any(not request.hosted for request in requests):
-            said = Said(pending=True)
-        elif requests and all(type(part) in _TOOL_PARTS for part in message.parts):
-            return NOTHING  # the provider's tools ran, and what was said of them was not captured
-        else:
-            parts = message.parts
-            if requests:
-                # What follows the last tool part, where one message holds a whole run in order; else all other parts,
-                # since some instrumentations put the answer first.
-                at = max(at for at, part in enumerate(parts) if type(part) in _TOOL_PARTS)
-                parts = parts[at + 1 :] or tuple([part for part in parts if type(part) not in _TOOL_PARTS])
-            said = _worded(parts)
+        said = _answer_in(message, served)
+        if said is None:
+            return NOTHING
         if said.text or said.pending or said.media_only or message.hidden:
             return said
         silent = silent or said.text == ""
     return Said("") if silent else NOTHING
+
+
+def _answer_in(message: Message, served: bool) -> Said | None:
+    """Returns the answer in an assistant's message; ``None`` where the provider's tools ran, and the words about their
+    results were not captured. ``served``: results follow the message."""
+    requests = message.tool_requests
+    if not requests:
+        return _worded(message.parts)
+    for request in requests:
+        if request.name and not asks_for_tool(request):
+            return Said(_handed_over(request.arguments))
+    if not served and not all(request.hosted for request in requests):
+        return Said(pending=True)
+    parts = _beside_tools(message.parts)
+    return _worded(parts) if parts else None
+
+
+def _handed_over(arguments: Any) -> str | None:
+    """Returns an answer that is a tool's arguments: the only argument, or all of them as JSON."""
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        arguments = next(iter(arguments.values()))
+    return arguments if arguments is None or isinstance(arguments, str) else as_text(arguments)
+
+
+def _beside_tools(parts: Sequence[Part]) -> list[Part]:
+    """Returns the parts after the last tool part, where one message holds a whole run in order; else all other parts,
+    since some instrumentations put the answer first."""
+    others: list[Part] = []
+    after: list[Part] = []
+    for part in parts:
+        if type(part) in _TOOL_PARTS:
+            after = []
+        else:
+            others.append(part)
+            after.append(part)
+    return after or others

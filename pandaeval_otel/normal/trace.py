@@ -7,7 +7,18 @@ from dataclasses import dataclass, replace
 
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
-from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
+from pandaeval_otel.model import (
+    Kind,
+    Reasoning,
+    Span,
+    ToolCall,
+    ToolDefinition,
+    ToolRequest,
+    Trace,
+    Trigger,
+    Turn,
+    Usage,
+)
 from pandaeval_otel.model.raw import RawLog
 from pandaeval_otel.normal.blocked import blocked_by
 from pandaeval_otel.normal.duplicates import merge_duplicates
@@ -25,6 +36,10 @@ from pandaeval_otel.wire.bounds import NOTE
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
+_ToolKey = tuple[str, str]
+"""Name of a tool, and the agent where agents have different tools of that name."""
+_CALLS_APART = frozenset({"mcp", "gemini_cli"})
+"""Dialects of tool calls that may be in a trace of their own."""
 _FEW = 3
 """Model calls of a trace that serves an editor or a framework: one, and what was tried again."""
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
@@ -61,39 +76,28 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
     judged = _evaluations(whole)
-    left_out = (f"{len(judged)} spans of evaluations are not the agent's: left out",) if judged else ()
-    tree, folded = merge_duplicates(
-        Tree(span for span in whole.spans if span.span_id not in judged) if judged else whole
-    )
+    if judged:
+        notes = (*notes, f"{len(judged)} spans of evaluations are not the agent's: left out")
+        whole = Tree(span for span in whole.spans if span.span_id not in judged)
+    tree, folded = merge_duplicates(whole)
     roots = tree.roots
-    root = roots[0] if roots else next((span for span in tree.spans if not span.parent_id), tree.spans[0])
+    root = next(iter(roots), None) or next((span for span in tree.spans if not span.parent_id), tree.spans[0])
     said = turns(tree)
     output = said.turns[-1].assistant if said.turns else None
     models = [span for span in tree.spans if span.kind is _LLM]
+    session, user, calls = session_id(tree), user_id(tree), tool_calls(tree)
     agents = dict.fromkeys(span.agent_name for span in tree.spans if span.agent_name)
-    session = session_id(tree)
-    calls = tool_calls(tree)
-    trigger = closing.trigger
-    if closing.revision > 1 and trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):  # decided again: what its spans now show
-        trigger = Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
     names = (_agent(root, tree), root.service, root.environment, *agents)
-    agent, service, environment, *agents_named = all_bounded(names)
-    user = user_id(tree)
-    responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
-    if session is None and not continues:
-        told, continues = conversations(models, roots, said.turns, (service, agent, user or ""))
-        responses = told + responses
+    agent, service, environment, *agent_names = all_bounded(names)
+    responses, continues = _links(tree, models, session, said.turns, (service, agent, user or ""))
     named = _distinct([name for span in tree.spans for name in span.dialects])
-    utility = ""
-    if len(models) <= _FEW and not any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
-        kinds = {utility_of(span, in_session=session is not None) for span in models}
-        utility = kinds.pop() if len(kinds) == 1 else ""
+    response_id = next((span.response_id for span in reversed(models) if span.response_id), "")
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
         agent=agent,
-        agents=tuple(agents_named),
+        agents=tuple(agent_names),
         service=service,
         environment=environment or None,
         session_id=session,
@@ -101,7 +105,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         error=_error(roots or [root], tree, output),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
-        trigger=trigger,
+        trigger=_trigger(closing, complete and not missing),
         input=said.turns[0].user if said.turns else None,
         output=output,
         ends_in_tool_call=said.pending,
@@ -115,22 +119,45 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         usage=sum(_stated_usages(models) or _stated_usages(roots), Usage()),
         dialects=tuple([name for name in named if name != "plain"]) or named,
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
-        notes=_notes(tree, (*notes, *left_out, *said.notes, *_on_steps(root, calls)), folded),
+        notes=_notes(tree, (*notes, *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
         sampled=any(span.sampled for span in spans),
-        response_id=bounded(
-            next((span.response_id for span in reversed(models) if span.response_id), ""), MAX_ID_CHARS
-        ),
-        responses=responses if session is None else responses[-1:],
-        continues=continues if session is None else "",
-        utility=utility,
+        response_id=bounded(response_id, MAX_ID_CHARS),
+        responses=responses,
+        continues=continues,
+        utility=_utility(tree, models, session is not None),
     )
 
 
-_CALLS_APART = frozenset({"mcp", "gemini_cli"})
-"""Dialects of tool calls that may stand in a trace of their own."""
+def _trigger(closing: Closing, ended: bool) -> Trigger:
+    """Returns why the trace was closed; for one that is decided again, as its spans now show."""
+    if closing.revision < 2 or closing.trigger not in (Trigger.IDLE, Trigger.ROOT_ENDED):
+        return closing.trigger
+    return Trigger.ROOT_ENDED if ended else Trigger.IDLE
+
+
+def _links(
+    tree: Tree, models: Sequence[Span], session: str | None, turns: Sequence[Turn], whose: tuple[str, ...]
+) -> tuple[tuple[str, ...], str]:
+    """Returns the responses and conversations that a next trace may continue, and the one that this trace continues. Of
+    a trace with a session only the last response counts."""
+    responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
+    if session is not None:
+        return responses[-1:], ""
+    if continues:
+        return responses, continues
+    histories, continues = conversations(models, tree.roots, turns, whose)
+    return histories + responses, continues
+
+
+def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
+    """Returns what a trace of a few model calls is for, if all of them serve an editor or a framework; else ``""``."""
+    if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
+        return ""
+    kinds = {utility_of(span, in_session=in_session) for span in models}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def is_genai(trace: Trace) -> bool:
@@ -147,17 +174,18 @@ def is_genai(trace: Trace) -> bool:
 def _evaluations(tree: Tree) -> set[str]:
     """Returns the ids of other evaluators' spans and of the judges' model calls below them, which are not the agent's
     work. A span with anything else below it (a tool call, an agent) stays: calling a span a score hides nothing."""
-    found: set[str] = set()
+    judged: set[str] = set()
     for span in tree.spans:
-        if span.kind is _EVALUATION and span.span_id not in found:
+        if span.kind is _EVALUATION and span.span_id not in judged:
             whole = (span, *tree.below(span))
-            if not any(
-                inner.kind not in _JUDGING
-                or any(type(part) is ToolRequest for message in inner.output or () for part in message.parts)
-                for inner in whole
-            ):
-                found.update(inner.span_id for inner in whole)
-    return found if len(found) < len(tree.spans) else set()
+            if all(inner.kind in _JUDGING and not _requests_in(inner) for inner in whole):
+                judged.update(inner.span_id for inner in whole)
+    return judged if len(judged) < len(tree.spans) else set()
+
+
+def _requests_in(span: Span) -> list[ToolRequest]:
+    """Returns the requests for tools in a span's output."""
+    return [request for message in span.output or () for request in message.tool_requests]
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
@@ -205,27 +233,38 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     """Returns the fullest definition of each tool that was offered, in order of appearance; with the agents that had
     it, if some had others. Agents whose tools of one name differ have a definition each."""
-    found: dict[tuple[str, str], ToolDefinition] = {}
-    had: dict[tuple[str, str], dict[str, None]] = {}
+    tools: dict[_ToolKey, ToolDefinition] = {}
+    had: dict[_ToolKey, dict[str, None]] = {}
     for span in tree.spans:
-        agent = tree.agent(span) if span.tools else ""
         for tool in span.tools or ():
-            key = (tool.name, agent) if (tool.name, agent) in found else (tool.name, "")
-            known = found.get(key)
-            if known is not None and agent not in had[key]:
-                both = (known.parameters, tool.parameters)
-                if None not in both and both[0] != both[1]:
-                    key, known = (tool.name, agent), None
-            if known is None or (not known.description, known.parameters is None) > (
-                not tool.description,
-                tool.parameters is None,
-            ):
-                found[key] = tool
+            agent = tree.agent(span)
+            key, known = _known(tool, agent, tools, had)
+            if known is None or _fullness(tool) > _fullness(known):
+                tools[key] = tool
             had.setdefault(key, {})[agent] = None
     everybody = {agent for agents in had.values() for agent in agents}
     if all(len(agents) == len(everybody) for agents in had.values()):
-        return tuple(found.values())
-    return tuple([replace(tool, agents=tuple(filter(None, had[key]))) for key, tool in found.items()])
+        return tuple(tools.values())
+    return tuple([replace(tool, agents=tuple(filter(None, had[key]))) for key, tool in tools.items()])
+
+
+def _known(
+    tool: ToolDefinition, agent: str, tools: dict[_ToolKey, ToolDefinition], had: dict[_ToolKey, dict[str, None]]
+) -> tuple[_ToolKey, ToolDefinition | None]:
+    """Returns the key of an agent's tool and the definition known by it: by name, unless others' tool of this name
+    differs."""
+    own = (tool.name, agent)
+    key = own if own in tools else (tool.name, "")
+    known = tools.get(key)
+    if known is None or agent in had[key]:
+        return key, known
+    if None in (known.parameters, tool.parameters) or known.parameters == tool.parameters:
+        return key, known
+    return own, None
+
+
+def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:
+    return bool(tool.description), tool.parameters is not None
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
@@ -233,18 +272,17 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
     those that only the history of the last input has."""
     if not speakers:
         return ()
-    first, last = speakers[0].input, speakers[-1].input if len(speakers) > 1 else None
-    told = [current_turn(first)] if first else []
-    told += [span.output for span in speakers if span.output]
-    if last:
-        told.append(current_turn(last))
+    told = [current_turn(speakers[0].input or ())]
+    told += [span.output or () for span in speakers]
+    if len(speakers) > 1:
+        told.append(current_turn(speakers[-1].input or ()))
     thoughts: list[str] = []
     for messages in told:
         for message in messages:
             for part in message.parts:
                 if type(part) is Reasoning:
                     thoughts.append(part.text)  # noqa: PERF401 - mostly there is none
-    return _distinct(thoughts) if thoughts else ()
+    return _distinct(thoughts)
 
 
 def _stated_usages(spans: Sequence[Span]) -> list[Usage]:

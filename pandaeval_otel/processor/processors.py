@@ -67,7 +67,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     On the application's threads it stamps the ids of :mod:`pandaeval_otel.processor.context` and appends to a bounded
     queue; all else happens on one daemon thread. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises.
     Where it must, it drops whole traces and counts them. Missing arguments come from the environment
-    (docs/instrument.md). The constructor raises :class:`ValueError` for wrong arguments.
+    (docs/start/python.md). The constructor raises :class:`ValueError` for wrong arguments.
 
     >>> from opentelemetry.sdk.trace import TracerProvider
     >>> provider = TracerProvider()

@@ -29,7 +29,7 @@ it raises, the trace is dropped."""
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a processor; docs/instrument.md names the environment variable of each."""
+    """The settings of a processor; docs/start/python.md names the environment variable of each."""
 
     endpoint: str = "localhost:4327"
     """``host:port``, or a URL: ``http://`` in the clear, ``https://`` with TLS, ``unix:/path``."""

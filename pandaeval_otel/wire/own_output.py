@@ -3,7 +3,7 @@
 It is ignored, so recognition must not rest on claims: otherwise anybody could hide an agent's work by naming a scope. A
 span is our own if its id follows from the ids of the results that it holds, as encoded; a log record has no id of its
 own. Both may hold nothing but a result: even a forged one could say nothing about an agent. So no secret is needed, and
-collectors recognise each other's output: see ``docs/adr/0008-own-output-holds-nothing-else.md``.
+collectors recognise each other's output: see ``docs/internals/decisions/0008-own-output-holds-nothing-else.md``.
 """
 
 from __future__ import annotations

@@ -72,7 +72,6 @@ def test_an_option_of_one_name_is_the_same_everywhere(path: tuple[str, ...]) -> 
     assert "--out" not in found or "--output" in found
     if "--url" in found:
         assert found["--url"][1].envvar == "PANDAEVAL_URL"
-        assert "--token-env" in found
     if "--store" in found:
         assert found["--store"][1].metavar == "FOLDER"
         assert Path in get_args(found["--store"][0])

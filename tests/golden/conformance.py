@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scenario", action="append", default=[])
     parser.add_argument("--details", action="store_true", help="what was missed, capture by capture")
     parser.add_argument("--root", type=Path, action="append", default=[], help="a folder of captures")
-    parser.add_argument("--write-docs", action="store_true", help="write docs/dialects.md")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/reference/instrumentations.md")
     options = parser.parse_args(arguments)
     found = [
         capture

@@ -1,4 +1,4 @@
-"""Writes ``docs/dialects.md``: which facts we read of which framework and instrumentation."""
+"""Writes ``docs/reference/instrumentations.md``: which facts we read of which framework and instrumentation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.golden.conformance_deviations import Excuse, excuse
 from tests.golden.conformance_facts import FACTS, Verdict
 from tests.golden.conformance_truth import EMITTERS, OWN, REPO, Capture
 
-PAGE = REPO / "docs" / "dialects.md"
+PAGE = REPO / "docs" / "reference" / "instrumentations.md"
 
 _GENAI = "opentelemetry-instrumentation-genai"
 _TL = "opentelemetry-instrumentation"
@@ -136,7 +136,8 @@ scripted model, and what it exported was recorded. Each recording is read by thi
 fact by fact. Some of the recordings are in `tests/golden/captures`.
 
 A dialect that raises on a span leaves the note `dialect NAME failed` on its trace, is
-[logged once and counted](operations.md#components-that-raise), and keeps no other dialect from reading the same span.
+[logged once and counted](../operate/troubleshooting.md#components-that-raise-errors).
+Other dialects still read the same span.
 
 | mark | meaning |
 |---|---|

@@ -14,11 +14,11 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.config import load
 from pandaeval_collector.pipeline.line.stored_traces import Part
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.drill.fault import NotApplicableError, faults, plant
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from tests.golden.test_drilled_captures import OWN, SETS, subjects
@@ -57,7 +57,7 @@ def looked_at(found: Mapping[str, Result]) -> float:
 
 def _nobody_can_know(fault: str, trace: Trace) -> bool:
     """Whether nothing shows that something is missing: the span of a step, a history of no session. With no other trace
-    to compare with, such a run is one that began so. A failure is excused there, never a pass (docs/metrics.md)."""
+    to compare with, such a run is one that began so. A failure is excused there, never a pass."""
     return fault == "spans_lost" or (fault == "history_off" and trace.session_id is None)
 
 

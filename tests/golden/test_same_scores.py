@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
@@ -39,7 +39,7 @@ def _read(path: Path, evaluator: Evaluator) -> list[tuple[Trace, Scores]]:
 
 def _groups(root: Path) -> dict[tuple[object, ...], dict[str, Scores]]:
     """Scores by set, for each (scenario, input, answer, number of calls, whether results were captured, session)."""
-    evaluator = Evaluator(load("embedded"), EvaluatorSettings(enabled=METRICS, score_fragments=True))
+    evaluator = Evaluator(load("embedded"), EvaluatorSettings(enabled=METRICS))
     groups: dict[tuple[object, ...], dict[str, Scores]] = defaultdict(dict)
     for path in sorted(root.glob("*/*.otlp.jsonl")):
         for trace, scores in _read(path, evaluator):

@@ -47,11 +47,11 @@ def test_only_declared_whys_are_said() -> None:
         for version in _versions(trace):
             texts = evaluator.embed([version])
             for key, metric in metrics.items():
-                finding = ask(metric, version, TraceContext(texts, 0.5), refusal(version, evaluator.settings))
+                finding = ask(metric, version, TraceContext(texts, 0.5), refusal(version))
                 if isinstance(finding, Unscored):
                     said[key].add(finding.why)
     for key, metric in metrics.items():
         assert said[key] <= {*whys(metric)}, key
-        assert Why.INCOMPLETE_TRACE in said[key] or metric.kind == "llm" or metric.learned or metric.explains, key
+        assert Why.INCOMPLETE_TRACE in said[key] or metric.kind == "llm" or metric.explains, key
         assert Why.METRIC_ERROR not in said[key], key
     assert sum(Why.NO_CONTENT in whys for whys in said.values()) >= 8

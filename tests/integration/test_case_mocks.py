@@ -19,7 +19,7 @@ import pytest
 import yaml
 from mcp import Client, StdioServerParameters
 
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 from support.collector import CollectorProcess
 from support.deploy import ROOT
 from support.judge import JudgeServer, Say
@@ -130,7 +130,7 @@ def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_me
     if framework == "langgraph":
         for module in ("langgraph", "langchain_openai", "opentelemetry.instrumentation.genai.langchain"):
             pytest.importorskip(module)
-        blocks = (ROOT / "docs" / "cases.md").read_text().split("```python\n")
+        blocks = (ROOT / "docs" / "guides" / "cases.md").read_text().split("```python\n")
         (program,) = (block.partition("```")[0] for block in blocks if "create_agent" in block)
         (shop / "agent.py").write_text(program)
     with ModelServer({"shop": _refunds}) as model, CollectorProcess(tmp_path / "collector") as collector:

@@ -22,9 +22,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.base import telemetry
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.exporters.encode import encode_attributes, log_record, spans
+from pandaeval_collector.exporters._evaluation_spans import spans
+from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_collector.exporters.prometheus import metric_name
-from pandaeval_collector.show.api.pages import runbook_page
+from pandaeval_collector.show.api.live_page import runbook_page
 from pandaeval_collector.store import series
 from support.collector import CollectorProcess
 from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables
@@ -283,7 +284,7 @@ def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) 
     assert rule["labels"]["severity"] in ("warning", "critical")
     tested = "".join((_PROMETHEUS / name).read_text() for name in _RULE_TESTS)
     assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"
-    assert f"| `{rule['alert']}` |" in (_ROOT / "docs" / "dashboards.md").read_text()
+    assert f"| `{rule['alert']}` |" in (_ROOT / "docs" / "guides" / "dashboards.md").read_text()
     assert f"<h2 id=alert-{kebab}>" in runbook_page(), "what to do about it"
 
 
@@ -325,7 +326,7 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
 def test_the_docs_count_the_queries() -> None:
     asked = list(queries())
     said = f"({len(asked)}, and {sum(each.exemplars for each in asked)} for exemplars)"
-    assert said in (_ROOT / "docs" / "dashboards.md").read_text()
+    assert said in (_ROOT / "docs" / "guides" / "dashboards.md").read_text()
 
 
 def test_every_dashboard_is_provisioned() -> None:

@@ -1,4 +1,4 @@
-"""The lines that docs/instrument.md gives for each framework, run as they stand: newest release, scripted model.
+"""The lines that docs/start/python.md gives for each framework, run as they stand: newest release, scripted model.
 
 Installs frameworks from the package index: ``pytest -m e2e tests/integration/test_documented_frameworks.py``.
 """
@@ -25,7 +25,7 @@ from tests.lab.rig.scenarios import SCENARIOS
 from tests.support.model_server import ModelServer
 
 _ROOT = Path(__file__).parents[2]
-_DOCS = (_ROOT / "docs" / "instrument.md").read_text()
+_DOCS = (_ROOT / "docs" / "start" / "python.md").read_text()
 _NAMES = "import importlib.metadata as m; print(*sorted(f'{d.name}=={d.version}' for d in m.distributions()))"
 _GENAI = {
     "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",

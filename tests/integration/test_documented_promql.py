@@ -17,9 +17,12 @@ _RATE = '{__name__="pandaeval_evaluations_total", gen_ai_evaluation_name="task_c
 pytestmark = pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
 
 
-def _shown(page: str) -> list[str]:
-    blocks = re.findall(r"```promql\n(.*?)```", (_DOCS / page).read_text(), re.DOTALL)
+def _shown(page: Path) -> list[str]:
+    blocks = re.findall(r"```promql\n(.*?)```", page.read_text(), re.DOTALL)
     return [query for block in blocks for query in block.strip().split("\n\n")]
+
+
+_PAGES = [page for page in sorted(_DOCS.rglob("*.md")) if _shown(page)]
 
 
 def _promtool(*arguments: object) -> None:
@@ -27,8 +30,8 @@ def _promtool(*arguments: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", [page.name for page in sorted(_DOCS.glob("*.md")) if _shown(page.name)])
-def test_every_query_parses(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.stem)
+def test_every_query_parses(page: Path, tmp_path: Path) -> None:
     rules = [{"record": f"shown:{index}", "expr": query} for index, query in enumerate(_shown(page))]
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "shown", "rules": rules}]}))
@@ -44,7 +47,7 @@ def test_the_share_of_failed_results_is_what_the_query_says(tmp_path: Path) -> N
         'pandaeval_outcome="unscored", pandaeval_why="not_sampled", pandaeval_service="a"': 90,
         'pandaeval_outcome="unscored", pandaeval_why="judge_failed", pandaeval_service="b"': 5,
     }
-    [query] = _shown("sampling.md")
+    [query] = _shown(_DOCS / "guides/sampling.md")
     test = {
         "interval": "1m",
         "input_series": [

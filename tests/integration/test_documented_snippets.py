@@ -1,4 +1,4 @@
-"""Every other piece of Python in docs/instrument.md, run as it stands in one application against a real collector."""
+"""Every other piece of Python in docs/start/python.md, run as it stands in one application against a real collector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from support.agents import scored
 from support.collector import CollectorProcess
 
-_DOCS = Path(__file__).parents[2] / "docs" / "instrument.md"
+_DOCS = Path(__file__).parents[2] / "docs" / "start" / "python.md"
 _APPLICATION = '''
 import ast, asyncio, contextlib, inspect, re, sys
 
@@ -32,7 +32,7 @@ def show(*values):
     raise Enough
 
 def run(snippet, known):
-    code = compile(snippet, "instrument.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    code = compile(snippet, "python.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     if code.co_flags & inspect.CO_COROUTINE:
         with contextlib.suppress(Enough):
             asyncio.run(eval(code, known))

@@ -1,4 +1,4 @@
-"""docs/typescript.md as it stands: newest releases from npm, a scripted model, a real collector.
+"""docs/start/typescript.md as it stands: newest releases from npm, a scripted model, a real collector.
 
 ``pytest -m e2e tests/integration/test_documented_typescript.py``
 """
@@ -17,7 +17,7 @@ from support.collector import CollectorProcess
 from tests.support.model_server import ModelServer
 from tests.support.script import Call, Conversation, Reply
 
-_PAGE = (Path(__file__).parents[2] / "docs" / "typescript.md").read_text()
+_PAGE = (Path(__file__).parents[2] / "docs" / "start" / "typescript.md").read_text()
 
 pytestmark = pytest.mark.e2e
 

@@ -40,8 +40,9 @@ def behave(number: int, body: dict[str, Any]) -> Say:
 
 def _settings(folder: Path, url: str, more: str = "") -> Path:
     path = folder / "pandaeval.yaml"
+    module = files_of("guides/custom-metrics.md", folder)["house.yaml"]
     path.write_text(
-        f"metrics: {{modules: ['{files_of('custom-metrics.md', folder)['house.yaml']}'], thresholds: {{tone: 4.5}}}}\n"
+        f"metrics: {{modules: ['{module}'], thresholds: {{tone: 4.5}}}}\n"
         f"judge: {{model: openai/gpt-4o-mini, api_base: {url}, api_key_env: JUDGE_KEY, delay: 0s}}\n{more}"
     )
     return path

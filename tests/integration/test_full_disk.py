@@ -1,15 +1,17 @@
-"""A start on a full disk waits, says why, and goes on when there is room."""
+"""A start on a full disk waits for room; a running collector refuses while the disk takes nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import resource
 import sqlite3
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,11 @@ from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.config import Config
 from support.collector import CollectorProcess
 from support.disk import failing_disk
+from support.made_traces import Composer
 from support.ports import free_ports
+from support.senders import GrpcDoor
+
+SLOW = {"PANDAEVAL_CLOSE__QUIET": "60s", "PANDAEVAL_CLOSE__IDLE": "60s", "PANDAEVAL_SESSION__IDLE": "60s"}
 
 
 def _readiness(port: int) -> tuple[int, dict[str, Any]] | None:
@@ -103,3 +109,30 @@ def test_a_real_disk_that_is_full(tmp_path: Path) -> None:
             filler.unlink()
             collector.until(collector.ready, "ready")
             assert collector.stop() == 0
+
+
+def _reason(collector: CollectorProcess) -> str:
+    readiness = _readiness(collector.health_port)
+    assert readiness is not None
+    assert readiness[0] == 503
+    return str(readiness[1]["reason"])
+
+
+def test_it_is_not_ready_while_the_disk_takes_nothing(tmp_path: Path) -> None:
+    composer = Composer(1)
+    with CollectorProcess(tmp_path, SLOW) as collector, closing(GrpcDoor(collector.grpc)) as door:
+        collector.start()
+        assert door.send(composer.trace(3).request()).acknowledged
+        assert collector.process is not None
+        pid, (_, most) = collector.process.pid, resource.getrlimit(resource.RLIMIT_FSIZE)
+        full = (collector.data / "pandaeval.db-wal").stat().st_size
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (full, most))  # no file grows beyond
+        answers = [door.send(composer.trace(3).request()) for _ in range(3)]
+        assert not any(answer.acknowledged or answer.refused for answer in answers)
+        assert "cannot be written to" in _reason(collector)
+        collector.until(lambda: collector.counts()["store_errors", "probe", ""] >= 2, "trying")
+        assert "cannot be written to" in _reason(collector)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+        collector.until(collector.ready, "ready, though nobody sent anything")
+        assert door.send(composer.trace(3).request()).acknowledged
+        assert collector.stop() == 0

@@ -42,7 +42,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 METRIC = Metric(level="trace", name="very_slow", kind="code", version="1", threshold=0.5, question="Is it slow?",
                 needs="nothing", evaluate=_evaluate)
 '''
-LIMITS = {"PANDAEVAL_LINE__TIMEOUT": "12s", "PANDAEVAL_LINE__TRACE_TIMEOUT": "2s"}
+LIMITS = {"PANDAEVAL_LINE__TIMEOUT": "6s"}
 DONE_S = 280.0
 _ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)

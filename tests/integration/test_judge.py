@@ -16,14 +16,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from pandaeval_collector.jobs.setup import Limits as LimitsOfDay
 from pandaeval_collector.jobs.setup import StoredPurse
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelCall, OverBudgetError
-from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess, estimated
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelCall, OverBudgetError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.judge.prompt import messages
+from pandaeval_collector.judge.usage import estimated
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.store import Store
 from support.judge import FAULTS, Behave, JudgeServer, Say, always, good, parrot, verdict
@@ -70,9 +71,8 @@ def _setup(server: JudgeServer, **fields: Any) -> JudgeProcessSetup:
 async def running() -> AsyncIterator[Running]:
     """One process for all tests that can do with one: importing litellm takes seconds."""
     with JudgeServer() as server:
-        own = {UNKNOWN: CallParameters(reasoning_effort="low", extra={"top_k": 3})}
         claude = {"ANTHROPIC_API_BASE": server.url.removesuffix("/v1")}
-        process = WorkerProcess(_setup(server, parameters=own), {**ENVIRON, **claude})
+        process = WorkerProcess(_setup(server), {**ENVIRON, **claude})
         yield server, process
         await process.close()
 
@@ -86,7 +86,7 @@ def _behaving(running: Running, behave: Behave) -> Running:
 
 
 def _judge(process: WorkerProcess, model: str = MODEL, **fields: Any) -> Judge:
-    return Judge(Desk(process, Memory()), pack(trace(calls=[call(1)], **fields), b"s" * 32), model)
+    return Judge(JudgeClient(process, Memory()), pack(trace(calls=[call(1)], **fields), b"s" * 32), model)
 
 
 async def test_every_fault_of_a_provider_is_no_verdict(running: Running) -> None:
@@ -184,7 +184,7 @@ async def test_no_usage_that_a_provider_states_fills_the_budget_up(running: Runn
     server, process = running
     asked = ModelCall(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
     store = Store(tmp_path, "off")
-    caller = LimitedCaller(process, 1, None, None, StoredPurse(store, LimitsOfDay(daily_usd=1.0)))
+    caller = LimitedCaller(process, 1, None, None, StoredPurse(store, 1.0))
     await process.start()
     most = estimated(asked, process.prices[MODEL])
     spent = 0.0
@@ -259,8 +259,12 @@ async def test_an_answer_that_is_cut_is_asked_for_with_more_room(running: Runnin
 
 
 async def test_a_model_that_nobody_knows_is_asked_with_the_parameters_that_are_set(running: Running) -> None:
-    server, process = _behaving(running, good)
-    await _judge(process, UNKNOWN).ask(RUBRIC)
+    server, _ = _behaving(running, good)
+    process = WorkerProcess(_setup(server, parameters={"reasoning_effort": "low", "top_k": 3}), ENVIRON)
+    try:
+        await _judge(process, UNKNOWN).ask(RUBRIC)
+    finally:
+        await process.close()
     [(_, body)] = server.requests
     assert (body["reasoning_effort"], body["top_k"]) == ("low", 3)
     assert body["max_tokens"] > 1900
@@ -279,7 +283,10 @@ async def test_a_record_that_is_too_long_for_the_model_is_told_as_that(running: 
 async def test_the_calls_about_a_record_begin_with_the_same_bytes(running: Running) -> None:
     """As a provider sees them: the form of the answer, which stands before the messages, is the same too."""
     server, process = _behaving(running, good)
-    desk, packed = Desk(process, Memory()), pack(trace(calls=[call(n, result="x " * 90) for n in range(30)]), b"s" * 32)
+    desk, packed = (
+        JudgeClient(process, Memory()),
+        pack(trace(calls=[call(n, result="x " * 90) for n in range(30)]), b"s" * 32),
+    )
     versions = [replace(RUBRIC, version=str(number)) for number in range(3)]
     await asyncio.gather(*(Judge(desk, packed, MODEL).ask(each) for each in versions))
     bodies = [body for _, body in server.requests]
@@ -308,7 +315,7 @@ async def test_anthropic_is_told_what_to_cache_and_its_cache_is_counted(running:
 
     server, process = _behaving(running, cached)
     packed = pack(trace(calls=[call(n, result="x " * 90) for n in range(60)]), b"s" * 32)
-    judge = Judge(Desk(process, Memory()), packed, CLAUDE)
+    judge = Judge(JudgeClient(process, Memory()), packed, CLAUDE)
     await judge.ask(RUBRIC)
     [(_, body)] = server.requests
     assert "tools" not in body, "which would stand before what is to be cached"
@@ -323,7 +330,7 @@ async def test_two_metrics_that_ask_the_same_at_once_cost_one_call(running: Runn
         return Say(verdict(body), hang_s=0.2)
 
     server, process = _behaving(running, slow)
-    desk, packed = Desk(process, Memory()), pack(trace(), b"s" * 32)
+    desk, packed = JudgeClient(process, Memory()), pack(trace(), b"s" * 32)
     judges = [Judge(desk, packed, MODEL) for _ in range(5)]
     await asyncio.gather(*(judge.ask(RUBRIC) for judge in judges))
     await judges[0].ask(RUBRIC)
@@ -369,17 +376,27 @@ async def test_no_order_in_a_trace_reaches_a_judge_that_obeys_any(running: Runni
             error=order,
             digest=f"order {number}",
         )
-        judge = Judge(Desk(process, Memory()), pack(everywhere, b"s" * 32), MODEL)
+        judge = Judge(JudgeClient(process, Memory()), pack(everywhere, b"s" * 32), MODEL)
         assert (await judge.ask(RUBRIC, {"task": order})).confidence == 0.31, order
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def with_fallback() -> AsyncIterator[Running]:
+async def tries_twice() -> AsyncIterator[Running]:
     """A process that tries twice, and then asks another model."""
     with JudgeServer() as server:
-        process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,), allowed_fails=100), ENVIRON)
+        process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,)), ENVIRON)
         yield server, process
         await process.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def with_fallback(tries_twice: Running) -> Running:
+    """The same process, whose first model has not failed yet."""
+    server, process = tries_twice
+    server.behave = good
+    await asyncio.sleep(0.05)  # the cool-down is over
+    await process.complete(ModelCall(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300))
+    return tries_twice
 
 
 def _only(*models: str) -> Behave:

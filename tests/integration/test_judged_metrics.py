@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
-from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.client import Judge, JudgeClient
+from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_otel.model import Turn
 from support.asked import Memory
@@ -23,8 +22,8 @@ from support.judge import JudgeServer
 from support.judged import call, trace
 from support.judged_files import MODEL, NAMES, behave, environ, evaluated, of_judges, send
 
-APART, MOST_CALLS = 9, 2
-"""Calls about a trace in separate calls; and in shared ones, with that for ``correctness``."""
+MOST_CALLS = 2
+"""Calls about a trace, with that for ``correctness``."""
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
 CAPTURE = GOLDEN / "pydantic_ai" / "good.otlp.jsonl"
 RUN = trace(
@@ -34,28 +33,25 @@ RUN = trace(
 )
 
 
-@pytest.mark.parametrize("form", ["shared", "separate"])
-async def test_all_seven_cost_one_call_or_nine_that_begin_with_the_same_bytes(form: Any) -> None:
-    by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL, trace_calls=form)))
-    _, every = by.judged(RUN)
+async def test_all_seven_cost_one_call() -> None:
+    by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL)))
+    _, every = by.judged.questions(RUN)
     questions = [question for question in every if question.metric.name in NAMES]
     assert (len(every), len(questions)) == (8, 7), "and correctness, as there is no session"
     with JudgeServer(behave) as server:
         setup = JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
-        desk, packed = Desk(process, Memory()), pack(RUN, b"s" * 32)
-        judges = {each.metric.name: Judge(desk, packed, MODEL, together=by.together(every, each)) for each in questions}
+        desk, packed = JudgeClient(process, Memory()), pack(RUN, b"s" * 32)
+        judges = {
+            each.metric.name: Judge(desk, packed, MODEL, together=by.judged.together(every, each)) for each in questions
+        }
         try:
             asked = [each.metric.ask(RUN, judges[each.metric.name]) for each in questions if each.metric.ask]
             findings = await asyncio.gather(*asked)
         finally:
             await process.close()
     assert all(isinstance(found, Score) for found in findings), findings
-    calls = APART if form == "separate" else 1
-    assert len(server.requests) == sum(judge.spent.calls for judge in judges.values()) == calls
-    records = Counter(body["messages"][1]["content"] for _, body in server.requests)
-    assert len({body["messages"][0]["content"] for _, body in server.requests}) == 1
-    assert [*records.values()] == [calls]
+    assert len(server.requests) == sum(judge.spent.calls for judge in judges.values()) == 1
 
 
 def test_a_file_is_judged_by_all_seven_for_two_calls_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

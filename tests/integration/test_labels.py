@@ -35,7 +35,6 @@ def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
             "PANDAEVAL_JUDGE__API_KEY_ENV": "SOME_KEY",
             "PANDAEVAL_JUDGE__DELAY": "0s",
             "PANDAEVAL_METRICS__ENABLED": "[trace.confidence]",
-            "PANDAEVAL_LABELS__INTERVAL": "200ms",
             "SOME_KEY": "sk-any",
         }
         with CollectorProcess(tmp_path, settings) as process:
@@ -80,6 +79,7 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     file.write_text("trace_id,metric,label\n" + "\n".join(rows) + "\n")
     said = command(collector, "labels", "import", str(file))
     assert said.startswith(f"{len(units)} new, 0 changed, 0 as before")
+    urllib.request.urlopen(f"{collector.http}/api/v1/overview", timeout=60)  # starts the reader, which calculates first
     collector.until(lambda: len(rates(collector)) == 4, "calculated", 60.0)
     found = rates(collector)
     labelled = len(units)
@@ -94,7 +94,7 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     assert command(collector, "labels", "export").count("\n") == labelled + 1
     assert "nothing to label" in command(collector, "labels", "next")
     calibrated = command(collector, "calibrate", str(file), "--results", str(collector.results_file))
-    assert "trace.confidence  openai/gpt-4o-mini " in calibrated, "the judge as the configuration names it"
+    assert "openai/gpt-4o-mini as a judge of trace.confidence" in calibrated, "the judge as the configuration names it"
     http.close()
     grpc.close()
     assert collector.stop() == 0

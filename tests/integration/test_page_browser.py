@@ -29,7 +29,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
     folder = tmp_path_factory.mktemp("page")
     files = [sorted(CAPTURES.glob(f"*/{name}.otlp.jsonl"))[0] for name in ("good_session", "tool_loop", "crashed")]
     settings = {
-        "PANDAEVAL_UI__REFRESH": "1s",
         "PANDAEVAL_UI__LINKS": '{"Jaeger": "http://localhost:16686/trace/{trace_id}?s={session_id}"}',
     }
     with CollectorProcess(folder / "collector", settings) as running:
@@ -348,7 +347,7 @@ def test_three_lies_are_seen_beside_sixty_crashes(page: Page, tmp_path: Path) ->
 
 
 def test_a_page_that_nobody_answered_comes_back_with_the_collector(page: Page, tmp_path: Path) -> None:
-    with CollectorProcess(tmp_path / "collector", {"PANDAEVAL_UI__REFRESH": "1s"}) as running:
+    with CollectorProcess(tmp_path / "collector") as running:
         running.start()
         post(running.http, booking())
         running.until(lambda: "table-for-four" in _sessions(running), "done with it")

@@ -61,7 +61,7 @@ def spans_of(collector: CollectorProcess, trace: MadeTrace, file: Path) -> Evide
     """What the command gives back of a trace."""
     done = CliRunner().invoke(
         app,
-        ["store", "export", "--trace", trace.trace_id.hex(), "--form", "pb", "--output", str(file)],
+        ["store", "export", "--trace", trace.trace_id.hex(), "--output", str(file)],
         env={"PANDAEVAL_DATA": str(collector.data)},
     )
     assert done.exit_code == 0, done.output

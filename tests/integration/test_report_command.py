@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_lab.cli.report import default_file
+from pandaeval_lab.cli._formats import default_file
 from support.judged import trace
 from support.reports import parsed, report, result
 

@@ -75,30 +75,29 @@ def test_what_is_left_out_is_said(collector: CollectorProcess, tmp_path: Path) -
     traces = _made(whole).index["traces"]
     broken = {trace["id"] for trace in traces if "error" in trace}
     assert 0 < len(broken) < len(traces)
-    assert _report(collector.data, "--where", "status=error", "--output", part).exit_code == 0
+    assert _report(collector.data, "--status", "error", "--output", part).exit_code == 0
     index = _made(part).index
     assert {trace["id"] for trace in index["traces"]} == broken
     assert index["about"]["left_out"] == len(traces) - len(broken)
     label = next(each["label"] for trace in traces for each in trace["results"] if each.get("success") is False)
-    assert _report(collector.data, "--where", f"label={label}", "--output", part).exit_code == 0
+    assert _report(collector.data, "--with-label", label, "--output", part).exit_code == 0
     assert {trace["id"] for trace in _made(part).index["traces"]} == {
         trace["id"] for trace in traces if label in [each.get("label") for each in trace["results"]]
     }
     with collector.database() as store:
         [pair] = store.execute("SELECT pair FROM attribute_pairs LIMIT 1").fetchone()
-    kept = collector.http, f"attribute={pair}"
-    by_address = CliRunner().invoke(app, ["report", "--url", kept[0], "--where", kept[1], "--output", str(part)])
-    assert by_address.exit_code == 0, by_address.output
+    assert _report(collector.data, "--attribute", pair, "--output", part).exit_code == 0
     assert 0 < len(_made(part).index["traces"]) <= len(traces)
-    well = CliRunner().invoke(app, ["doctor", "--url", collector.http])
-    assert f"one answers at {collector.http}" in well.output
-    assert "none answers" not in well.output, "the configuration's address is of another one"
-    nobody = _report(collector.data, "--where", "agent=nobody", "--output", tmp_path / "none.html")
+    none = tmp_path / "none.html"
+    nobody = _report(collector.data, "--agent", "nobody", "--output", none)
     assert nobody.exit_code == 2
-    assert f"none of the {len(traces)} agent traces" in nobody.stderr
+    assert "agent: there is no nobody" in nobody.stderr
     assert traces[0]["agent"] in nobody.stderr
-    assert not (tmp_path / "none.html").exists()
-    assert "--since soon: is not a duration" in _report(collector.data, "--since", "soon").stderr
+    later = _report(collector.data, "--since", "1s", "--output", none)
+    assert later.exit_code == 2
+    assert f"none of the {len(traces)} agent traces" in later.stderr
+    assert not none.exists()
+    assert "--since soon: write a time" in _report(collector.data, "--since", "soon").stderr
 
 
 def test_with_none_running_and_spans_gone_scores_are_reported(collector: CollectorProcess, tmp_path: Path) -> None:
@@ -129,7 +128,7 @@ def test_an_empty_store_says_where_traces_come_from(tmp_path: Path) -> None:
     empty = _report(tmp_path, "--output", tmp_path / "report.html")
     assert empty.exit_code == 2
     assert "127.0.0.1:4327" in empty.stderr
-    assert "docs/instrument.md" in empty.stderr
+    assert "docs/start/python.md" in empty.stderr
     assert not (tmp_path / "report.html").exists()
 
 

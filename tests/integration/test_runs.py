@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.selection import included
-from pandaeval_collector.runs.counting import counter
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.server import server as mcp_server
+from pandaeval_lab.replay.counting import counter
 from support.asked import GOOD
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, verdict
@@ -164,7 +164,7 @@ def test_who_asks_over_http_chooses_neither_where_traces_go_nor_spends_without_a
     with api(collector) as client:
         for body, told in (
             (elsewhere, f"model: oobabooga/{server.url} is none that this collector's configuration names (openai/"),
-            (elsewhere | {"dry_run": True}, "judge.parameters"),
+            (elsewhere | {"dry_run": True}, "judge.fallbacks"),
             (unbounded, "asks a judge; give a budget (--budget USD; budget_usd)"),
         ):
             for path, asked in (("/runs", body), ("/schedules", {"cron": "0 3 * * *", "run": body})):

@@ -135,12 +135,6 @@ def test_recordings_of_failures_get_what_the_model_says_of_them(monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_asked_one_by_one_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PANDAEVAL_JUDGE__TURN_CALLS", "separate")
-    check(evaluated(OWN[:2], Script(), monkeypatch), OWN[:2])
-
-
-@pytest.mark.slow
 def test_a_running_collector_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = THEIRS if SHARED.is_dir() else OWN
     expected = {each["id"] for each in evaluated(files, Script(), monkeypatch)}

@@ -13,7 +13,7 @@ two runs say alike but for digits is drawn once, unless they are of two sessions
 How many good sessions have flags is printed, too.
 
 Verdicts are JSON lines ``{"flag": "NNN", "verdict": "true|general_knowledge|wrong", "cause": "a few words"}``. They go
-to the ledger beside this file, which holds no text of the sets; ``--write-docs`` makes the table in docs/metrics.md.
+to the ledger beside this file, which holds no text of the sets; ``--write-docs`` writes docs/reference/metrics.md.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from lab._sessions import HALVES, SETS, requests, success  # noqa: E402
 from pandaeval_collector.base.result import Result  # noqa: E402
 from pandaeval_collector.base.score import Score  # noqa: E402
 from pandaeval_collector.pipeline.line.decision import Conclusion  # noqa: E402
-from pandaeval_collector.runs.replay import replay  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_lab.replay.files import Request  # noqa: E402
+from pandaeval_lab.replay.replay import replay  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from support.flag_counts import LEDGER, record, recorded, table  # noqa: E402
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--reader", default="reader 1", help="of --verdicts: who read")
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--table", action="store_true", help="print what the ledger counts")
-    parser.add_argument("--write-docs", action="store_true", help="write it into docs/metrics.md")
+    parser.add_argument("--write-docs", action="store_true", help="write it into docs/reference/metrics.md")
     asked = parser.parse_args()
     if asked.verdicts is not None:
         index = _lines((asked.folder or asked.verdicts.parent) / "index.jsonl")

@@ -18,15 +18,13 @@ AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
     "stats": Area(
         (
-            *("analysis/stats/*.py", "labels/judge_agreement.py", "labels/learning.py"),
+            *("analysis/stats/*.py", "labels/judge_agreement.py"),
             *("alignment/align.py", "cases/arguments.py", "passk/figures.py"),
         ),
         (
             *("analysis/stats", "trials/test_assignment.py", "trials/passk/test_drop.py"),
             *("trials/labels/test_agreement_intervals.py", "trials/labels/test_judge_agreement.py"),
             "trials/labels/test_verdict_change.py",
-            *("trials/learning/test_problem_fit.py", "trials/learning/test_problem_model.py"),
-            "trials/learning/test_separation.py",
         ),
     ),
     "gates": Area(
@@ -69,7 +67,12 @@ AREAS: Mapping[str, Area] = {
     ),
     "exporters": Area(
         (
-            *("exporters/_fields.py", "exporters/_glance.py", "exporters/encode.py"),
+            *(
+                "exporters/_fields.py",
+                "exporters/_evaluation_spans.py",
+                "exporters/_span_summary.py",
+                "exporters/encode.py",
+            ),
             *("exporters/prometheus.py", "exporters/zero_first.py"),
             *("exporters/_otlp/answers.py", "exporters/_otlp/build.py"),
             "exporters/_otlp/transport.py",

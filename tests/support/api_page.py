@@ -1,6 +1,6 @@
 """The reference page of the API, made of its OpenAPI document so that it cannot fall behind.
 
-cd tests && python -m support.api_page    # writes docs/api.md
+cd tests && python -m support.api_page    # writes docs/reference/api.md
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ curl -s 'http://127.0.0.1:4328{API}/annotations' -H 'content-type: application/j
 
 This page is made by `cd tests && python -m support.api_page`.
 """
-PAGE = Path(__file__).parents[2] / "docs/api.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/api.md"
 
 
 def document() -> dict[str, Any]:

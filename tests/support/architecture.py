@@ -1,4 +1,4 @@
-"""The rooms of both packages and which way imports point, read from the code: the tables of docs/architecture.md.
+"""The packages and the direction of their imports, for the tables of docs/internals/architecture.md.
 
 python tests/support/architecture.py    # writes them into the page
 """
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "internals" / "architecture.md"
 PACKAGES = {
     "pandaeval_collector": ROOT / "collector" / "pandaeval_collector",
     "pandaeval_lab": ROOT / "collector" / "pandaeval_lab",
@@ -95,7 +95,7 @@ def table(package: str) -> str:
 
 
 def page() -> str:
-    """docs/architecture.md with its tables made anew."""
+    """docs/internals/architecture.md with its tables made anew."""
     return _MARKED.sub(lambda found: f"{found[1]}\n{table(found[2])}\n{found[3]}", PAGE.read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""The long proofs of docs/reliability.md: how each is run, what its ledger says, and what it aims at."""
+"""The long proofs of docs/internals/reliability-tests.md: command, ledger and aim of each."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     ),
 )
 OF_TESTS = (
-    ("disk full, EIO, read-only, taken away", "tests/integration/test_store_gone.py tests/unit/pipeline/test_guard.py"),
+    ("disk full, EIO, read-only", "tests/integration/test_full_disk.py tests/unit/pipeline/test_guard.py"),
     ("SDKs: Python newest and 1.30, gRPC and HTTP", "tests/integration/test_sdk_export.py"),
     ("SDKs: the Java agent and JavaScript, while nobody answers", "tests/e2e/test_sdks_elsewhere.py"),
     (

@@ -41,7 +41,7 @@ helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reuse-value
   --set insecureBind=false --set tls.secretName=pandaeval-tls --set token.secretName=pandaeval-token
 ```
 
-Sizing, upgrades, backup and what to do when something is wrong: [docs/operations.md](../../../docs/operations.md).
+Sizing, upgrades, backup and troubleshooting: [docs/operate](../../../docs/operate/deploy.md).
 
 ## Values
 

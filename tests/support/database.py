@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.jobs import _keys
 
 
 @contextmanager
@@ -23,10 +22,3 @@ def kept_bytes(store: Store) -> int:
     """What all kept contents of a store take."""
     with open_database(store.path / FILE_NAME) as connection:
         return int(connection.execute("SELECT total(size) FROM kept").fetchone()[0])
-
-
-def spent_tokens(store: Store, now: float) -> int:
-    """Tokens that the judge used on the day of ``now`` (UTC), reservations included."""
-    with open_database(store.path / FILE_NAME) as connection:
-        found = connection.execute("SELECT total(reserved + settled) FROM spending WHERE day = ?", (_keys(now)[1],))
-        return round(found.fetchone()[0])

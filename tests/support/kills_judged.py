@@ -13,11 +13,11 @@ from typing import Any
 
 from pandaeval_collector.config import load
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.judge import ReplayJudge
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.asked import GOOD, said
 from support.collector import CollectorProcess, DiedError, snapshot, standing
@@ -31,7 +31,6 @@ _JUDGE = {
     "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",
     "PANDAEVAL_JUDGE__DELAY": "0s",
     "PANDAEVAL_JUDGE__TIMEOUT": "60s",
-    "PANDAEVAL_JUDGE__COOLDOWN": "1s",
     "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
     "PANDAEVAL_SESSION__IDLE": "4s",
     "PROOF_KEY": "sk-proof",

@@ -1,6 +1,6 @@
 """The reference page of the metrics, made of the registry so that it cannot fall behind.
 
-cd tests && python -m support.metrics_page    # writes docs/metrics.md
+cd tests && python -m support.metrics_page    # writes docs/reference/metrics.md
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cli.metrics import description, whys
 from support.flag_counts import recorded, table
 
-PAGE = Path(__file__).parents[2] / "docs/metrics.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/metrics.md"
 _LEVELS = {
     "trace": "Each run of an agent, as one trace holds it.",
     "session": "All traces of a conversation, when it closes.",
@@ -34,7 +34,7 @@ _WHYS = {
     "timeout": "the judge did not answer in time, however often it was asked",
     "invalid_verdict": "the judge's answer did not hold, twice",
     "injection_suspected": "the judge says that the run tries to tell it how to judge",
-    "over_budget": "the day's money or tokens were used up, or more was asked, for good, than the judge's limits allow",
+    "over_budget": "the day's money was used up, or more was asked, for good, than the judge's limits allow",
     "not_sampled": "the session is not in the sample; counted, not emitted one by one",
     "incomplete_trace": "the trace was closed before its root ended, or is a part of one over several services",
     "no_content": "what the metric reads was not captured, or holds no words",

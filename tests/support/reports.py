@@ -61,9 +61,9 @@ def report(traces: Iterable[Trace], results: Iterable[Result], about: ReportOrig
     with Report(len(traces)) as made:
         made.traces(traces)
         for each in results:
-            made.result(each)
-        size = made.write(out, about or ReportOrigin(["made.jsonl"], "2026-01-02T03:04:05+00:00"))
-    assert size == len(out.getvalue().encode())
+            made.result(each, each.to_dict())
+        contents = made.write(out, about or ReportOrigin(["made.jsonl"], "2026-01-02T03:04:05+00:00"))
+    assert f"{len(out.getvalue().encode()) / 1e6:.1f} MB" in contents
     return parsed(out.getvalue())
 
 

@@ -19,8 +19,6 @@ from starlette.routing import BaseRoute
 from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
-from pandaeval_collector.app.sharing import members_exporters, topic_readers
-from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
@@ -28,8 +26,8 @@ from pandaeval_collector.config import Config, secret
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.kafka import receivers as kafka
 from pandaeval_collector.pipeline.accounting import STATM, resident_bytes, residual
-from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.upkeep import Guard, probe
@@ -43,19 +41,21 @@ from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.own_grpc import ResultsHandler, submit_handler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.front import hands_over, timing, trace_timeout, workers
+from pandaeval_collector.runs.front import timing, trace_timeout, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.access import JUDGE_WRITES, writing
 from pandaeval_collector.store.connection import FILE_NAME, note_damage
 from pandaeval_collector.store.directory import has_no_room
-from pandaeval_collector.store.failures import GroupGauges
+from pandaeval_collector.store.failure_groups import GroupGauges
 from pandaeval_collector.store.runs import RunBatch
-from pandaeval_collector.store.store import JUDGE_WRITES, writing
 
 _log = logging.getLogger(__name__)
 
 _GRACE_S = 5.0
 """Seconds that gRPC calls get to end when the collector stops."""
+_LOOK_S = 60.0
+"""Seconds between two looks for work of the reader process that no request starts."""
 _JUDGE = "pandaeval_collector.app.judge_main"
 _FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
@@ -75,16 +75,11 @@ class Listening:
 class Collector:
     """One collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
 
-    def __init__(
-        self, config: Config, environ: Mapping[str, str], on_failure: Callable[[], None] = lambda: None
-    ) -> None:
-        """``on_failure`` is called on the event loop when the collector has to be restarted; then it ``has_failed``."""
-        self._config, self._environ, self._on_failure = config, environ, on_failure
-        self.has_failed = False
+    def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
+        self._config, self._environ = config, environ
         self.waits_for = ""
         """Why it cannot start yet, in words: the disk is full."""
         self.telemetry = Telemetry()
-        self.telemetry.family(CPU.values)
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
         self._scrape = Scrape(self.telemetry, None)
@@ -132,17 +127,18 @@ class Collector:
             check_bind(address, self._tls, self._token, config.server.insecure_bind)
         health_server, health = await self._open_health(parse_address(config.server.health))
         store = await self._open_store(health_server)
-        outlets = await self._open_outlets(store)
+        around = Surroundings(store, self.telemetry, self._environ, await instance_id(store), config)
+        outlets = await self._open_outlets(around)
         line = await self._start_line(store, outlets.signals)
-        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=hands_over(config))
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=config.kafka.hands_over)
         self._publish(store, pipeline)
         watching = Watching(store, pipeline)
-        readers = await topic_readers(config, self._environ, self.telemetry, store, pipeline, outlets)
+        readers = await kafka.readers(around, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await pipeline.start()
         self._pipeline = pipeline
-        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
+        self._parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
         judge = await self._start_judge(store, line, pipeline)
         self._ready["pipeline"] = True
         if readers and judge is not None:
@@ -173,9 +169,7 @@ class Collector:
         """Starts the listeners for OTLP in front of ``pipeline``. ``routes``: what HTTP answers beside OTLP. Returns
         their addresses (gRPC, HTTP) with real port numbers."""
         server, reading = self._config.server, self._body_reader
-        settings = DoorSettings(
-            self._admission, server.max_request_bytes, server.max_request_items, self._token, self.telemetry
-        )
+        settings = DoorSettings(self._admission, server.max_request_bytes, token=self._token, telemetry=self.telemetry)
         # Other machines reach it under names of their network, which are not known here.
         hosts = server.allowed_hosts if self._token is None and http.is_loopback else None
         app = otlp_http_app(pipeline, settings, hosts=hosts, routes=routes)
@@ -245,7 +239,7 @@ class Collector:
 
         reader = ReaderProcess(self._config, self._environ, self.telemetry, store, watching.session_now, emitted, judge)
         self._parts.push_async_callback(reader.calls.close)
-        looking = Every(self._config.labels.interval, reader.look, "pandaeval-reader", grace=0.0)
+        looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
         self._parts.push_async_callback(looking.stop)
         return reader
 
@@ -263,23 +257,13 @@ class Collector:
 
     async def _open_store(self, health: HttpServer) -> Store:
         """Opens the store and starts its guard. The store is closed after ``health``, whose scrapes read it."""
-        config = self._config.store
         while (store := await self._store_with_room()) is None:
             pass
         self.waits_for = ""
         self._parts.callback(store.close)
         self._parts.push_async_callback(health.stop)
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
-        self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
-        if config.on_shutdown == "forward" and config.drain_to is not None:
-            to, certificate = config.drain_to, config.drain_certificate
-
-            async def drain_unless_gone() -> None:
-                if not store.gone:
-                    await drain(store, to, token=self._token, certificate=certificate)
-
-            self._parts.push_async_callback(drain_unless_gone)
-        self._guard = Guard(store, self.telemetry, self._fail)
+        self._guard = Guard(store, self.telemetry)
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
@@ -305,23 +289,15 @@ class Collector:
             return None
         return store
 
-    async def _open_outlets(self, store: Store) -> Outlets:
-        config = self._config
-        if config.exporters.scrape_results:
-            self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
-        around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
-        outlets = Outlets(config, around, members_exporters(config, self._environ, store))
+    async def _open_outlets(self, around: Surroundings) -> Outlets:
+        exporters = self._config.exporters
+        if exporters.scrape_results:
+            series = ZeroFirst(around.store, "scrape", exporters.otlp.metrics_interval)
+            self._scrape = Scrape(self.telemetry, series)
+        outlets = Outlets(self._config, around)
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets
-
-    async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
-        decide = self._config.store.on_shutdown == "decide"
-        await pipeline.stop(decide and not await asyncio.to_thread(store.look))
-
-    def _fail(self) -> None:
-        self.has_failed = True
-        self._on_failure()
 
     @property
     def _trouble(self) -> str:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -187,5 +187,3 @@ FilePath = Annotated[str, _TEXT, AfterValidator(os.path.expanduser)]
 Endpoint = Annotated[str, _TEXT, AfterValidator(_endpoint)]
 Url = Annotated[str, _TEXT, AfterValidator(_url)]
 EnvName = Annotated[str, _TEXT, AfterValidator(_variable)]
-
-ReplyFormat = Literal["json", "schema", "text"]

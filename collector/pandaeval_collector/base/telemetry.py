@@ -41,8 +41,6 @@ pandaeval.sessions counter {session} Sessions that could not be scored
 pandaeval.workers counter {process} Processes of the line, started and ended
 pandaeval.judges counter {process} Processes of the judge, started and ended
 pandaeval.readers counter {process} Processes that answer reads, started and ended
-pandaeval.metric.cpu counter s CPU time that metrics took, measured on one unit in 17; what several read is counted to
-  the first of them
 pandaeval.jobs counter {job} Judge jobs, by what became of them
 pandaeval.runs counter {run} Evaluation runs, by what became of them
 pandaeval.requests counter {request} Requests received, by answer and door

@@ -90,7 +90,7 @@ class TimeLimit:
         if not thread:
             return
         step = self._step or "reading it"
-        self.reason = self.reason or f"the trace took too long (line.trace_timeout): {step} was under way"
+        self.reason = self.reason or f"the trace took too long (line.timeout): {step} was under way"
         if thread == threading.get_ident():
             raise OverTimeError
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OverTimeError))

@@ -30,6 +30,12 @@ from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
+_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
+"""Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
+StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML): says where the store is.")]
+StoreFolder = Annotated[
+    Path | None, typer.Option("--store", metavar="FOLDER", help="The data directory; else as the configuration says.")
+]
 
 
 def resolve_config(
@@ -68,7 +74,7 @@ def resolve_config(
 def _problems_apart(config: Config) -> list[Problem]:
     """Returns what :func:`pandaeval_collector.cli._names.problems` finds, in a process of its own."""
     named, judge = (config.metrics, config.embedding), config.judge
-    if named == (Config().metrics, Config().embedding) and not (judge.models or judge.samples):
+    if named == (Config().metrics, Config().embedding) and not judge.models:
         return []
 
     async def ask() -> list[Problem]:
@@ -80,13 +86,6 @@ def _problems_apart(config: Config) -> list[Problem]:
         return found
 
     return asyncio.run(ask())
-
-
-# The store's file for commands that look into it, or change a little, beside a collector that may run on it.
-StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML): says where the store is.")]
-StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="FOLDER", help="The data directory; else as the configuration says.")
-]
 
 
 @contextmanager
@@ -128,21 +127,14 @@ def opened_folder(
         connection.close()
 
 
-_OF_EMBEDDERS = {"onnx-minilm": "onnx", "model2vec": "model2vec", "litellm": "judge"}
-"""The extra that each scheme of embedders takes."""
-_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
-"""Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
-
-
 def start_problems(config: Config) -> Iterator[Problem]:
     """Yields what a start would refuse on this machine: missing packages of extras, files that cannot be used, a data
     directory that cannot be written to. The problems have keys and no places in the file."""
     needed = [("judge.model", "judge")] if config.judge.model is not None else []
     if config.judge.model is not None and config.redact.pii:
         needed.append(("redact.pii", "pii"))
-    scheme = config.embedding.model.strip().partition(":")[0]
-    if scheme in _OF_EMBEDDERS:
-        needed.append(("embedding.model", _OF_EMBEDDERS[scheme]))
+    if config.embedding.model.strip().startswith("litellm:"):
+        needed.append(("embedding.model", "judge"))
     for key, extra in needed:
         missing = [package for package in EXTRAS[extra] if find_spec(package) is None]
         if missing:

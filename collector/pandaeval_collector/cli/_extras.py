@@ -11,9 +11,7 @@ EXTRAS = {
     ),
     "judge": ("litellm", "aiolimiter"),
     "kafka": ("confluent_kafka",),
-    "model2vec": ("model2vec",),
     "mcp": ("mcp", "mcp_types"),
-    "onnx": ("onnxruntime", "tokenizers"),
     "pii": ("presidio_analyzer",),
 }
 """The packages of each extra; ``""``: those that the collector itself takes."""

@@ -17,7 +17,6 @@ from pandaeval_collector.cli._options import declared
 
 _METRICS = typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
 _SAMPLE = typer.Option(min=0.0, max=1.0, metavar="0..1", help="Share of the sessions, the same ones each time.")
-_WEIGHTS = typer.Option(metavar="NAME=W,..", help="Weights of signals in session metrics.")
 _BUDGET = typer.Option(min=0.0, metavar="USD", help="What judges may cost; then no further batch of traces is begun.")
 _EMIT = typer.Option("--emit", help="Results leave like live ones, with the run's id.")
 
@@ -69,7 +68,6 @@ class RunOptions:
     metrics: Annotated[str, _METRICS]
     model: Annotated[str | None, typer.Option(help="Who judges; else as configured.")] = None
     sample: Annotated[float, _SAMPLE] = 1.0
-    signal_weights: Annotated[str | None, _WEIGHTS] = None
     budget: Annotated[float | None, _BUDGET] = None
     emit: Annotated[bool, _EMIT] = False
     name: Annotated[str, typer.Option(help="A name, for people.")] = ""
@@ -85,7 +83,6 @@ class RunOptions:
             "emit": self.emit,
             "name": self.name,
             "budget_usd": self.budget,
-            "signal_weights": _weights(self.signal_weights),
         }
 
 
@@ -108,18 +105,3 @@ def _time(text: str, option: str) -> str:
     except ValueError as error:
         raise UserError(f"{option} {text}: write a time (RFC 3339) or how long ago, such as 7d or 2h") from error
     return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).isoformat()
-
-
-def _weights(text: str | None) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for part in (text or "").split(","):
-        name, equals, value = part.partition("=")
-        if not part.strip():
-            continue
-        try:
-            found[name.strip()] = float(value)
-        except ValueError as error:
-            raise UserError(f"--signal-weights {part.strip()}: write signal=number") from error
-        if not equals:
-            raise UserError(f"--signal-weights {part.strip()}: write signal=number")
-    return found

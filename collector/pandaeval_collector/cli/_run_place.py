@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,9 @@ from pandaeval_collector.show.api.client import Asker
 
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
-TokenEnv = Annotated[
-    str, typer.Option(metavar="VARIABLE", help="Name of the variable that holds the token, where one is demanded.")
-]
-URL, TOKEN_ENV = "http://127.0.0.1:4328", "PANDAEVAL_TOKEN"
+URL = "http://127.0.0.1:4328"
+_LOOK = "Look into this data directory instead, whether or not a collector runs on it."
+LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
 
 
 class ApiClient:
@@ -64,17 +63,14 @@ class ApiClient:
                 return
 
 
-def over_http(url: str, token_env: str) -> ApiClient:
-    """Returns a client of a running collector."""
-    return ApiClient(Asker.over_http(url, token_env))
+def over_http(url: str) -> ApiClient:
+    """Return a client of a running collector."""
+    return ApiClient(Asker.over_http(url))
 
 
-at_collector = in_place_of("api", {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}, over_http)
-"""Gives a command the options that say where the collector is, in place of its parameter ``api``."""
-
-
-_LOOK = "Look into this data directory instead, whether or not a collector runs on it."
-LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
+def at_collector(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option ``--url`` in place of its parameter ``api``."""
+    return in_place_of("api", {"url": (Url, URL)}, over_http)(command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +78,13 @@ class Place:
     """Where a command reads from: a running collector, or a data directory (``store``)."""
 
     url: Url = URL
-    token_env: TokenEnv = TOKEN_ENV
     store: LookedAt = None
 
     @contextmanager
     def looking(self) -> Iterator[ApiClient]:
         """Opens the API for reading."""
         if self.store is None:
-            with over_http(self.url, self.token_env) as api:
+            with over_http(self.url) as api:
                 yield api
             return
         from pandaeval_collector.show.api.app import alone  # who asks a collector needs no API of its own
@@ -98,5 +93,6 @@ class Place:
             yield stored
 
 
-placed = in_place_of("place", declared(Place), Place)
-"""Gives a command the options that say where it looks, in place of its parameter ``place``."""
+def placed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of :class:`Place` in place of its parameter ``place``."""
+    return in_place_of("place", declared(Place), Place)(command)

@@ -23,7 +23,7 @@ def collector(
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C.
 
-    Open traces are kept in the store and taken up again at the next start. Ends with 1 when the store was taken away.
+    Open traces are kept in the store and resumed at the next start.
     """
     # Read when gRPC is loaded, as it is with the configuration. The processes that we start are programs of their own
     # and need none of gRPC's care for forks.
@@ -69,7 +69,7 @@ async def _serve(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     give_memory_back()  # before there are threads
-    running = Collector(config, os.environ, on_failure=stop.set)
+    running = Collector(config, os.environ)
     starting = asyncio.ensure_future(running.start())
     stopped = asyncio.ensure_future(stop.wait())
     try:
@@ -99,5 +99,3 @@ async def _serve(config: Config) -> None:
     log.info("stopping: open traces are kept for the next start")
     await running.stop()
     log.info("stopped")
-    if running.has_failed:
-        raise typer.Exit(1)

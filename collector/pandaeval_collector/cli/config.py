@@ -21,7 +21,6 @@ config = typer.Typer(help="Check, show and describe the configuration.", no_args
 @config.command("check")
 def check(
     file: Annotated[Path | None, file_argument("The file; without it the environment alone is checked.")] = None,
-    config: Annotated[Path | None, config_option("The same, as other commands have it.")] = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Fail on what a start would refuse on this machine: variables, files, packages."),
@@ -31,7 +30,6 @@ def check(
 
     What is missing on this machine only (variables, files, packages) is a note, as the collector may run on another.
     """
-    file = file or config
     resolved = resolve_config(file, on_this_machine=strict)
     held = resolved.config
     found = [*check_machine(held, os.environ), *start_problems(held), *judge_notes(held, os.environ)]

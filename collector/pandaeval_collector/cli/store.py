@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sqlite3
 import sys
@@ -11,12 +10,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, BinaryIO
 
 import typer
-from google.protobuf.json_format import MessageToDict
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
@@ -100,48 +96,55 @@ def repair(
 @store.command("export")
 def export(
     output: Annotated[Path, output_option("Write here; - for standard output.")],
-    form: Annotated[
-        Literal["jsonl", "pb"],
-        typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP."),
-    ] = "jsonl",
     trace: Annotated[
         str, typer.Option(metavar="ID", help="Of this trace alone, or of all whose ids begin with these digits.")
     ] = "",
     config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
-    """Write all spans and log records of a data directory as a file that evaluate reads, also while a collector runs.
+    """Write all spans and log records of a data directory as length-delimited OTLP, also while a collector runs.
 
     A trace with damage is left out and named; exit code 1 then.
     """
     if trace.lower().strip("0123456789abcdef") or len(trace) > 32:
         raise UserError(f"--trace {trace}: the id of a trace has 32 hex digits, of which the first few are enough")
     traces = requests = 0
-    bad: list[StoredTrace] = []
-    with _read(config, store) as (connection, _), progress(console(stderr=True), "exporting") as told:
+    damaged: list[StoredTrace] = []
+    with (
+        _read(config, store) as (connection, _),
+        _opened(output) as file,
+        progress(console(stderr=True), "exporting") as on_progress,
+    ):
         total = count_traces(connection)
-        to = sys.stdout.buffer if str(output) == "-" else output.open("wb")
-        try:
-            for found in stored_traces(connection, trace):
-                if found.damage:
-                    bad.append(found)
-                for logs, data in found.parts:
-                    to.write(_line(logs, data) if form == "jsonl" else len(data).to_bytes(4, "big") + data)
-                    requests += 1
-                traces += not found.damage
-                told(traces + len(bad), total)
-        finally:
-            to.flush() if str(output) == "-" else to.close()
-    if trace and not traces and not bad:
+        for stored in stored_traces(connection, trace):
+            if stored.damage:
+                damaged.append(stored)
+            else:
+                traces += 1
+            for _, data in stored.parts:
+                file.write(len(data).to_bytes(4, "big") + data)
+            requests += len(stored.parts)
+            on_progress(traces + len(damaged), total)
+    if trace and not traces and not damaged:
         raise UserError(
-            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, as far as "
-            "store.keep_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
+            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, in a fifth of "
+            "store.max_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
         )
     typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
-    for found in bad:
-        typer.echo(f"left out: trace {found.trace_id.hex()}: {found.damage}", err=True)
-    if bad:
+    for stored in damaged:
+        typer.echo(f"left out: trace {stored.trace_id.hex()}: {stored.damage}", err=True)
+    if damaged:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _opened(output: Path) -> Iterator[BinaryIO]:
+    if str(output) != "-":
+        with output.open("wb") as file:
+            yield file
+        return
+    yield sys.stdout.buffer
+    sys.stdout.flush()
 
 
 @contextmanager
@@ -167,22 +170,3 @@ def _tell(found: list[Damage], format_: given.RunFormat) -> None:
         for kind in dict.fromkeys(each.kind for each in found):
             typer.echo(f"{kind}: {CURES[kind]}")
         typer.echo(many(len(found), "damage"))
-
-
-def _line(logs: bool, data: bytes) -> bytes:
-    """Returns a stored request as a line of OTLP/JSON, with ids in hex and enumerations as numbers."""
-    kind: Any = ExportLogsServiceRequest if logs else ExportTraceServiceRequest
-    said = MessageToDict(kind.FromString(data), use_integers_for_enums=True)
-    return json.dumps(_with_hex_ids(said), ensure_ascii=False).encode(errors="surrogatepass") + b"\n"
-
-
-def _with_hex_ids(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_with_hex_ids(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    ids = ("traceId", "spanId", "parentSpanId")
-    return {
-        key: base64.b64decode(each).hex() if key in ids and isinstance(each, str) else _with_hex_ids(each)
-        for key, each in value.items()
-    }

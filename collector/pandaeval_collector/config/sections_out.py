@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from pandaeval_collector.base.instrument import MAX_SERIES
-from pandaeval_collector.base.section import Count, PositiveDuration, Section, Text, Url, group
+from pandaeval_collector.base.section import Section, Text, Url, group
 from pandaeval_collector.exporters.found import Way, ways
 
 if TYPE_CHECKING:
@@ -30,10 +29,6 @@ class Common(Section):
     if TYPE_CHECKING:  # the found sections that other parts read too
         otlp: Otlp
         prometheus: Prometheus
-
-    max_series: Count = MAX_SERIES
-    """Most series of scores and counters; what is new beyond them is counted under agent, service and environment
-    __other__."""
 
     @property
     def scrape_results(self) -> bool:
@@ -65,8 +60,6 @@ class Ui(Section):
     """Show the page."""
     url: Url | None = None
     """Address of the page as people open it, behind a proxy perhaps; for links to it."""
-    refresh: PositiveDuration = 10.0
-    """Time between two looks for new results."""
     links: Mapping[Text, Annotated[Url, Field(max_length=2000)]] = {}
     """Addresses in other programs by name, such as Jaeger: http://localhost:16686/trace/{trace_id}; in braces:
     trace_id, session_id, agent, service, start_ms, end_ms."""

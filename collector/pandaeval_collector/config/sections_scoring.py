@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from pandaeval_collector.base.section import (
     Amount,
-    Count,
     Duration,
-    FilePath,
-    PositiveDuration,
     Section,
     Share,
     Text,
@@ -21,25 +16,11 @@ from pandaeval_collector.base.section import (
 from pandaeval_collector.config.sections_in import Names
 
 # Gates: when a run over files fails, and when repeated trials are worse than they may be.
-Level = Annotated[float, Field(gt=0, lt=1)]
-Ks = Annotated[Count, Field(ge=1, le=1000)]
-
-
-class TrialsSection(Section):
-    """Repeated trials of a case: pandaeval evaluate --cases."""
-
-    k: tuple[Ks, ...] = (1, 3, 5)
-    """How many trials have to succeed all together."""
 
 
 class Baseline(Section):
     """Trials against those of a baseline: pandaeval evaluate --baseline."""
 
-    metric: Text | None = None
-    """By which metric a trial succeeds, such as trace.task_completion; null: trial_correct, or the only metric there
-    is."""
-    level: Level = 0.05
-    """Share of false alarms, 0 to 1, by which a drop is credible."""
     max_drop: Share | None = None
     """Largest drop of the mean success rate, 0 to 1, that passes, whether credible or not; null: any that is not
     credible."""
@@ -67,12 +48,8 @@ class SessionSection(Section):
     interim: Duration | None = 60.0
     """Time without a new trace or verdict after which an open session is scored as far as it has come; such results say
     final: false, are log events, and enter no metric. null: only when it closes."""
-    judge_wait: Duration = 600.0
-    """How long a session that is over waits for judges before it is scored without them; what they say later makes a
-    revision."""
-    coherence_signal: Literal["sure", "calibrated", "raw"] = "sure"
-    """Which coherence counts for a session. sure: only answers that are off topic beyond doubt; calibrated: every
-    value, on a scale that means the same for every embedder; raw: the cosine itself."""
+    coherence_signal: Literal["sure", "raw"] = "sure"
+    """Which coherence counts for a session. sure: only answers that are off topic beyond doubt; raw: every cosine."""
     extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = ("error", "tool_loop")
     """Signals that count besides the four weighted ones: response (the run did not end well), grounding (it stated
     values that it had from nowhere) and tool_loop. error, the older name, is response and grounding. With
@@ -106,21 +83,4 @@ class Embedding(Section):
     """How texts become vectors."""
 
     model: Text = "embedded"
-    """embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or litellm:NAME."""
-
-
-class LearnSection(Section):
-    """Problem scores that are learned from labels of the application's own runs."""
-
-    folder: FilePath | None = None
-    """Folder of the models, read again when it changes; null: learned below store.path."""
-
-
-class LabelsSection(Section):
-    """What people say of runs, and what is made of it."""
-
-    window: PositiveDuration = 30 * 86400.0
-    """How long judged scores are kept to be held against people's labels: pass rates are about the runs of this
-    time."""
-    interval: PositiveDuration = 60.0
-    """Time between two calculations of the corrected pass rates."""
+    """embedded (English) or multilingual, which ship with the package; or litellm:NAME."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.anew import Votes
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret, hider
 from pandaeval_collector.jobs.outcome import (
     Complaints,
@@ -25,22 +24,22 @@ from pandaeval_collector.jobs.outcome import (
     Patience,
     RecordBudgets,
     after_failure,
-    until_next_day,
 )
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.conversation import Conversation
+from pandaeval_collector.judge.known_models import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
-from pandaeval_collector.judge.turns import Conversation, TurnView
+from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
-from pandaeval_collector.store import Job, JobEnd, Store
+from pandaeval_collector.store import Job, JobEnd, StoreAccess
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
@@ -123,28 +122,24 @@ class Attempts:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreAccess,
         scores: SessionScores,
         evaluator: Evaluator,
-        desk: Desk,
+        client: JudgeClient,
         filing: Filing,
         telemetry: Telemetry,
         patience: Patience | None = None,
-        over_budget: Literal["unscored", "wait"] = "unscored",
-        votes: int = 1,
         budgets: RecordBudgets | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``scores``: reads the sessions that questions are about; ``desk`` asks the judge; ``filing``: where answers
-        go. ``over_budget``: what happens to a job once the day's budget is used up. ``votes``: verdicts on each
-        question. ``failures``: the groups that judged failures are filed under, if any."""
+        """``scores``: reads the sessions that questions are about; ``client`` asks the judge; ``filing``: where answers
+        go. ``failures``: the groups that judged failures are filed under, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
-        self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
+        self._telemetry, self._patience = telemetry, patience or Patience()
         judge = evaluator.settings.judge
-        self._desk = desk
+        self._client = client
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._failures = budgets or RecordBudgets(), failures
-        self._votes = Votes(desk, votes)
         self._complaints, self._kinship = Complaints(), Kinship()
         self._ends: dict[bytes, _Ends] = {}
         self.pauses = Pauses(self._patience.interactive)
@@ -174,16 +169,16 @@ class Attempts:
 
     async def _file(self, ended: Sequence[tuple[Job, Judgement]]) -> None:
         """Files how jobs ended: all together, or one by one where that fails."""
-        try:
-            await self._filing("judged", [judgement for _, judgement in ended])
-        except Exception as error:  # noqa: BLE001 - as above
-            for each in ended if len(ended) > 1 else ():
-                await self._file([each])
-            if len(ended) == 1:
-                await self._unfinished(ended[0][0], error)
-            return
-        for _, judgement in ended:
-            self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
+        parts = Isolated(ended)
+        for part in parts:
+            try:
+                await self._filing("judged", [judgement for _, judgement in part])
+            except Exception as error:  # noqa: BLE001 - as above
+                if not parts.split():
+                    await self._unfinished(part[0][0], error)
+                continue
+            for _, judgement in part:
+                self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
 
     async def _unfinished(self, job: Job, error: Exception) -> None:
         _log.error("job %s could not be finished", job.id, exc_info=error)
@@ -218,8 +213,8 @@ class Attempts:
             smaller = self._budgets.was_too_long(question.model, loaded.pack.tokens)
             return (await self._loaded(job, smaller)).pack
 
-        together = self._evaluator.together(questions, question)
-        judge = Judge(self._desk, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
+        together = self._evaluator.judged.together(questions, question)
+        judge = Judge(self._client, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
         finding = instead or await self._finding(job, question, loaded, judge)
         await self._conclude(job, question, loaded, judge, finding)
 
@@ -235,13 +230,13 @@ class Attempts:
             case GivenUp() | Unscored():
                 missed = finding.finding if isinstance(finding, GivenUp) else finding
                 found = without_verdict(question, loaded.subject, missed)
-                result = self._evaluator.answered(question, found, judge.spent)
+                result = self._evaluator.judged.answered(question, found, judge.spent)
                 end = JobEnd(job.id, "done", missed.why.value)
                 if isinstance(finding, GivenUp):
                     end = JobEnd(job.id, "dead", missed.why.value, finding.error)
                 self._end(job, end, result)
             case _:
-                result = self._evaluator.answered(question, finding, judge.spent)
+                result = self._evaluator.judged.answered(question, finding, judge.spent)
                 await self._group(result, question.model)
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
 
@@ -252,7 +247,7 @@ class Attempts:
             return
 
         async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
-            return await Judge(self._desk, shown, model).ask(SAME_CAUSE, given)
+            return await Judge(self._client, shown, model).ask(SAME_CAUSE, given)
 
         result.failure_group = await judged_group(self._failures, failure, ask)
 
@@ -265,12 +260,12 @@ class Attempts:
         suspicious = bool(about.get("suspicious"))
         match subject:
             case TurnView():
-                return self._evaluator.judged_turn(subject, suspicious)[1]
+                return self._evaluator.judged.of_turn(subject, suspicious)[1]
             case Conversation():
                 known = self._scores.conversation(about[SESSION], Trigger(about["trigger"]))
                 return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
             case _:
-                return self._evaluator.judged(subject, suspicious)[1]
+                return self._evaluator.judged.questions(subject, suspicious)[1]
 
     async def _finding(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge
@@ -278,16 +273,13 @@ class Attempts:
         if given_up := self.pauses.given_up:
             return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
         try:
-            finding = await self._votes.verdict(question, loaded.subject, judge)
+            finding = await question.metric.ask(loaded.subject, judge) if question.metric.ask is not None else None
             self.pauses.answered()
             return finding
         except NoVerdictError as error:
             self.pauses.answered()
             return Unscored(error.why, str(error))
         except OverBudgetError:
-            if self._over_budget == "wait":
-                due_at = self._store.clock.running() + until_next_day(time.time())
-                return Later(due_at, "the day's budget is used up (judge.daily_usd)", free=True)
             return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
         except CallFailedError as error:
             self._complaints.hear(question.model, error)

@@ -16,16 +16,18 @@ from typing import Any, TypeVar
 import orjson
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.before import before, lines_of
-from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.context import before, lines_of
+from pandaeval_collector.judge.conversation import Conversation, conversation
+from pandaeval_collector.judge.known_models import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.judge.redact import Hide, PersonalData, check_installed, redact, redacted
-from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
+from pandaeval_collector.judge.personal_data import PersonalData, check_installed
+from pandaeval_collector.judge.redact import Hide, redact, redacted
+from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.store import Job, SessionTraceRow, Store, StoreReader
+from pandaeval_collector.store import Job, SessionTraceRow, StoreAccess, StoreReader
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
@@ -216,7 +218,7 @@ class JobTraceLoader:
         return replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
 
 
-def fence_secret(store: Store) -> bytes:
+def fence_secret(store: StoreAccess) -> bytes:
     """Returns the secret that this store's fences are made with; creates it once."""
     kept = store.reads.get("judge.secret")
     if kept is None:

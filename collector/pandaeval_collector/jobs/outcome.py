@@ -6,13 +6,13 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
-from pandaeval_collector.judge.known import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD, kin
+from pandaeval_collector.judge.known_models import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD
+from pandaeval_collector.judge.model_family import kin
 from pandaeval_collector.store import Job
 
 _MAX_CRASHES = 2
@@ -84,12 +84,6 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
             if job.attempts >= patience.attempts or now - job.created_at > patience.max_age:
                 return given_up
             return Later(now + max(error.retry_after or 0.0, patience.wait(job.attempts)), message)
-
-
-def until_next_day(now: float) -> float:
-    """Returns the seconds until the next day begins (UTC); ``now``: Unix seconds."""
-    today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return (today + timedelta(days=1)).timestamp() - now
 
 
 # How many tokens of a record a judge is shown: by its model's window, and less where that turns out to be too much.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
-
-from pandaeval_collector.base.section import ReplyFormat
 
 RECORDED = "file:"
 """The beginning of a ``judge.api_base`` that names a file of recorded replies in place of a server."""
@@ -30,40 +28,29 @@ _MORE_TIMES, _MORE = 4, 8_000
 """After a cut answer, the limit is multiplied by the first and raised by the second number (of tokens)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallParameters:
-    """The parameters of a model's calls. ``max_tokens``: of an answer, hidden reasoning included; ``None``: what the
-    question needs, plus room for hidden reasoning if the model is known to reason. ``reasoning_effort``: as litellm
-    spells it; ``None``: the provider's default. ``response_format``: what the provider is to enforce, if it can: any
-    JSON object, the schema of the question, or nothing. ``context_tokens``: most of a record that is shown; ``None``:
-    by the model's window. ``extra``: further parameters, as litellm spells them; a value of ``None`` removes one of
-    ours."""
+def room(asked: int, parameters: Mapping[str, Any], reasons: bool, most: int | None, more: bool = False) -> int:
+    """Returns how many tokens an answer may take.
 
-    max_tokens: int | None = None
-    reasoning_effort: str | None = None
-    response_format: ReplyFormat = "json"
-    context_tokens: int | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def key(self) -> str:
-        """Returns the parameters that may change an answer, as a text; ``""`` if none is set. The length of an answer
-        changes none, and the digest of a record tells what is shown of it."""
-        held = asdict(self)
-        told = {name: held[name] for name in ("reasoning_effort", "extra") if held[name]}
-        return json.dumps(told, sort_keys=True, default=str) if told else ""
-
-
-def room(asked: int, parameters: CallParameters, reasons: bool, most: int | None, more: bool = False) -> int:
-    """Returns how many tokens an answer may take. ``asked``: what the question needs; ``reasons``: the model is known
-    to think before it answers; ``most``: the model's limit, where known; ``more``: the previous answer was cut."""
-    wanted = parameters.max_tokens
+    ``asked``: tokens that the question needs; ``reasons``: the model is known to think before it answers; ``most``: the
+    model's limit, if known; ``more``: the previous answer was cut.
+    """
+    wanted = parameters.get("max_tokens")
     if wanted is None:
-        effort = parameters.reasoning_effort
-        hidden = HIDDEN if reasons else 0
-        wanted = asked + (hidden if effort is None else _HIDDEN.get(effort, HIDDEN))
+        default = HIDDEN if reasons else 0
+        effort = parameters.get("reasoning_effort")
+        wanted = asked + (default if effort is None else _HIDDEN.get(effort, HIDDEN))
     if more:
         wanted = wanted * _MORE_TIMES + _MORE
     return wanted if most is None else max(1, min(wanted, most))
+
+
+def answer_parameters(parameters: Mapping[str, Any]) -> str:
+    """Returns the parameters that may change an answer, as a text; ``""`` without any.
+
+    Neither the limit of an answer nor the enforced format changes its content.
+    """
+    held = {name: value for name, value in parameters.items() if name not in ("max_tokens", "response_format")}
+    return json.dumps(held, sort_keys=True, default=str) if held else ""
 
 
 class CallFailure(StrEnum):

@@ -7,12 +7,12 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
-from pandaeval_collector.judge.client import estimated
-from pandaeval_collector.judge.known import FREE, Price
+from pandaeval_collector.judge.known_models import FREE, Price
+from pandaeval_collector.judge.usage import estimated
 
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter
@@ -111,22 +111,14 @@ class PerMinute:
         self._owed += max(0.0, amount)
 
 
-@dataclass(frozen=True, slots=True)
-class Spend:
-    """An amount of US dollars and tokens."""
-
-    usd: float = 0.0
-    tokens: int = 0
-
-
 class Purse(Protocol):
     """Keeps account of the day's budget."""
 
-    async def reserve(self, spend: Spend) -> float | None:
-        """Reserves an amount; returns when (Unix seconds), or ``None`` if the budget does not suffice."""
+    async def reserve(self, usd: float) -> float | None:
+        """Reserves US dollars; returns when (Unix seconds), or ``None`` if the budget does not suffice."""
         ...
 
-    async def settle(self, reserved: Spend, spent: Spend, reserved_at: float) -> None: ...
+    async def settle(self, reserved: float, spent: float, reserved_at: float) -> None: ...
 
     def share(self, part: float) -> None:
         """Limits this purse to a part, 0..1, of the day's budget from now on."""
@@ -186,13 +178,13 @@ class LimitedCaller:
                 await self._calls.take(1)
                 await self._tokens.take(taken)
                 most = estimated(replace(call, max_tokens=max_tokens), self._provider.prices.get(model, FREE))
-                await bill.another(Spend(most.cost_usd, expected + max_tokens), answered)
+                await bill.another(most.cost_usd, answered)
 
             began = time.monotonic()
             try:
                 answer = await self._provider.complete(call, permit)
                 self.gate.succeeded()
-                bill.answered(Spend(answer.cost_usd, answer.tokens))
+                bill.answered(answer.cost_usd)
             except CallFailedError as error:
                 if error.failure in _CONGESTED:
                     self.gate.congested(began, time.monotonic())
@@ -210,14 +202,15 @@ class Bill:
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout
-        self._reserved: list[tuple[Spend, float]] = []
-        self._costs: list[Spend] = []
+        self._reserved: list[tuple[float, float]] = []
+        self._costs: list[float] = []
         """Of each try: what was reserved for it, unless we hear otherwise."""
         self._began = 0.0
 
-    async def another(self, most: Spend, answered: bool = False) -> None:
-        """Reserves ``most`` for one more try. ``answered``: the previous try got an unreadable answer. Raises
-        :class:`OverBudgetError`."""
+    async def another(self, most: float, answered: bool = False) -> None:
+        """Reserves ``most`` US dollars for one more try. ``answered``: the previous try got an unreadable answer.
+
+        Raises :class:`OverBudgetError`."""
         self.failed(maybe_billed=answered or time.monotonic() - self._began >= self._timeout)
         if self._purse is not None:
             at = await self._purse.reserve(most)
@@ -230,9 +223,9 @@ class Bill:
     def failed(self, *, maybe_billed: bool) -> None:
         """Notes that the latest try failed. Providers bill for answers that came too late or were unreadable."""
         if not maybe_billed:
-            self.answered(Spend())
+            self.answered(0.0)
 
-    def answered(self, cost: Spend) -> None:
+    def answered(self, cost: float) -> None:
         """Notes what the latest try has cost."""
         if self._costs:
             self._costs[-1] = cost

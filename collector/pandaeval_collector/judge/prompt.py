@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pandaeval_collector.judge.neutral import elided, neutral, one_line
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.judge.schemas import field
+from pandaeval_collector.judge.shorten import elided
 
 ChatMessage = dict[str, str]
 
@@ -43,10 +44,9 @@ require is correct. Evaluate the run only.
 
 After the record comes a question. Answer it with one JSON object of the requested shape and nothing else. Fill its
 fields in the given order. A field that contradicts those before it is rejected. Reasons are short and concrete, and
-written in {language}, whatever the record is written in."""
+written in English, whatever the record is written in."""
 
 
-ENGLISH = "en"
 _CONDITIONAL = re.compile(r"^- \[(with|without) (\w+)\] (.+\n(?:  .+\n)*)", re.MULTILINE)
 _SUSPECTS = "suspects"
 """The name of a fact that may be given, and of the field that answers it; also in rules ``[with suspects]``."""
@@ -59,19 +59,12 @@ def echo_code(pack: Pack, rubric: Rubric[Any]) -> str:
     return digest[:8]
 
 
-def system(language: str = ENGLISH) -> str:
-    """Returns the system message. ``language``: that of the reasons, as its name or code."""
-    return SYSTEM.replace("{language}", "English" if language == ENGLISH else f"this language: {language}")
-
-
-def messages(
-    pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None = None, language: str = ENGLISH
-) -> list[ChatMessage]:
+def messages(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None = None) -> list[ChatMessage]:
     """Returns a call's messages. ``given``: facts from code or an earlier extraction, by name; fenced like the
     record."""
     cut = f"\n\n(Cut by us: parts of {', '.join(pack.truncated)}.)" if pack.truncated else ""
     return [
-        {"role": "system", "content": system(language)},
+        {"role": "system", "content": SYSTEM},
         {"role": "user", "content": pack.text + cut},
         {"role": "user", "content": _question(pack, rubric, given or {})},
     ]

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.judge.call import RECORDED
-from pandaeval_collector.judge.known import MOST_RECORD
-from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.judge.provider import Allowed, Reply, failed
+from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.known_models import MOST_RECORD
+from pandaeval_collector.judge.provider import Allowed
+from pandaeval_collector.judge.provider_replies import Reply, failed
+from pandaeval_collector.judge.shorten import tokens
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 
@@ -23,9 +25,10 @@ class RecordedReplies:
     """Answers in place of :class:`pandaeval_collector.judge.provider.ProviderCaller`. A reply belongs to the question
     that it names, about the run that holds all of its ``messages``: so it outlives a change of the prompt's words."""
 
-    def __init__(self, setup: Mapping[str, Any]) -> None:
-        held = json.loads(Path(setup["api_base"].removeprefix(RECORDED)).read_text(encoding="utf-8"))
-        self._replies, self._models = held["replies"], setup["models"]
+    def __init__(self, setup: JudgeProcessSetup) -> None:
+        assert setup.api_base is not None, "the name of the file"
+        held = json.loads(Path(setup.api_base.removeprefix(RECORDED)).read_text(encoding="utf-8"))
+        self._replies, self._models = held["replies"], setup.models
 
     async def warm_up(self) -> None:
         """There is nothing to import."""

@@ -8,67 +8,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_collector.judge.call import CallParameters, room
-from pandaeval_collector.judge.known import KnownModel, known, record_budget
-from pandaeval_collector.judge.neutral import tokens
-
-# Leaves a provider alone after a run of failures, and then asks it once to see whether it is back.
-_WINDOW_S = 60.0
-_PROBING_S = 1.0
-"""The wait, in seconds, for calls that come while one call tests the provider."""
-
-
-class Breaker:
-    """Decides whether a provider may be asked. *Closed*: it may. *Open*, for ``rest`` seconds after ``fails`` failures
-    in a row within a minute: it may not. *Half open*, after that: one call may, whose success closes the breaker and
-    whose failure opens it again. ``clock``: seconds. On one event loop."""
-
-    def __init__(self, fails: int, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rest, self._clock = rest, clock
-        self._failures: deque[float] = deque(maxlen=fails)
-        self._open_until: float | None = None
-        self._probing = False
-
-    @property
-    def is_closed(self) -> bool:
-        return self._open_until is None
-
-    def closed_in(self) -> float:
-        """Asks to make a call. Returns 0 if it may be made, also as the one test of an open breaker; its outcome must
-        be reported. Else returns the seconds after which to ask again."""
-        if self._open_until is None:
-            return 0.0
-        left = self._open_until - self._clock()
-        if left > 0.0:
-            return left
-        if self._probing:
-            return _PROBING_S
-        self._probing = True
-        return 0.0
-
-    def succeeded(self) -> None:
-        """Reports that the provider answered, whatever it said."""
-        self._failures.clear()
-        self._open_until, self._probing = None, False
-
-    def failed(self, rest: float | None = None) -> None:
-        """Reports a call that failed over the provider. ``rest``: seconds that the provider asked to wait, if any."""
-        now = self._clock()
-        self._failures.append(now)
-        whole = len(self._failures) == self._failures.maxlen and now - self._failures[0] <= _WINDOW_S
-        if self._probing or whole:
-            self._open_until = now + max(self._rest, rest or 0.0)
-        self._probing = False
-
-    def left(self) -> None:
-        """Reports a call that ended without saying anything about the provider: cancelled, or not allowed."""
-        self._probing = False
-
+from pandaeval_collector.judge.breaker import Breaker
+from pandaeval_collector.judge.call import room
+from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.known_models import KnownModel, known, record_budget
+from pandaeval_collector.judge.shorten import tokens
 
 _SHORT_ANSWER = 900
 """Tokens that the answer to most questions may take."""
@@ -102,11 +49,10 @@ ways (roles, files, servers that ask for none)."""
 class Route:
     """How the worker reaches one model. ``keyless``: the variable that should hold its key, if that is not set."""
 
-    def __init__(self, setup: Mapping[str, Any], model: str, known: KnownModel) -> None:
-        self.model, self.timeout, self.known = model, float(setup["timeout"]), known
-        given = setup.get("parameters", {}).get(model) or setup.get("defaults") or {}
-        self.parameters = CallParameters(**given)
-        self.breaker = Breaker(int(setup.get("allowed_fails", 3)), float(setup.get("cooldown", 30.0)))
+    def __init__(self, setup: JudgeProcessSetup, model: str, known: KnownModel) -> None:
+        self.model, self.timeout, self.known = model, setup.timeout, known
+        self._parameters, self._context_tokens = setup.parameters, setup.context_tokens
+        self.breaker = Breaker(setup.cooldown)
         self._reasons = self.known.reasons
         self._refused: set[str] = set()
         self._took: set[str] = set()
@@ -118,7 +64,7 @@ class Route:
         self.keyless = ""
 
     @classmethod
-    def of(cls, litellm: Any, setup: Mapping[str, Any], model: str) -> Route:
+    def of(cls, litellm: Any, setup: JudgeProcessSetup, model: str) -> Route:
         """Makes the route to a model with what litellm knows of it."""
         route = cls(setup, model, known(litellm, model))
         route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
@@ -127,17 +73,18 @@ class Route:
     @property
     def budget(self) -> int:
         """Returns the tokens of a record that the model is shown."""
-        if self.parameters.context_tokens is not None:
-            return self.parameters.context_tokens
-        return record_budget(self.known.window, room(_SHORT_ANSWER, self.parameters, self._reasons, None))
+        if self._context_tokens is not None:
+            return self._context_tokens
+        return record_budget(self.known.window, room(_SHORT_ANSWER, self._parameters, self._reasons, None))
 
     def form(self, call: Mapping[str, Any]) -> str:
         """Returns the form that the provider is to enforce, as OpenAI names it, ``""``: none. Repairs ask for the
         schema, if possible; all other calls about a trace are alike up to the question."""
-        if call.get("response_format") is None or self.parameters.response_format == "text":
+        form: str = (self._parameters.get("response_format") or {"type": "json_object"})["type"]
+        if call.get("response_format") is None or form == "text":
             return ""
-        held = call.get("held") or self.parameters.response_format == "schema"
-        form = "json_schema" if held else "json_object"
+        if call.get("held"):
+            form = "json_schema"
         while form in self._refused:
             form = _WEAKER[form]
         return form
@@ -172,7 +119,7 @@ class Route:
 
     def request(self, call: Mapping[str, Any], form: str) -> dict[str, Any]:
         """Returns litellm's arguments for one try."""
-        own, sent = self.parameters, sum(tokens(message["content"]) for message in call["messages"])
+        own, sent = self._parameters, sum(tokens(message["content"]) for message in call["messages"])
         most = room(call["max_tokens"], own, self._reasons, self.known.most_out, bool(call.get("more")))
         if self.known.window is not None:
             most = min(most, max(_LEAST_ANSWER, self.known.window - int(sent * _MORE_THAN_COUNTED)))
@@ -193,12 +140,12 @@ class Route:
             asked["prompt_cache_key"] = hashlib.blake2b(
                 call["messages"][1]["content"][:_TELLING].encode("utf-8", "replace"), digest_size=16
             ).hexdigest()
-        if own.reasoning_effort is not None:
+        if own.get("reasoning_effort") is not None:
             del asked["temperature"]  # models that think take none
-            asked |= {"reasoning_effort": own.reasoning_effort, "allowed_openai_params": ["reasoning_effort"]}
+            asked["allowed_openai_params"] = ["reasoning_effort"]
         if "temperature" in self._left_out:
             asked.pop("temperature", None)
-        asked |= own.extra
+        asked |= {name: value for name, value in own.items() if name not in ("max_tokens", "response_format")}
         return {name: value for name, value in asked.items() if value is not None}
 
     def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -215,12 +162,11 @@ class Route:
         return [begins[0], {**begins[1], "content": [part]}, *rest]
 
 
-def _reached(setup: Mapping[str, Any], model: str) -> dict[str, Any]:
+def _reached(setup: JudgeProcessSetup, model: str) -> dict[str, Any]:
     """Returns address and key, if the model is of the provider that they belong to."""
-    if setup.get("home") not in (None, model.partition("/")[0]):
+    if setup.home not in (None, model.partition("/")[0]):
         return {}
-    name = setup.get("api_key_env")
-    given = {"api_base": setup.get("api_base"), "api_key": os.environ.get(name) if name else None}
+    given = {"api_base": setup.api_base, "api_key": os.environ.get(setup.api_key_env or "")}
     return {key: value for key, value in given.items() if value}
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from pandaeval_otel.base.semconv import AGENT_NAME
 
 
 def included(id_: str, share: float) -> bool:
@@ -29,34 +31,33 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which traces are judged. ``share``: of the sessions, 0..1, each whole or not at all; ``shares``: by metric key.
+    """Which traces are judged.
 
-    ``when``: with ``suspicious`` every trace that looks suspicious is judged, and the share is of the others.
-    ``agents``, ``services``, ``attributes``: no other traces are judged; empty: all. An attribute may be that of any
-    span or of its resource."""
+    ``share``: of the sessions, 0..1, each whole or not at all. ``when``: with ``suspicious`` every trace that looks
+    suspicious is judged, and the share is of the others. ``only``: a trace needs one of these values of each attribute.
+    """
 
     share: float = 1.0
-    shares: Mapping[str, float] = field(default_factory=dict)
     when: Literal["always", "suspicious"] = "always"
-    agents: frozenset[str] = frozenset()
-    services: frozenset[str] = frozenset()
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, Collection[str]] = field(default_factory=dict)
 
-    def concerns(self, agent: str, service: str, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
-        if (self.agents and agent not in self.agents) or (self.services and service not in self.services):
-            return False
-        if not self.attributes:
-            return True
-        values = ((key, some[key]) for some in attributes for key in self.attributes if key in some)
-        # As a configuration writes them.
-        held = {(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in values}
-        return held >= set(self.attributes.items())
+    def concerns(self, agent: str, attributes: Iterable[Mapping[str, Any]]) -> bool:
+        """Returns whether a trace of ``agent`` is judged at all. ``attributes``: of its spans and their resources."""
+        missing = {key for key, values in self.only.items() if key != AGENT_NAME or agent not in values}
+        for some in attributes:
+            if not missing:
+                break
+            missing -= {key for key in missing if key in some and _text(some[key]) in self.only[key]}
+        return not missing
 
-    def choose(self, key: str, id_: str, suspicious: bool) -> Choice:
-        """Chooses whether to judge a metric (``key``) of a session, or of a trace without one (``id_``)."""
-        share = self.shares.get(key, self.share)
-        in_sample = included(id_, share)
+    def choose(self, id_: str, suspicious: bool) -> Choice:
+        """Chooses whether to judge a session, or a trace without one (``id_``)."""
+        in_sample = included(id_, self.share)
         if suspicious and self.when == "suspicious":
             return Choice(True, 1.0, in_sample)
-        return Choice(in_sample, share, in_sample)
+        return Choice(in_sample, self.share, in_sample)
+
+
+def _text(value: Any) -> str:
+    """Returns a value as a configuration writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,7 +15,9 @@ from pandaeval_collector.base.runtime.calls import Handlers, JsonCodec, Peer
 from pandaeval_collector.base.runtime.garbage import expect_imports
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.judge.call import RECORDED
-from pandaeval_collector.judge.provider import ProviderCaller, Reply
+from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.provider import ProviderCaller
+from pandaeval_collector.judge.provider_replies import Reply
 from pandaeval_collector.judge.recorded import RecordedReplies
 
 _NICE = 10
@@ -23,7 +25,9 @@ _NICE = 10
 
 
 async def _open(setup: Mapping[str, Any], _: Peer) -> Handlers:
-    caller = RecordedReplies(setup) if (setup["api_base"] or "").startswith(RECORDED) else ProviderCaller(setup)
+    connection = JudgeProcessSetup(**setup)
+    is_recorded = (connection.api_base or "").startswith(RECORDED)
+    caller = RecordedReplies(connection) if is_recorded else ProviderCaller(connection)
     await caller.warm_up()
 
     async def known(_: Any) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.accounting import count_kept
-from pandaeval_collector.receivers import Draining, Overloaded, Submitted
-from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
+from pandaeval_collector.receivers import Overloaded, Submitted
+from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError
 from pandaeval_otel.assembly import Decided, TraceAssembler
 from pandaeval_otel.wire.fragments import Fragment
 
@@ -114,14 +114,10 @@ class Keeper:
     def refusing(self) -> Iterator[None]:
         """Turns the errors of a store that cannot be written to into refusals, by which the sender knows what to do."""
         try:
-            self._store.require()
             yield
         except StoreFullError as error:
             self._telemetry.add("pandaeval.store.errors", "refused")
             raise self._overloaded(str(error)) from error
-        except StoreGoneError as error:
-            self._telemetry.add("pandaeval.store.errors", "refused")
-            raise Draining(f"the collector has to be restarted: {error}") from error
         except sqlite3.Error as error:
             _log.error("a request could not be stored (%s); its sender is asked to come back", error)
             self._telemetry.add("pandaeval.store.errors", "refused")

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from pandaeval_collector.base.metric_cpu import CPU, Spent
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
-from pandaeval_collector.base.telemetry import Relayed, Telemetry
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.time_limit import SECONDS_PER_BYTE, TRACE_SECONDS
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_otel.assembly import DueTrace
@@ -111,10 +110,7 @@ class LineProcesses:
         request, beside :data:`SECONDS_PER_BYTE`, before it is killed; ``trace_timeout``: after which it is to end a
         trace itself."""
 
-        def measured(spent: Spent, relayed: Relayed) -> None:
-            CPU.add(spent)
-            telemetry.take_in("line", relayed)
-
+        measured = partial(telemetry.take_in, "line")
         count = partial(telemetry.add, "pandaeval.workers")
         self._all = [
             LineProcess(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Collection
@@ -21,12 +20,11 @@ _FORGET = 500
 """Rows of a kind that go in one step. Senders wait while it lasts: some 40 ms where pages are given back, too."""
 _KEEP = 100
 """Traces that are compressed in one step."""
-_MOST_KEPT = 0.25
-"""The part of the disk budget that kept spans take at most, whatever ``keep_bytes`` says."""
+_MOST_KEPT = 0.2
+"""The part of the disk budget that kept spans take at most."""
 _CROWDED, _FULL = 0.7, 0.9
 """Parts of the disk budget between which the retention goes down to nothing but the late window."""
 _LOOK_S = 1.0
-_RESCUE_AGAIN_S = 10.0
 _PROBE_BYTES = 64 << 10
 """Bytes of the trial write, as many as a request brings: that one byte fits on the disk says little."""
 
@@ -74,10 +72,10 @@ class Upkeep:
             while has_more and not self._stopping:
                 compressed, now = 0, self._store.clock.calendar()
                 # Not where the disk budget has room for the late window alone.
-                if timing.keep_bytes > 0 and self.kept_for() > timing.late_window:
+                if timing.keeps_content and self.kept_for() > timing.late_window:
                     keeping = asyncio.to_thread(self._store.kept.keep, timing.late_window, now, self._keep(), _KEEP)
                     compressed = await self._paced(keeping)
-                most = min(timing.keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
+                most = int(_MOST_KEPT * self._store.max_bytes)
                 kept = await asyncio.wrap_future(self._store.kept.forget(self.kept_for(), most, now, limit=_FORGET))
                 work = self._store.forget(
                     timing.late_window,
@@ -86,7 +84,7 @@ class Upkeep:
                     self._keep(),
                     limit=_FORGET,
                     judged_s=timing.judged,
-                    unlisted_only=timing.keep_bytes > 0,  # else what comes due after the compressing would be deleted
+                    unlisted_only=timing.keeps_content,  # else what comes due after the compressing would be deleted
                 )
                 forgotten = await self._paced(asyncio.wrap_future(work))
                 has_more = _FORGET in (kept, forgotten) or compressed > 0
@@ -112,48 +110,27 @@ async def probe(store: Store) -> None:
 
 
 class Guard:
-    """Checks the store once a second. On one event loop. After a failed write it tries a small one itself: senders
-    avoid a collector that is not ready, so no request would show that writing works again. When files were taken away,
-    it saves what the open files still hold and then calls ``on_gone`` once; until saving succeeds the process has to
-    live, since it alone still has the content."""
+    """Checks once a second whether the store can be written to. On one event loop. After a failed write it tries a
+    small one itself: senders avoid a collector that is not ready, so no request would show that writing works again."""
 
-    def __init__(self, store: Store, telemetry: Telemetry, on_gone: Callable[[], None]) -> None:
-        self._store, self._telemetry, self._on_gone = store, telemetry, on_gone
-        self._is_gone = False
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+        self._store, self._telemetry = store, telemetry
 
     @property
     def trouble(self) -> str:
         """Why the collector cannot accept requests now, in words; empty while it can."""
-        if self._store.gone:
-            return f"the store is gone: {self._store.gone}"
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
 
     def start(self) -> Every:
         """Starts the checks; returns what stops them."""
         return Every(_LOOK_S, self._look, "pandaeval-guard", grace=0.0)
 
-    async def _look(self) -> float | None:
-        if not self._is_gone and not await asyncio.to_thread(self._store.look):
-            if self._store.failing:
-                try:
-                    await probe(self._store)
-                    _log.info("the store can be written to again")
-                except sqlite3.Error:
-                    self._telemetry.add("pandaeval.store.errors", "probe")
-            return None
-        if not self._is_gone:
-            self._is_gone = True
-            self._telemetry.add("pandaeval.store.errors", "gone")
-            _log.error("nothing is accepted any more: in %s, %s", self._store.path, self._store.gone)
+    async def _look(self) -> None:
+        if not self._store.failing:
+            return
         try:
-            await asyncio.to_thread(self._store.rescue)
-        except (OSError, sqlite3.Error) as error:
-            _log.error(
-                "what was in the store cannot be saved (%s); the collector keeps it open and tries again in %.0f s, "
-                "and when it is stopped",
-                error,
-                _RESCUE_AGAIN_S,
-            )
-            return _RESCUE_AGAIN_S
-        self._on_gone()
-        return math.inf
+            await probe(self._store)
+        except sqlite3.Error:
+            self._telemetry.add("pandaeval.store.errors", "probe")
+        else:
+            _log.info("the store can be written to again")

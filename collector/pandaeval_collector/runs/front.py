@@ -9,6 +9,8 @@ from pandaeval_otel.assembly import CloseRules
 
 MOST_WORKERS = 3
 """More processes would wait for the one that files what they have read."""
+JUDGE_WAIT_SECONDS = 600.0
+"""How long a session that is over waits for judges. Verdicts that come later make a revision."""
 
 
 def workers(config: Config) -> int:
@@ -18,8 +20,8 @@ def workers(config: Config) -> int:
 
 
 def trace_timeout(config: Config) -> float:
-    """Returns the seconds that one trace may take: less than after which the process that scores it is ended."""
-    return min(config.line.trace_timeout, config.line.timeout / 2)
+    """Returns the seconds that one trace may take, a third of those that a batch may."""
+    return config.line.timeout / 3
 
 
 def close_rules(config: Config) -> CloseRules:
@@ -35,11 +37,6 @@ def close_rules(config: Config) -> CloseRules:
     )
 
 
-def hands_over(config: Config) -> bool:
-    """Returns whether the traces that this collector decides go to the collectors that share their sessions."""
-    return config.kafka.brokers is not None and config.kafka.sessions == "topic"
-
-
 def timing(config: Config) -> Timing:
     return Timing(
         close=close_rules(config),
@@ -47,10 +44,9 @@ def timing(config: Config) -> Timing:
         session_idle=config.session.idle,
         session_max_age=config.session.max_age,
         session_interim=config.session.interim,
-        judge_wait=config.session.judge_wait if config.judge.model is not None else 0.0,
+        judge_wait=JUDGE_WAIT_SECONDS if config.judge.model is not None else 0.0,
         late_window=config.late.window,
         retention=config.store.retention,
-        keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
-        judged=config.labels.window,
+        keeps_content=config.store.keep_content,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

@@ -4,7 +4,6 @@ people write for them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,13 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import Config, ConfigError, MetricNames, read_yaml
-from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
-from pandaeval_collector.judge.call import CallParameters
-from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline
+from pandaeval_collector.judge.guidelines import MOST_CHARS, Guideline
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.front import trace_timeout
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 
 State = Literal["candidate", "adopted", "rejected", "withdrawn"]
@@ -74,19 +72,17 @@ if TYPE_CHECKING:
     from pandaeval_collector.jobs.setup import JudgeConfig
 
 
-def evaluator(config: Config, learning: bool = False) -> Evaluator:
-    """Makes the evaluator with its embedder. ``learning``: it also records how runs went. Raises ``EmbedderError`` when
-    the embedder cannot be loaded."""
+def evaluator(config: Config) -> Evaluator:
+    """Makes the evaluator with its embedder. Raises ``EmbedderError`` if the embedder cannot be loaded."""
     from pandaeval_collector.analysis.embedding import load
 
-    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=learning))
+    return Evaluator(load(config.embedding.model), scoring(config))
 
 
 def scoring(config: Config) -> EvaluatorSettings:
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     enabled = names.enabled(config)
-    shares_sessions = config.kafka.brokers is None or config.kafka.sessions != "none"
-    if not shares_sessions:  # others may hold traces of a session
+    if not config.kafka.scores_sessions:  # others may hold traces of a session
         enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
         enabled=enabled,
@@ -95,20 +91,12 @@ def scoring(config: Config) -> EvaluatorSettings:
         extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
         end_tokens=config.response.end_tokens,
-        score_fragments=config.close.score_fragments,
-        score_rootless=config.close.score_rootless,
         modules=config.metrics.modules,
-        shares_sessions=shares_sessions,
+        shares_sessions=config.kafka.scores_sessions,
         listed_attributes=config.store.listed_attributes,
-        learned=str(learned_folder(config)),
         trace_timeout=trace_timeout(config),
         judge=_judge(config, names),
     )
-
-
-def learned_folder(config: Config) -> Path:
-    """Returns the folder of the models that were learned from labels."""
-    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / "learned"
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:
@@ -126,11 +114,8 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
         return None
     selection = Selection(
         share=judge.sample,
-        shares=names.by_key(config.judge.samples),
         when=judge.when,
-        agents=frozenset(judge.only.agents),
-        services=frozenset(judge.only.services),
-        attributes=judge.only.attributes,
+        only=judge.only,
     )
     return JudgeSettings(
         judge.model,
@@ -140,32 +125,17 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
         secrets=config.redact.secrets,
         pii=config.redact.pii,
         custom=config.redact.custom,
-        votes=judge.votes,
         correctness=judge.correctness,
-        trace_calls=judge.trace_calls,
-        turn_calls=judge.turn_calls,
-        language=judge.language,
-        defaults=_parameters(judge, JudgeParameters()),
-        parameters={model: _parameters(judge, own) for model, own in judge.parameters.items()},
+        parameters=judge.parameters,
         guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )
 
 
 def _models(config: Config, names: MetricNames) -> dict[str, str]:
     """Returns the model of each metric that has its own; the configuration's choice overrides the metric's."""
-    own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
+    judged = [metric for metric in registry(config.metrics.modules).values() if isinstance(metric, JudgedMetric)]
+    own = {metric.key: metric.model for metric in judged if metric.model is not None}
     return {**own, **names.by_key(config.judge.models)}
-
-
-def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
-    """Returns the parameters of one model, with the common ones where it sets none."""
-    return CallParameters(
-        max_tokens=own.max_tokens or judge.max_tokens,
-        reasoning_effort=own.reasoning_effort or judge.reasoning_effort,
-        response_format=own.response_format or judge.response_format,
-        context_tokens=own.context_tokens or judge.context_tokens,
-        extra={**judge.extra, **own.extra},
-    )
 
 
 def judge(config: Config) -> JudgeConfig | None:
@@ -174,7 +144,7 @@ def judge(config: Config) -> JudgeConfig | None:
     if settings is None:
         return None
     from pandaeval_collector.jobs.setup import JudgeConfig, Limits
-    from pandaeval_collector.judge.client import JudgeProcessSetup
+    from pandaeval_collector.judge.connection import JudgeProcessSetup
 
     given = config.judge
     return JudgeConfig(
@@ -183,20 +153,15 @@ def judge(config: Config) -> JudgeConfig | None:
             api_base=given.api_base,
             api_key_env=given.api_key_env,
             timeout=given.timeout,
-            cooldown=given.cooldown,
-            allowed_fails=given.allowed_fails,
             fallbacks=given.fallbacks,
             home=settings.model.partition("/")[0],
-            defaults=settings.defaults,
-            parameters=settings.parameters,
+            parameters=given.parameters,
+            context_tokens=given.context_tokens,
         ),
         Limits(
             concurrency=given.concurrency,
             rpm=given.rpm,
             tpm=given.tpm,
             daily_usd=given.daily_usd,
-            daily_tokens=given.daily_tokens,
         ),
-        over_budget=given.over_budget,
-        votes=given.votes,
     )

@@ -11,10 +11,9 @@ import orjson
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config, MetricNames
-from pandaeval_collector.config.sections_judge import Only
 from pandaeval_collector.judge.selection import included
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.listed import Wanted
 
 _SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
@@ -64,7 +63,7 @@ Chosen = tuple[int, int]
 """Number of a trace, and number of its session (0: none)."""
 
 
-def choose(store: Store, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
+def choose(store: StoreAccess, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
     """Returns a page of the traces with numbers above ``after`` that a run scores, and where the page ends: those in
     the sample, sessions whole, and the same ones as live. Blocks."""
     rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided)
@@ -105,15 +104,15 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
     """Checks a run that was asked for over the API: the caller may not choose where traces are sent, nor spend without
     a limit. Raises :class:`NotAllowedError`."""
     judge = config.judge
-    known = {*judge.models.values(), *judge.fallbacks, *judge.parameters, *filter(None, [judge.model])}
+    known = {*judge.models.values(), *judge.fallbacks, *filter(None, [judge.model])}
     if spec.model is not None and spec.model not in known:
         told = ", ".join(sorted(known)) or "none"
         raise NotAllowedError(
             f"model: {spec.model} is none that this collector's configuration names ({told}); to allow it, name it "
-            f"there, such as judge.parameters: {{{spec.model}: {{}}}}"
+            "in judge.fallbacks or judge.models"
         )
     asking = _asking(config, spec)
-    capped = (spec.budget_usd, judge.daily_usd, judge.daily_tokens) != (None, None, None)
+    capped = (spec.budget_usd, judge.daily_usd) != (None, None)
     if asking and not (dry or capped):
         raise NotAllowedError(_asks(asking, spec, "give a budget (--budget USD; budget_usd), or set judge.daily_usd"))
 
@@ -141,9 +140,8 @@ def config_of(config: Config, spec: RunSpec) -> Config:
     judge: dict[str, Any] = {
         "model": (spec.model or config.judge.model) if judged(config, spec) else None,
         "sample": 1.0,
-        "samples": {},
         "when": "always",
-        "only": Only(),
+        "only": {},
         "delay": 0.0,
     }
     if spec.model is not None:

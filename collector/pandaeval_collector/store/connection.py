@@ -11,15 +11,12 @@ import contextlib
 import logging
 import os
 import sqlite3
-import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
-from pandaeval_collector.store.commits import ahead, number_of
 from pandaeval_collector.store.schema import TABLES, VERSION, StoreVersionError, version_of
 
 _log = logging.getLogger(__name__)
@@ -37,60 +34,6 @@ _STEPS = 400_000
 """Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
 waited for, which the line may hold for five."""
 
-# Finds out whether a write-ahead log beside the store's file belongs to that file.
-#
-# SQLite applies whatever log lies there. Its checks do not notice a file that is older than the log, or a log that
-# ends before what was copied from it into the file: both would mix pages of different times. The number of each
-# commit on page 1 (:mod:`commits`) shows it.
-_HEAD, _FRAME = 32, 24
-_NUMBER_AT = 68
-_NUMBER = struct.Struct(">I")
-_FILE_HEAD = 100
-
-
-def put_foreign_log_aside(file: Path) -> bool:
-    """Renames a write-ahead log that would spoil ``file``, or that SQLite would delete because ``file`` is empty;
-    returns whether it did. No connection may be open. Raises ``sqlite3.DatabaseError`` for what is no database."""
-    log = file.with_name(f"{file.name}-wal")
-    if not log.exists() or log.stat().st_size <= _HEAD:
-        return False
-    if why := _foreign(file, log):
-        aside = log.with_name(f"{log.name}.aside-{time.strftime('%Y%m%dT%H%M%S')}")
-        log.rename(aside)
-        file.with_name(f"{file.name}-shm").unlink(missing_ok=True)
-        _log.error("the store's log does not belong to its file (%s); it was put aside as %s", why, aside)
-    return bool(why)
-
-
-def _foreign(file: Path, log: Path) -> str:
-    with file.open("rb") as content:
-        head = content.read(_FILE_HEAD)
-    if len(head) < _FILE_HEAD:
-        return "the file is empty"
-    (held,) = _NUMBER.unpack_from(head, _NUMBER_AT)
-    with log.open("rb") as content:
-        first = _first_number(content)
-    if first is None:
-        return ""
-    if ahead(first, held) > 1:
-        return f"the file ends with commit {held}, the log begins with {first}"
-    # Opened read only: a connection that may write would copy the log into the file when it is closed.
-    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        reaches = number_of(connection)
-    return f"the file has commit {held}, the log ends with {reaches}" if ahead(held, reaches) > 0 else ""
-
-
-def _first_number(log: BinaryIO) -> int | None:
-    """Reads the number of the first commit in a log; ``None`` where no frame is of page 1."""
-    head = log.read(_HEAD)
-    page_bytes, salt = int.from_bytes(head[8:12], "big"), head[16:24]
-    while len(frame := log.read(_FRAME)) == _FRAME and frame[8:16] == salt:
-        if frame[:4] == b"\0\0\0\1":
-            page = log.read(_FILE_HEAD)
-            return _NUMBER.unpack_from(page, _NUMBER_AT)[0] if len(page) == _FILE_HEAD else None
-        log.seek(page_bytes, 1)
-    return None
-
 
 def create(file: Path, durability: Durability) -> bool:
     """Makes the file ready to be opened: created privately, with its tables, checked. Returns whether a damaged file
@@ -100,7 +43,6 @@ def create(file: Path, durability: Durability) -> bool:
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     try:
         check_size(file)
-        put_foreign_log_aside(file)
         _prepare(file, durability)
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):

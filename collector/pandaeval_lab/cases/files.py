@@ -142,7 +142,7 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
         told = f"{path}: is larger than {_MOST_BYTES >> 20} MiB; take cases apart into several files"
         raise CaseFileError(told) from error
     except OSError as error:
-        cure = "name a case file (docs/cases.md)"
+        cure = "name a case file (docs/guides/cases.md)"
         raise CaseFileError(f"{path}: cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise CaseFileError(f"{path}: is not UTF-8 text ({error.reason})") from error

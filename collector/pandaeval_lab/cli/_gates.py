@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import orjson
-import typer
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import TOLERANCE, Result, cut
-from pandaeval_collector.cli._output import many, safe
+from pandaeval_collector.cli._output import many
 from pandaeval_collector.config import Config
-from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.rates import OutcomeCounts
@@ -26,9 +21,6 @@ from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._names import names_of
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.passk.attempts import CaseTrials, slim, trials
-from pandaeval_lab.passk.gate import GateVerdict, Rules, compared, first_of
-from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.replay.root_causes import RootCause
 
 _NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
@@ -161,52 +153,5 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
             "passes unmeasured: no trace of the input has a session id; have the application set "
             "gen_ai.conversation.id (or session.id) on its spans"
         )
-    limits = config.judge.only
-    is_limited = metric.kind == "llm" and (limits.agents or limits.services or limits.attributes)
-    only = "; judge.only leaves traces out" if is_limited else ""
+    only = "; judge.only leaves traces out" if metric.kind == "llm" and config.judge.only else ""
     return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"
-
-
-class Against:
-    """Collects the results that trials are made of, and compares them with those of a baseline file. The constructor
-    reads the file and raises ``UserError`` for an unusable one, so that the command ends before anything is scored."""
-
-    def __init__(self, baseline: Path, gates: Gates) -> None:
-        before = list(result_lines(baseline))
-        if not before:
-            raise UserError(f"{baseline}: there are no results in it; `pandaeval evaluate --format json` writes them")
-        self._before = trials(before, gates.baseline.metric, "case")
-        self._rules = Rules(gates.baseline.level, gates.baseline.max_drop, gates.max_unscored)
-        self._now: list[dict[str, Any]] = []
-
-    def add(self, result: Mapping[str, Any]) -> None:
-        """Takes one result of the current run; ignores one that belongs to no case."""
-        key = f"{result['level']}.{result['metric']}"
-        if key == self._before.metric or (result.get("metadata") or {}).get("case"):
-            self._now.append(slim(result))
-
-    def verdict(self) -> GateVerdict:
-        """Returns the comparison of the collected trials with the baseline's."""
-        try:
-            now = trials(self._now, self._before.metric, "case")
-        except UserError:
-            now = CaseTrials(self._before.metric, "case", ())  # nothing to compare, which the verdict says
-        return compared(self._before, now, self._rules)
-
-
-def tell(verdict: GateVerdict) -> None:
-    """Prints effect, interval and reasons of failure on standard error."""
-    typer.echo(f"baseline: {verdict.told}", err=True)
-    for lead, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):
-        if names:
-            typer.echo(f"notice: {len(names)} cases are {lead}: {safe(first_of(names))}", err=True)
-    if verdict.notice:
-        typer.echo(f"notice: {safe(verdict.notice)}", err=True)
-    for sentence in verdict.failures:
-        typer.echo(f"failed: {safe(sentence)}", err=True)
-
-
-def outcome(verdict: GateVerdict) -> GateOutcome:
-    """Returns the verdict as one more gate of the run, for the reports that CI systems read."""
-    told = "; ".join([*verdict.failures, verdict.told] if verdict.failures else filter(None, [verdict.notice]))
-    return GateOutcome("baseline", verdict.passed, f"baseline: {told}" if told else "")

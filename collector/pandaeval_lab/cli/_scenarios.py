@@ -18,6 +18,7 @@ from pandaeval_lab.cases.graders import CORRECT
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._gates import GateOutcome, checked
 from pandaeval_lab.cli._names import names_of
+from pandaeval_lab.cli._stages import Stage
 from pandaeval_lab.cli._summary import Summary
 
 
@@ -30,7 +31,7 @@ class _Held:
     found: Summary = field(default_factory=Summary)
 
 
-class Scenarios:
+class Scenarios(Stage):
     """Gathers the results of the scenarios of a suite that have thresholds or a gate of severity."""
 
     def __init__(self, config: Config, suite: Suite, case_of: Callable[[str], str | None]) -> None:
@@ -48,23 +49,24 @@ class Scenarios:
                 own = config.model_copy(update=parts)
                 self._held[case.id] = _Held(own, names.thresholds(own))
 
-    def take(self, result: Result, told: Mapping[str, Any]) -> None:
-        """Adds a result, and ``told``, its JSON object. A conversation that the user's side spoilt is one result
-        without a score of every metric with a threshold: silence must not pass."""
-        case = told["metadata"].get("case") or self._case_of(result.unit.session_id or "")
+    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+        """Takes a result. If the simulated user spoilt a conversation, each metric with a threshold gets a result
+        without a score, so that missing conversations do not pass."""
+        case = document["metadata"].get("case") or self._case_of(result.unit.session_id or "")
         if (held := self._held.get(case or "")) is None:
             return
-        held.found.take(result)
+        held.found.take(result, document)
         if result.metric == CORRECT and result.why == Why.SIMULATOR_FAILED:
             for key in held.thresholds.keys() - {f"trial.{CORRECT}"}:
                 held.found.tallies.setdefault(key, OutcomeCounts()).add(result.outcome, None, result.why)
 
-    def gates(self, whole: Summary) -> Iterator[GateOutcome]:
-        """Yields the outcomes of all scenarios. ``whole``: of the run, whose failures are grouped."""
+    def gates(self, summary: Summary) -> Iterator[GateOutcome]:
         for case, held in self._held.items():
-            held.found.agents_traces, held.found.has_sessions = whole.agents_traces, whole.has_sessions
+            held.found.agents_traces, held.found.has_sessions = summary.agents_traces, summary.has_sessions
             own = {failure.result for failure in held.found.failures}
-            held.found.groups = tuple(group for group in whole.groups if own & {each.result for each in group.members})
+            held.found.groups = tuple(
+                group for group in summary.groups if own & {each.result for each in group.members}
+            )
             for gate in checked(held.config, held.found):
                 yield replace(gate, key=f"{case}: {gate.key}", text=gate.text and f"scenario {case}: {gate.text}")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
-from pandaeval_collector.base.result import is_verdict
+from pandaeval_collector.base.result import Result, is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 from pandaeval_collector.show.view.results import ResultView, spelled_out
 from pandaeval_collector.store.failures import Failure, failure_of
@@ -18,12 +19,7 @@ from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_lab.report.collect import rank, worse
 
-if TYPE_CHECKING:
-    from pandaeval_collector.base.result import Result as Concluded
-    from pandaeval_lab.cli._gates import Against
-    from pandaeval_lab.report.layers import LayerReport
-
-Result = Mapping[str, Any]
+Document = Mapping[str, Any]
 """A result as its JSON object."""
 
 KEEP = 400
@@ -57,7 +53,7 @@ class _Scores:
     values: Fraction = Fraction()
     worst: list[Worst] = field(default_factory=list)
 
-    def add(self, result: Result) -> None:
+    def add(self, result: Document) -> None:
         """Adds a result that is scored."""
         raw = result.get("raw")
         value = result["score"] if raw is None or not math.isfinite(raw) else raw
@@ -73,13 +69,7 @@ class _Scores:
 class Summary:
     """Counts results by metric, and keeps the worst traces and a row for each session."""
 
-    def __init__(self, layers: LayerReport | None = None, against: Against | None = None) -> None:
-        """``layers``: the three-layer report of the run's trials; ``against``: compares them with a baseline."""
-        self.layers, self._against = layers, against
-        self.lines: TextIO | None = None
-        """A file that gets each result as a line of JSON."""
-        self.also: Callable[[Concluded, Result], None] = lambda result, told: None
-        """Gets each result that is taken, and its JSON object."""
+    def __init__(self) -> None:
         self.tallies: dict[str, OutcomeCounts] = {}
         """Counts of results by metric."""
         self.agents_traces = 0
@@ -94,36 +84,38 @@ class Summary:
         self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: dict[str, str] = {}
+        self.without_agents = 0
+        """Traces in which no agent worked."""
+        self.left_out = 0
+        """Agents' traces that were not chosen."""
         self.failures: list[Failure] = []
         """The first :data:`MOST_FAILURES` failures, in the order in which they were found."""
         self.groups: tuple[RootCause, ...] = ()
         """The failures by root cause, gravest first; empty until they are grouped."""
 
-    def runs(self, told: Iterable[tuple[str, str | None, str | None]]) -> None:
-        """Takes in agents' traces: id, session and the error with which each ended, which their results do not state.
-        Call it before their results come."""
-        for trace_id, session_id, error in told:
+    def decided(self, conclusion: Conclusion) -> None:
+        """Adds a batch of scored traces, before their results."""
+        self.add_traces(conclusion.told)
+        self.without_agents += conclusion.not_genai
+        self.left_out += len(conclusion.left_out)
+
+    def add_traces(self, traces: Iterable[tuple[str, str | None, str | None]]) -> None:
+        """Adds agents' traces, before their results: id, session, and the error with which each ended."""
+        for trace_id, session_id, error in traces:
             self.agents_traces += 1
             self.has_sessions = self.has_sessions or session_id is not None
             if error is not None:
                 self._broken[trace_id] = plain_error(error) if len(self._broken) < _ERRORS else ""
 
-    def take(self, result: Concluded) -> Failure | None:
-        """Adds a result as :meth:`add` does, and keeps it as a failure if it is one. Returns the failure."""
-        told = result.to_dict()
-        self.add(told)
-        self.also(result, told)
-        if self.lines is not None:
-            self.lines.write(result.to_json().decode() + "\n")
+    def take(self, result: Result, document: Document) -> None:
+        """Adds a result and its JSON object, and keeps it as a failure if it is one."""
+        self.add(document)
         failure = failure_of(result)
         if failure is not None and len(self.failures) < MOST_FAILURES:
             self.failures.append(failure)
-        return failure
 
-    def add(self, result: Result) -> None:
+    def add(self, result: Document) -> None:
         """Adds one result, given as its JSON object. The results of one trace must come one after the other."""
-        if self._against is not None:
-            self._against.add(result)
         key = f"{result['level']}.{result['metric']}"
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
@@ -182,7 +174,7 @@ class Summary:
     def _session(self, session_id: str) -> SessionSummaryRow:
         return self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
 
-    def _add_to_trace(self, result: Result) -> None:
+    def _add_to_trace(self, result: Document) -> None:
         session = None if result["session_id"] is None else self._session(result["session_id"])
         row = self._rows.get(result["trace_id"])
         if row is None:

@@ -22,11 +22,9 @@ MAX_ROWS = 40
 _MAX_REASON = 100
 
 
-def print_summary(
-    summary: Summary, out: Console, judge: str | None = None, raised: Mapping[Component, int] | None = None
-) -> None:
-    """Prints the tables of sessions, traces (if there are any) and metrics, the groups of failures, what was not
-    judged, and what components raised. ``judge``: the model that is configured."""
+def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
+    """Prints the tables of sessions, traces (if there are any) and metrics, the groups of failures, and which metrics
+    were not judged. ``judge``: the model that is configured."""
     sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
     if summary.headline:
         out.print(Text(summary.headline, style="bold"))
@@ -40,7 +38,6 @@ def print_summary(
     missing = unasked(summary.tallies, summary.agents_traces, judge)
     if missing:
         out.print(Text(missing))
-    print_component_errors(out, raised or {})
 
 
 def as_text(groups: Iterable[RootCause]) -> str:

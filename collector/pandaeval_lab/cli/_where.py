@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import closest
 from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
+
+if TYPE_CHECKING:
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 NAMED = ("agent", "service", "environment", "user", "session", "status")
 """Of what a trace has one name each."""
@@ -75,16 +85,17 @@ def parse_where(written: Iterable[str]) -> Where | None:
     return Where(", ".join(texts), {key: frozenset(values) for key, values in found.items()}, times)
 
 
-class Chooser:
-    """Filters traces by a condition, and counts what it chose and left out for the notice at the end."""
+class TraceFilter(Stage):
+    """Chooses traces by a condition, and counts the others for the notice at the end."""
+
+    needs_spans = True
 
     def __init__(self, where: Where) -> None:
         self.where = where
         self.chosen = self.left_out = 0
         self._known: dict[str, set[str]] = {key: set() for key in _NAMES if key != "status"}
 
-    def __call__(self, run: Run) -> bool:
-        """Returns whether the run fits the condition, and counts it."""
+    def keep(self, run: Run) -> bool:
         names = {} if run.trace is None else names_in(run, run.trace)
         for key, known in self._known.items():
             if len(known) < _MOST_NAMES:
@@ -93,26 +104,30 @@ class Chooser:
         self.chosen, self.left_out = self.chosen + fits, self.left_out + (not fits)
         return fits
 
-    @property
-    def unknown(self) -> str:
-        """The error if no trace was chosen for a name that none has, with the closest name that there is; else
-        empty."""
+    def conclude(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterable[Result]:
+        """Raises ``UserError`` if no trace was chosen because of a name that no trace has; names the closest one."""
         if self.chosen or not self.left_out:
-            return ""
-        for key, there in self._known.items():
-            for name in sorted(self.where.wanted.get(key, frozenset()) - there):
-                meant = closest(name, there)
-                cure = f"did you mean {meant}?" if meant else f"there are {', '.join(sorted(there)[:10])}"
-                return f"--where {key}={name}: no trace of the input has this {key}; {cure}"
-        return ""
+            return ()
+        for key, known in self._known.items():
+            for name in sorted(self.where.wanted.get(key, frozenset()) - known):
+                raise _wrong(f"{key}={name}", f"no trace of the input has this {key}; {_nearest(name, sorted(known))}")
+        return ()
 
-    def told(self) -> str:
-        """Returns a notice: how many traces were left out or, if all were, which agents and services there are."""
+    def about(self) -> Mapping[str, Any]:
+        return {"where": self.where.text}
+
+    @property
+    def notice(self) -> str:
+        """How many traces were left out or, if all were, which agents and services the input has."""
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
             return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were left out"
         agents, services = (", ".join(sorted(self._known[key])[:10]) for key in ("agent", "service"))
         return f"{lead}no trace of the input is like that (agents: {agents}; services: {services})"
+
+    def finish(self, outcome: EvaluationOutcome) -> None:
+        if not (outcome.is_json and self.chosen):
+            typer.echo(f"notice: {self.notice}", err=True)
 
 
 def _condition(text: str) -> tuple[str, str]:
@@ -120,9 +135,7 @@ def _condition(text: str) -> tuple[str, str]:
     if not equals:
         raise _wrong(text, f"write KEY=VALUE, where KEY is one of {', '.join(_KEYS)}")
     if key not in _KEYS:
-        meant = closest(key, _KEYS)
-        cure = f"did you mean {meant}?" if meant else f"there are {', '.join(_KEYS)}"
-        raise _wrong(text, f"there is no key {key!r}; {cure}")
+        raise _wrong(text, f"there is no key {key!r}; {_nearest(key, _KEYS)}")
     if not value:
         raise _wrong(text, "a value is missing")
     if key == "attribute" and "=" not in value:
@@ -154,6 +167,12 @@ def _moment(text: str, is_end: bool) -> int:
         raise _wrong(f"time: {text}", "is no time; write RFC 3339, as in 2026-01-31T08:00:00Z, or a day") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1_000_000) * 1000
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """Returns a hint at the closest known name, else at the first ten."""
+    nearest = closest(name, known)
+    return f"did you mean {nearest}?" if nearest else f"there are {', '.join(known[:10])}"
 
 
 def _wrong(text: str, cure: str) -> UserError:

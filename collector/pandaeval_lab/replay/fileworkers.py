@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.line import Line
@@ -53,7 +52,7 @@ class FileWorkers:
                 "a process that reads traces",
                 setup,
                 environ,
-                lambda spent, _: CPU.add(spent),
+                lambda _: None,
                 limit=PATIENCE_SECONDS,
                 trace_limit=trace_limit,
             )

@@ -23,6 +23,7 @@ from pandaeval_collector.show.report.index import metrics_of, session_result, ta
 from pandaeval_collector.show.report.text import clean_json, filled_shell
 from pandaeval_collector.show.view.rates import handled
 from pandaeval_collector.show.view.results import ResultView, ShownResult, shown
+from pandaeval_collector.show.view.texts import many
 from pandaeval_collector.show.view.unscored import CURES, unasked
 from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_otel.model import Kind, Trace
@@ -164,7 +165,7 @@ _LOADING = (
     "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
     "<code>pandaeval evaluate … --format table</code>.",
 )
-_GONE = "its spans are no longer kept (store.retention, store.keep_bytes, store.keep_content)"
+_GONE = "its spans are no longer kept (store.retention, store.max_bytes, store.keep_content)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ class Report:
     """Builds one report: :meth:`traces` and :meth:`result` in any order, then :meth:`write` once. ``expected``: about
     how many traces will come, by which the room for texts is divided. One thread. A context manager."""
 
-    expected: int
+    expected: int = 1
     _rows: dict[str, _Unit] = field(default_factory=dict)
     _sessions: dict[str, _Unit] = field(default_factory=dict)
     _early: dict[str, list[tuple[Mapping[str, Any], str]]] = field(default_factory=dict)
@@ -264,9 +265,10 @@ class Report:
         for result in results:
             self._session(session_id).add(result, session_id)
 
-    def result(self, result: Result) -> None:
-        """Adds a result. Of several revisions the newest is shown, with the scores of the older ones."""
-        said, about = result.to_dict(), result.unit
+    def result(self, result: Result, document: Mapping[str, Any]) -> None:
+        """Adds a result and its JSON object. Of several revisions the newest is shown, with the scores of the older
+        ones."""
+        said, about = document, result.unit
         if about.level == "session":
             self._session(about.id).add(said, about.id)
         elif about.trace_id in self._rows:
@@ -274,8 +276,8 @@ class Report:
         else:
             self._early.setdefault(about.trace_id, []).append((said, about.id))
 
-    def write(self, out: TextIO, about: ReportOrigin) -> int:
-        """Writes the page, and returns its size in bytes."""
+    def write(self, out: TextIO, about: ReportOrigin) -> str:
+        """Writes the page, and returns a sentence on its size."""
         rows = sorted(self._rows.values(), key=lambda row: (row.facts["at"], row.id))
         alone: list[_Unit] = []
         for number, row in enumerate(rows):
@@ -285,7 +287,9 @@ class Report:
         detailed = [row for unit in order for row in unit.traces or [unit] if row.number >= 0][:MAX_DETAILED]
         details = (with_results(self._spool.get(row.place), row.results.values()) for row in detailed)
         page = self._index(rows, order, about)
-        return write_page(out, page, zip((row.number for row in detailed), details, strict=True))
+        size = write_page(out, page, zip((row.number for row in detailed), details, strict=True))
+        units = f"{many(len(self._sessions), 'session')}, {many(len(rows), 'trace')}"
+        return f"{units}, {size / 1e6:.1f} MB; open it in a browser"
 
     def _index(self, rows: Sequence[_Unit], order: Iterable[_Unit], about: ReportOrigin) -> dict[str, Any]:
         """Returns the part of the report that is there when it opens: everything but the spans, as

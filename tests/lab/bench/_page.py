@@ -1,4 +1,4 @@
-"""Where figures come from, and the place between marks at which docs/performance.md shows them."""
+"""Where figures come from, and the place between marks at which docs/internals/performance.md shows them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "internals" / "performance.md"
 
 
 def replaced(page: str, mark: str, text: str) -> str:

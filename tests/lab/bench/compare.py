@@ -9,7 +9,7 @@ does all three, so that a row beside ours is the price of what it leaves out.
 
     python tests/lab/bench/compare.py --install     # what is missing, from its registry, into ~/.cache/pandaeval; runs
     python tests/lab/bench/compare.py [--rounds 3] [--only phoenix]
-    python tests/lab/bench/compare.py --page        # writes the newest run of each system into docs/performance.md
+    python tests/lab/bench/compare.py --page        # writes the newest runs into docs/internals/performance.md
 
 What cannot be had here stands in the table with the reason. A round takes about six minutes. Figures go to
 ``compare.jsonl`` beside this file, a line each, with the commit, the date and the machine.

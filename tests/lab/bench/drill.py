@@ -6,7 +6,7 @@
 Reads ``../shared/data`` and ``../shared/captures`` beside the repository. Of tau-bench, tau2-pairs and agentrx-tau the
 sessions with a reward of 1, of mcp-pairs the chosen ones; of captures all runs that no metric fails. Once as recorded,
 and once with the conversation before dropped from the spans of every run (values in answers only, if no faults are
-named). ``--summary`` prints the table of what was noticed alone, as docs/metrics.md shows it (``>
+named). ``--summary`` prints the table of what was noticed alone, as docs/reference/metrics.md shows it (``>
 collector/pandaeval_collector/scoring/metrics/planted.md``, then ``cd tests && python -m support.metrics_page``).
 """
 
@@ -22,7 +22,6 @@ from typing import Any
 
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
@@ -30,6 +29,7 @@ from pandaeval_lab.drill.faults.telemetry import since_the_last_user
 from pandaeval_lab.drill.raw import RawTrace
 from pandaeval_lab.drill.tally import NoticedShare, Tally
 from pandaeval_lab.replay.files import BadLine, Input, Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 SHARED = Path(__file__).parents[4] / "shared"

@@ -29,7 +29,7 @@ from pandaeval_collector.analysis.embedding import Bands, Embedder, load
 from pandaeval_collector.analysis.embedding.text import embed_texts
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from pandaeval_lab.labels.learning import NOTHING, ShareEstimate, auroc
+from lab.bench._separation import NOTHING, ShareEstimate, auroc
 
 SPECS = ("embedded", "multilingual")
 DIALOGUES = Path(__file__).with_name("embedding_dialogues.yaml")

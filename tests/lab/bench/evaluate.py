@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--sets", type=lambda text: [Path(name) for name in text.split(",")])
     parser.add_argument("--beside", type=Path)
     parser.add_argument("--metric", default="trace.response")
-    parser.add_argument("--page", action="store_true", help="write the table of --sets into docs/performance.md")
+    parser.add_argument("--page", action="store_true", help="write the table into docs/internals/performance.md")
     asked = parser.parse_args()
     if not asked.sets:
         print(of_workers(asked.traces, asked.rounds, [int(count) for count in asked.workers.split(",")]))

@@ -7,7 +7,8 @@ rounds, since other work on the machine adds to what it costs, and takes nothing
     python tests/lab/bench/growth.py [--spans 12000] [--rounds 3] [--stored 100,10000] [--per-trace 10,100,1000,10000]
         [--per-session 1,10,100,1000] [--page]
 
-``--page`` writes the table into docs/performance.md. A million stored traces: ``flat.py --traces 1000000 --data DIR``.
+``--page`` writes the table into docs/internals/performance.md.
+A million stored traces: ``flat.py --traces 1000000 --data DIR``.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def main() -> None:
     parser.add_argument("--stored", default="100,10000")
     parser.add_argument("--per-trace", default="10,100,1000,10000")
     parser.add_argument("--per-session", default="1,10,100,1000")
-    parser.add_argument("--page", action="store_true", help="write the table into docs/performance.md")
+    parser.add_argument("--page", action="store_true", help="write the table into docs/internals/performance.md")
     asked = parser.parse_args()
     counts = ([int(each) for each in text.split(",")] for text in (asked.stored, asked.per_trace, asked.per_session))
     stamped, found = stamp(), report(asked.spans, asked.rounds, *counts)

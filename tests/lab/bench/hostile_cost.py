@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 from _table import table
@@ -19,7 +20,7 @@ from _table import table
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.base.metric_cpu import CPU, Spent
+from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.scoring.evaluator import Evaluator
 from support.hostile_traces import HOSTILE
 
@@ -28,20 +29,18 @@ def cost(evaluator: Evaluator, name: str, size: int) -> list[object]:
     """One row: what all inline metrics take, and the dearest of them."""
     trace = HOSTILE[name](size)
     texts = evaluator.embed([trace])
-    by_metric: Counter[str] = Counter()
-
-    def heard(_: str, spent: Spent) -> None:
-        for key, seconds in spent:
-            by_metric[key] += seconds  # type: ignore[assignment] # seconds
-
-    CPU.listener = heard
+    steps: list[tuple[str, float]] = []
+    LIMIT.on_step = lambda name: steps.append((name, time.process_time()))
     before = time.process_time()
     evaluator.trace(trace, texts)
     evaluator.turns(trace, False)
     whole = time.process_time() - before
-    CPU.listener = None
+    LIMIT.on_step = None
+    by_metric: dict[str, float] = defaultdict(float)
+    for (name_of_step, began), (_, ended) in pairwise([*steps, ("", before + whole)]):
+        by_metric[name_of_step] += ended - began
     spans = len(trace.spans)
-    dearest, seconds = by_metric.most_common(1)[0]
+    dearest, seconds = max(by_metric.items(), key=lambda item: item[1])
     return [name, spans, whole / spans * 1e6, whole * 1e3, dearest, seconds / spans * 1e6]
 
 

@@ -1,17 +1,15 @@
 """What judging a trace costs: calls and prompt tokens of its judged metrics, and what sending the whole trace would.
 
-    python tests/lab/bench/judge_tokens.py [--sample N] [--only SET] [--separate]
-    python tests/lab/bench/judge_tokens.py --wire
+    python tests/lab/bench/judge_tokens.py [--sample N] [--only SET]
 
 All that a collector asks about a trace by default, in one call; ``correctness`` only of a trace without a session (a
-session's is asked once, when it closes). ``--separate``: as with ``judge.trace_calls: separate``. Over the golden
+session's is asked once, when it closes). Over the golden
 captures, and over ``../shared`` where it is there. Tokens are counted with tiktoken's o200k_base from litellm's own
 files, so that nothing is fetched. *Whole trace*: its spans with all attributes as compact JSON, without any question,
 sent 11 times; that is how often a judge sees it that extracts and judges each metric by itself. *Schema*: the tokens of
-the questions' JSON schemas, which are sent too with ``judge.response_format: schema``. Prices are litellm's list at
+the questions' JSON schemas, which are sent too with ``response_format: {type: json_schema}`` in ``judge.parameters``.
+Prices are litellm's list at
 hand; a model that reasons without being asked to is reckoned with hidden tokens for each answer.
-``--wire`` sends the calls about a few traces to a server on loopback, through litellm, and says how many bytes of them
-are the same from their beginning on.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
@@ -40,12 +38,10 @@ os.environ["TIKTOKEN_CACHE_DIR"] = str(_LITELLM / "litellm_core_utils" / "tokeni
 import tiktoken  # noqa: E402
 
 from pandaeval_collector.judge.call import (  # noqa: E402
-    CallParameters,
     ModelAnswer,
     ModelCall,
 )
-from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
@@ -57,9 +53,7 @@ from pandaeval_otel.model.raw import RawSpan  # noqa: E402
 from pandaeval_otel.normal.trace import is_genai  # noqa: E402
 from support.asked import GOOD, Memory, said  # noqa: E402
 from support.embedder import WordEmbedder  # noqa: E402
-from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
 
-Form = Literal["shared", "separate"]
 SENT = 11
 ANSWER_TOKENS = 120
 """What a verdict takes, about; the scripted judge's are shorter."""
@@ -112,23 +106,23 @@ class _Counting:
         return ModelAnswer(said(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
 
 
-async def _ask_all(desk: Desk, trace: Trace, model: str, form: Form) -> None:
+async def _ask_all(desk: JudgeClient, trace: Trace, model: str) -> None:
     """Every question that a collector asks about a trace."""
     packed = pack(redacted(trace), b"s" * 32)
-    by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(model, trace_calls=form)))
-    _, questions = by.judged(trace)
+    by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(model)))
+    _, questions = by.judged.questions(trace)
     for question in questions:
         assert question.metric.ask is not None
-        together = by.together(questions, question)
+        together = by.judged.together(questions, question)
         try:
             await question.metric.ask(trace, Judge(desk, packed, model, question.metric.key, together=together))
         except NoVerdictError as error:
             print(f"{trace.trace_id}: {question.metric.name}: {error}", file=sys.stderr)
 
 
-async def _cost(trace: Trace, whole: str, form: Form) -> Cost:
+async def _cost(trace: Trace, whole: str) -> Cost:
     counting = _Counting()
-    await _ask_all(Desk(counting, Memory()), trace, "m", form)
+    await _ask_all(JudgeClient(counting, Memory()), trace, "m")
     heads = ["".join(message["content"] for message in asked[:2]) for asked in counting.asked]
     begun = {head: tokens(head) for head in set(heads)}
     rest = sum(tokens(message["content"]) for asked in counting.asked for message in asked[2:])
@@ -209,59 +203,13 @@ def _cached(cost: Cost, least: int, into: float, read: float, write: float) -> f
     return rest * into + cost.prefix * write + cost.again * read
 
 
-# -- on the wire -------------------------------------------------------------------------------------------------------
-
-
-async def _wire(paths: Sequence[Path]) -> None:
-    """Prints how many bytes the calls about each trace begin with alike, as a provider reads them: the schema of the
-    answer stands before the messages."""
-    print("| trace | calls | bytes of a call | alike, a schema for each question | alike, any JSON object |")
-    print("|---|---|---|---|---|")
-    environ = {**os.environ, "BENCH_KEY": "sk-bench"}
-    with JudgeServer(lambda number, body: Say(said(body["messages"], rubric_of(body), GOOD))) as server:
-        callers = []
-        for form in ("schema", "json"):
-            parameters = CallParameters(response_format=form)  # type: ignore[arg-type]
-            setup = JudgeProcessSetup(("openai/gpt-4o-mini",), server.url, "BENCH_KEY", defaults=parameters)
-            callers.append(WorkerProcess(setup, environ))
-        try:
-            for path in paths:
-                for trace, _ in _traces(path, 1):
-                    rows = [await _alike(caller, server, trace) for caller in callers]
-                    (calls, size, before), (_, _, now) = rows
-                    print(f"| {path.parent.name}/{path.name.partition('.')[0]} | {calls} | {size} | {before} | {now} |")
-        finally:
-            for caller in callers:
-                await caller.close()
-
-
-async def _alike(caller: WorkerProcess, server: JudgeServer, trace: Trace) -> tuple[int, int, int]:
-    """How many calls there were, their mean length, and what they begin with alike, in bytes."""
-    server.requests.clear()
-    await _ask_all(Desk(caller, Memory()), trace, "openai/gpt-4o-mini", "separate")
-    bodies = [body for _, body in server.requests]
-    seen = [(json.dumps(body.get("response_format")) + json.dumps(body["messages"])).encode() for body in bodies]
-    return len(seen), sum(map(len, seen)) // len(seen), _same(min(seen), max(seen))
-
-
-def _same(one: bytes, other: bytes) -> int:
-    """How many bytes two texts begin with alike; of the first and the last in order, it is what all begin with."""
-    return next((number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
-
-
 def main() -> None:
     """Print both tables as Markdown."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sample", type=int, default=150, help="traces per large file")
     parser.add_argument("--only", help="one of the sets")
-    parser.add_argument("--separate", action="store_true", help="each metric in a call of its own")
-    parser.add_argument("--wire", action="store_true", help="bytes that the calls about a trace begin with alike")
     options = parser.parse_args()
-    if options.wire:
-        asyncio.run(_wire(sorted((ROOT / "tests/golden/captures").glob("*/good.otlp.jsonl"))[:6]))
-        return
     sample = options.sample
-    form: Form = "separate" if options.separate else "shared"
     shared = ROOT.parent / "shared"
     sets = {"golden captures": sorted((ROOT / "tests/golden/captures").glob("*/*.otlp.jsonl"))}
     if shared.is_dir():
@@ -274,7 +222,7 @@ def main() -> None:
     print("|" + "---|" * (len(titles) + 2))
     everything: list[Cost] = []
     for name, paths in sets.items():
-        costs = [asyncio.run(_cost(trace, whole, form)) for path in paths for trace, whole in _traces(path, sample)]
+        costs = [asyncio.run(_cost(trace, whole)) for path in paths for trace, whole in _traces(path, sample)]
         everything += costs
         print(_row(name, costs), flush=True)
     print(_row("all", everything))

@@ -12,7 +12,7 @@ prints for each metric, beside baselines that take no thought:
 
 Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
 own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as
-docs/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then
+docs/reference/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then
 ``cd tests && python -m support.metrics_page``).
 """
 
@@ -31,18 +31,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from rich.console import Console  # noqa: E402
 
 from lab.bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
+from lab.bench._separation import NOTHING, Z95, ShareEstimate, auroc, auroc_within, thirds  # noqa: E402
 from lab.bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.stats.quantiles import wilson  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
-from pandaeval_lab.labels.learning import (  # noqa: E402
-    NOTHING,
-    Z95,
-    ShareEstimate,
-    auroc,
-    auroc_within,
-    thirds,
-)
 
 SHARED = ROOT.parent / "shared"
 CAPTURES = "captures"
@@ -158,7 +151,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="at most so many units of a set (captures: sets)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object a row instead of tables")
-    form.add_argument("--summary", action="store_true", help="all sets in one table, as docs/metrics.md shows it")
+    form.add_argument("--summary", action="store_true", help="all sets in one table, for docs/reference/metrics.md")
     asked = parser.parse_args()
     if not (SHARED / "data").is_dir():
         sys.exit(f"{SHARED / 'data'} is not there: the labelled runs are not part of this repository")

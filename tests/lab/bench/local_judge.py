@@ -32,11 +32,11 @@ from pandaeval_collector.base.score import Finding, Score, Unscored  # noqa: E40
 from pandaeval_collector.judge.call import (  # noqa: E402
     Caller,
     CallFailedError,
-    CallParameters,
 )
-from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError  # noqa: E402
+from pandaeval_collector.judge.connection import JudgeProcessSetup  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
+from pandaeval_collector.judge.process import WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
@@ -51,7 +51,7 @@ from support.attacks import sample  # noqa: E402
 
 MODEL = "openai/local"
 SECRET = b"s" * 32
-HELD = CallParameters(response_format="schema")
+HELD = {"response_format": {"type": "json_schema"}}
 """Small models need the schema from the first call on."""
 PLACES = ("tool output", "user message", "document")
 """Where attackers have most room."""
@@ -117,7 +117,7 @@ async def _rank(caller: Caller, ledger: Ledger, names: list[str]) -> None:
             about = {"kind": "rank", "version": VERSION, "scenario": desk, "pack": packed.digest}
             if task_completion.METRIC.evaluate(trace, context) is None and not ledger.has(about):
                 assert task_completion.METRIC.ask is not None
-                judge = Judge(Desk(caller, Memory()), packed, MODEL)
+                judge = Judge(JudgeClient(caller, Memory()), packed, MODEL)
                 found = await _judged(trace, task_completion.METRIC.ask(trace, judge), judge)
                 ledger.add({**about, "set": Path(name).parent.name, **found})
 
@@ -161,12 +161,12 @@ async def _attack(caller: Caller, ledger: Ledger, run: str, count: int, conditio
             trace, off = _failing(place, text, run), CONDITIONS[condition]
             with packing_without(off):
                 packed = pack(redacted(trace), SECRET)
-                judge = Judge(Desk(Weakened(caller, off), Memory()), packed, MODEL)
+                judge = Judge(JudgeClient(Weakened(caller, off), Memory()), packed, MODEL)
                 ledger.add({**about, **await _judged(trace, ask(trace, judge), judge)})
 
 
 async def _main(options: argparse.Namespace) -> None:
-    setup = JudgeProcessSetup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0, defaults=HELD)
+    setup = JudgeProcessSetup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0, parameters=HELD)
     caller = WorkerProcess(setup, {**os.environ, "LOCAL_JUDGE_KEY": "none"})
     ledger = Ledger(options.ledger)
     try:

@@ -102,7 +102,7 @@ def main() -> None:
             found = measure(folder.parent, asked, said.rate, said.rounds, said.seconds, said.readers)
             print(found.report(said.rate, said.readers))
             return
-        work = Work(store, page=PageWork({}, 10.0))
+        work = Work(store, page=PageWork({}))
         lookouts = Lookouts(folder, work, None)
         try:
             asyncio.run(_measured(lookouts, said.times))

@@ -2,7 +2,7 @@
 
 python tests/lab/bench/run.py [--quick] [--page]
 
-``--page`` writes the tables into docs/performance.md, when the last one is there.
+``--page`` writes the tables into docs/internals/performance.md, when the last one is there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def benches(quick: bool) -> list[Callable[[], str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small and once: minutes instead of an hour")
-    parser.add_argument("--page", action="store_true", help="write the tables into docs/performance.md")
+    parser.add_argument("--page", action="store_true", help="write the tables into docs/internals/performance.md")
     asked = parser.parse_args()
     command = "tests/lab/bench/run.py --quick" if asked.quick else "tests/lab/bench/run.py"
     told = [measured(stamp(), command)]

@@ -1,5 +1,5 @@
-"""The worked example of ``docs/trust.md``: 1,000 made-up runs of which the truth is known, a judge that flatters, and
-people who label some of them, all through the commands that one would use.
+"""The worked example of ``docs/guides/labels.md``: 1,000 made-up runs of which the truth is known, a judge that
+flatters, and people who label some of them, all through the commands that one would use.
 
     python tests/lab/bench/trust_example.py
 

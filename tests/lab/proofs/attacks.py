@@ -8,8 +8,8 @@ configuration or store those on that. What needs a collector or a command of its
 normal traffic's 99th percentile stays within a second (beside it stands that of the seconds before the attack, which
 tells what else the machine had to do), memory within 512 MB, its own processes included, every refusal is a clear
 answer, the health check answers; at the end everything that was acknowledged is decided and the books balance. Each
-attack adds a line to the ledger; `--table` writes what the ledger says last of each into docs/reliability.md. Leaves
-with 1 if anything was wrong.
+attack adds a line to the ledger; `--table` writes the newest line of each into
+docs/internals/reliability-tests.md. Leaves with 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CALM_S, _START_S = 5.0, 1800.0
 def main() -> int:
     options = _options()
     if options.table:
-        page = ROOT / "docs/reliability.md"
+        page = ROOT / "docs/internals/reliability-tests.md"
         lines = map(json.loads, options.ledger.read_text().splitlines())
         page.write_text(with_table(page.read_text(), lines, [*attacks(), *ALONE]))
         return 0
@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=known, metavar="NAME", help=f"one of: {', '.join(known)}")
     parser.add_argument("--scale", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--table", action="store_true", help="write the ledger into docs/reliability.md, and leave")
+    parser.add_argument("--table", action="store_true", help="write docs/internals/reliability-tests.md, and leave")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("attacks-ledger.jsonl"))
     return parser.parse_args()
 

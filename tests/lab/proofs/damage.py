@@ -2,10 +2,10 @@
 
     python tests/lab/proofs/damage.py --cases 1000 --seed 1
 
-A collector leaves its files at three times; a copy of one is damaged (bits, noise, a log or file that is cut, emptied,
-removed or of another time, pages or rows that are swapped, one byte of a row), looked at by `pandaeval store verify`
-and started again until it rests. Held against it: it comes up; no score is other than that of whole data unless the
-start said that data is missing; where nobody said anything, spans and results are all there. Cases run in parts of 50,
+A collector leaves its files at three times. A copy is damaged (bits or noise in the file, a file that is cut, an index
+that is removed, pages or rows that are swapped, one byte of a row), checked by `pandaeval store verify`, and started
+again until it rests. It comes up; no score differs from that of whole data; if nothing is reported, spans and results
+are all there. Cases run in parts of 50,
 each a line of the ledger; with the same seed and state of the code it goes on where it stopped. Leaves with 1 if one
 was wrong.
 """

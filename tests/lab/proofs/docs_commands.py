@@ -125,7 +125,7 @@ class Block:
 
 def blocks() -> Iterator[Block]:
     """All of them, README first."""
-    pages = [_ROOT / "README.md", _ROOT / "CONTRIBUTING.md", *sorted((_ROOT / "docs").glob("*.md"))]
+    pages = [_ROOT / "README.md", _ROOT / "CONTRIBUTING.md", *sorted((_ROOT / "docs").rglob("*.md"))]
     for page in pages:
         for text in re.findall(r"^```bash\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
             yield Block(str(page.relative_to(_ROOT)), tuple(_commands(text)))

@@ -3,7 +3,7 @@
     python tests/lab/proofs/outage.py --minutes 30 --seed 1
 
 Both are down from the start, nobody listens at their ports, and traces come all the while; the collector waits as it
-does in production (``judge.cooldown``, back-off). Then both are there. Once nothing waits any more: what was
+does in production (rest after failures, back-off). Then both are there. Once nothing waits any more: what was
 acknowledged is there, every result is in the file and at the sink, all jobs are done, the books balance, and ids and
 scores, verdicts included, are those of a file run over the same spans. Each outage adds a line to the ledger; those of
 one seed add up to ``--minutes``. Leaves with 1 if one thing was wrong; then its files are kept.

@@ -1,4 +1,4 @@
-"""Runs an agent script with the lines that docs/instrument.md gives for its framework, and no other telemetry.
+"""Runs an agent script with the lines that docs/start/python.md gives for its framework, and no other telemetry.
 
     DOCUMENTED_LINES=... python documented.py AGENT_SCRIPT
 

@@ -70,7 +70,7 @@ def _judge() -> Mapping[str, str]:
         "PANDAEVAL_JUDGE__MODEL": str(held["judge.model"]),
         "PANDAEVAL_JUDGE__API_BASE": str(held["judge.api_base"]),
         "PANDAEVAL_JUDGE__DELAY": "0s",
-        "PANDAEVAL_JUDGE__ONLY__ATTRIBUTES": '{"deployment.environment.name": "demo"}',
+        "PANDAEVAL_JUDGE__ONLY": '{"deployment.environment.name": ["demo"]}',
         "PANDAEVAL_METRICS__ENABLED": json.dumps(held["metrics.enabled"]),
     }
 

@@ -10,9 +10,7 @@ from support.hostile import judges, metric_files, stores, texts, trace_stores
 
 Alone = Callable[[Path, int], Iterable[str]]
 ALONE: Mapping[str, Alone] = {
-    "the store is unlinked": stores.unlinked,
     "the lock is removed": stores.unlocked,
-    "the store is damaged": stores.damaged,
     "replies that are no verdicts": judges.not_verdicts,
     "errors that quote the key": judges.quoting,
     "text that writes to the terminal": texts.on_a_terminal,

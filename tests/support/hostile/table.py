@@ -1,4 +1,4 @@
-"""The table of attacks in docs/reliability.md, of the newest line that the ledger has of each."""
+"""The table of attacks in docs/internals/reliability-tests.md, of the newest line that the ledger has of each."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ from pandaeval_collector.app import reader_process
 from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.scoring.registry import registry
@@ -31,6 +30,7 @@ from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
 from support.api import Lookouts
 from support.doors import until
+from support.evaluation_runs import evaluation_runs
 from support.many_traces import fill
 
 
@@ -42,13 +42,13 @@ class Beside:
             {
                 "store": {"path": str(folder)},
                 "judge": {"model": "openai/gpt-4o-mini"},
-                "ui": {"links": {"Jaeger": "http://localhost/{trace_id}"}, "refresh": 4.0},
+                "ui": {"links": {"Jaeger": "http://localhost/{trace_id}"}},
                 **settings,
             }
         )
         self.store, self.telemetry = Store(folder, "off"), Telemetry()
         fill(self.store, 60)
-        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        self.store.spending.reserve(1.25, None, self.store.spending.today(time.time())).result()
         scorer = evaluator(config)
         work = Work(
             self.store,
@@ -56,11 +56,11 @@ class Beside:
             self._errors,
             lambda: [(metric, scorer.threshold(metric)) for metric in registry(()).values()],
             judge=config.judge.model,
-            page=PageWork(config.ui.links, config.ui.refresh, 4327),
+            page=PageWork(config.ui.links, 4327),
         )
         self.telemetry.component_errors = errors or (lambda: {("metric", "mine"): 2})  # type: ignore[method-assign]
         self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, self._now, self._emitted)
-        self._here = Lookouts(folder, work, (), Runs(self.store, config, {}, self.telemetry))
+        self._here = Lookouts(folder, work, (), evaluation_runs(self.store, config))
         self.here = _client(self._here.routes)
         self.there = _client(shown(self.reader, (), has_page=True))
 

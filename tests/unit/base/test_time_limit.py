@@ -30,7 +30,7 @@ def _own_handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("work", [_spin, lambda: time.sleep(100), lambda: re.match("(a+)+b", "a" * 60)])
 def test_what_takes_too_long_is_ended(work: object) -> None:
-    with pytest.raises(OverTimeError, match=r"line\.trace_timeout"):
+    with pytest.raises(OverTimeError, match=r"line\.timeout"):
         LIMIT.run(0.05, work)  # type: ignore[arg-type]
 
 

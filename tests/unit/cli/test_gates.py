@@ -274,10 +274,10 @@ def test_without_agent_traces_nothing_is_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metric", "only", "told"),
     [
-        ("trace.argument_correctness", "agents: [nobody]", True),
-        ("trace.argument_correctness", "services: [nothing]", True),
-        ("trace.argument_correctness", "attributes: {tier: gold}", True),
-        ("trace.tool_loop", "agents: [nobody]", False),
+        ("trace.argument_correctness", "gen_ai.agent.name: [nobody]", True),
+        ("trace.argument_correctness", "service.name: [nothing]", True),
+        ("trace.argument_correctness", "tier: [gold]", True),
+        ("trace.tool_loop", "gen_ai.agent.name: [nobody]", False),
     ],
 )
 def test_a_judge_that_is_asked_about_some_traces_only_may_be_why_there_is_nothing(

@@ -35,7 +35,7 @@ def summary(*results: Result, sessions: bool = True, agents_traces: int = 1) -> 
     made = Summary()
     made.agents_traces, made.has_sessions = agents_traces, sessions
     for each in results:
-        made.take(each)
+        made.take(each, each.to_dict())
     return made
 
 
@@ -121,7 +121,7 @@ class TestChecked:
         assert checked(config(), summary(result(finding=Score(0.0)))) == [GateOutcome("failures", True)]
 
 
-ONLY = {"agents": ["nobody"]}
+ONLY = {"gen_ai.agent.name": ["nobody"]}
 UNASKED = (True, "not checked: it was not asked (--metrics, metrics.enabled)")
 NO_JUDGE = (False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out")
 NO_TRACES = (True, "passes unmeasured: the input has no agent traces")
@@ -168,9 +168,7 @@ class TestSilent:
         ("only", "told"),
         [
             ({}, False),
-            ({"agents": ["nobody"]}, True),
-            ({"services": ["none"]}, True),
-            ({"attributes": {"tier": "gold"}}, True),
+            ({"gen_ai.agent.name": ["nobody"]}, True),
         ],
     )
     def test_a_judge_that_is_asked_about_some_traces_only_may_be_why(

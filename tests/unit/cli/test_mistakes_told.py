@@ -52,10 +52,9 @@ MISTAKES = {
     "sessions --url 127.0.0.1": "'127.0.0.1' is no address of a collector: write http://HOST:PORT",
     "failures --severity grave": "'grave' is not one of 'low', 'medium', 'high', 'critical'; `pandaeval",
     f"runs show abc {AWAY}": NOBODY,
-    "jobs list --store empty": NO_STORE,
-    "jobs list --limit 0": "Input should be greater than or equal to 1; `pandaeval jobs list -h` says what it takes",
-    "jobs retry": "name the jobs to retry, or give --all",
-    "report --since soon": "--since soon: is not a duration; write 10s, 15m or 24h",
+    "jobs retry --store empty": NO_STORE,
+    "traces list --limit 0": "Input should be greater than or equal to 1; `pandaeval traces list -h` says what it",
+    "report --since soon": "--since soon: write a time (RFC 3339) or how long ago, such as 7d or 2h",
     "report --store empty": NO_STORE,
     "store export -o - --trace order-17": "the id of a trace has 32 hex digits, of which the first few are",
     "labels import nowhere.csv": "name a file of labels, such as `pandaeval labels next -o FILE` writes",
@@ -71,7 +70,6 @@ MISTAKES = {
     "drill nowhere.jsonl": "name a file of traces, - for standard input, or",
     "judge check": "name a model with --model, or set judge.model",
     "calibrate labels.csv": "say where the scores are: --results FILE or --store FOLDER",
-    f"top --once {AWAY}": NOBODY,
     "collector --config bad.yaml": KEY,
 }
 

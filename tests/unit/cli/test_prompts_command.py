@@ -44,16 +44,13 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
 
 
 @pytest.mark.parametrize("level", ["trace", "turn"])
-def test_the_question_that_is_shared_by_default_is_shown(level: str, tmp_path: Path) -> None:
+def test_the_question_that_is_shared_is_shown(level: str) -> None:
     own = [each.part for each in registry((GRADERS,)).values() if each.part is not None and each.level == level]
     parts = (*dict.fromkeys(needed for part in own for needed in part.needs), *own)
     ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric_of(parts))
     shown = run(level)
     assert all(message["content"] in shown for message in ours)
     assert shown.strip() in run()
-    config = tmp_path / "apart.yaml"
-    config.write_text(f"judge: {{{level}_calls: separate}}\n")
-    assert f"=== {level}: " not in run("--config", str(config))
 
 
 def test_a_prompt_is_filled_with_a_trace() -> None:
@@ -80,12 +77,6 @@ def test_what_goes_with_a_question_is_shown_with_a_trace() -> None:
     shown = run("plan_quality", "--trace", str(CAPTURE))
     question = shown.partition(": plan_quality, version")[2]
     assert 'plan: ["(what the judge says)"]' in question
-
-
-def test_reasons_are_asked_for_in_the_language_of_the_configuration(tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text("judge: {language: de}\n")
-    assert "this language: de" in run("confidence", "--config", str(config))
 
 
 def test_what_has_no_prompt_says_so() -> None:

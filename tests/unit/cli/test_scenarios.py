@@ -32,9 +32,10 @@ def _told(suite: Suite, *results: Result) -> list[tuple[bool, str]]:
     """Whether each gate of the scenarios passes, and what is said of it."""
     scenarios = Scenarios(with_trials(Config()), suite, {"talk": "refund", "chat": "other"}.get)
     whole = Summary()
-    whole.also, whole.agents_traces, whole.has_sessions = scenarios.take, 1, True
+    whole.agents_traces, whole.has_sessions = 1, True
     for each in results:
-        whole.take(each)
+        whole.take(each, each.to_dict())
+        scenarios.take(each, each.to_dict())
     whole.groups = by_code(whole.failures)
     return [(gate.passed, gate.text) for gate in scenarios.gates(whole)]
 

@@ -103,10 +103,9 @@ class TestStore:
         assert told.exit_code == 2
         assert "in use by another collector" in told.output
 
-    @pytest.mark.parametrize("form", ["jsonl", "pb"])
-    def test_exports_what_evaluate_reads(self, folder: Path, tmp_path: Path, form: str) -> None:
-        file = tmp_path / f"out.{form}"
-        told = run("store", "export", "--store", str(folder), "--form", form, "--output", str(file))
+    def test_exports_what_evaluate_reads(self, folder: Path, tmp_path: Path) -> None:
+        file = tmp_path / "out.pb"
+        told = run("store", "export", "--store", str(folder), "--output", str(file))
         assert told.exit_code == 0, told.output
         with open_database(folder / "pandaeval.db") as database:
             database.isolation_level = None
@@ -120,7 +119,7 @@ class TestStore:
             database.isolation_level = None
             trace = next(stored_traces(database))
         file = tmp_path / "out.pb"
-        export = ("store", "export", "--store", str(folder), "--form", "pb", "--output", str(file), "--trace")
+        export = ("store", "export", "--store", str(folder), "--output", str(file), "--trace")
         assert run(*export, trace.trace_id.hex()).exit_code == 0
         read = [each for each in Input(str(file)).requests() if isinstance(each, Request)]
         assert [(each.logs, each.data) for each in read] == trace.parts
@@ -131,7 +130,7 @@ class TestStore:
     def test_exports_no_part_of_a_damaged_trace(self, folder: Path, tmp_path: Path) -> None:
         change(folder, DAMAGE["chunks"])
         file = tmp_path / "out.pb"
-        told = run("store", "export", "--store", str(folder), "--form", "pb", "--output", str(file))
+        told = run("store", "export", "--store", str(folder), "--output", str(file))
         assert told.exit_code == 1
         assert "left out: trace " in told.output
         assert len([*Input(str(file)).requests()]) == 7

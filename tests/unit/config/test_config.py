@@ -31,14 +31,14 @@ _METRICS = [
 # The names and defaults that users rely on. `tls` and the like may gain keys; none here may change.
 _PROMISED = """
 server: {grpc: "127.0.0.1:4327", http: "127.0.0.1:4328", health: "127.0.0.1:4329", insecure_bind: false, tls: null, token_env: null}
-close: {quiet: 10s, idle: 180s, max_age: 30m, max_spans: 10000, max_bytes: 32MiB, score_fragments: false}
+close: {quiet: 10s, idle: 180s, max_age: 30m, max_spans: 10000, max_bytes: 32MiB}
 late: {policy: rescore, window: 10m}
 session: {idle: 15m, max_age: 24h, coherence_signal: sure, extra_signals: [error, tool_loop], weights: {}}
 metrics: {enabled: all, thresholds: {}, modules: []}
 embedding: {model: embedded}
 judge: {model: null, api_base: null, api_key_env: null, timeout: 60s, concurrency: 8, rpm: null, tpm: null, daily_usd: null, delay: 30s, sample: 1.0, models: {}}
 redact: {secrets: true, pii: false}
-store: {path: "./pandaeval-data", durability: full, max_bytes: 10GiB, retention: 7d, on_shutdown: persist, drain_to: null}
+store: {path: "./pandaeval-data", durability: full, max_bytes: 10GiB, retention: 7d, on_shutdown: persist}
 exporters:
   otlp: {endpoint: null, protocol: grpc, insecure: true, headers_env: null, traces: {}, metrics: {}, logs: {}, metrics_interval: 15s}
   prometheus: {enabled: true, results: null}
@@ -199,7 +199,7 @@ def test_a_bad_file_is_told_with_every_problem_and_its_place(path: Path, monkeyp
     monkeypatch.chdir(_BAD)
     checks = [
         lambda config: check_metrics(config, _METRICS),
-        lambda config: check_embedder(config, ["embedded", "model2vec"]),
+        lambda config: check_embedder(config, ["embedded", "litellm"]),
     ]
     with pytest.raises(ConfigError) as caught:
         load(Path(path.name), {}, checks=checks)
@@ -222,7 +222,7 @@ def test_bad_variables_are_told_with_their_names() -> None:
     problems = [problem.removeprefix("environment PANDAEVAL_") for problem in _problems(None, environ)]
     assert problems == [
         "BANANA__PEEL banana: unknown key; known here: server, kafka, close, late, line, session, metrics, "
-        "response, trials, embedding, judge, labels, learn, redact, store, ui, spans, exporters, gates",
+        "response, embedding, judge, redact, store, ui, spans, exporters, gates",
         "CLOSE_IDLE: is not read; write PANDAEVAL_CLOSE__IDLE, with two underscores below a section",
         "CLOSE__QIET: unknown key; did you mean PANDAEVAL_CLOSE__QUIET?",
         'CLOSE__QUIET: "ten" is not a duration; write 10s, 15m or 24h',
@@ -231,7 +231,7 @@ def test_bad_variables_are_told_with_their_names() -> None:
         "but found '<stream end>'",
         "LATE late.windo: unknown key; did you mean window?",
         "SERVER__TLS__CERT server.tls.key: is missing: File with the private key of the certificate, PEM.",
-        "STORE__ON_SHUTDOWN: forward needs store.drain_to, the endpoint that takes the open traces",
+        'STORE__ON_SHUTDOWN: "forward" is not one of persist, decide',
     ]
     assert _problems(None, {"PANDAEVAL_CLOSE__QUIET": "ten"})[0].startswith("environment PANDAEVAL_CLOSE__QUIET: ")
 

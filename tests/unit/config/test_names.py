@@ -89,10 +89,10 @@ def test_the_model_of_a_key_outweighs_that_of_a_name() -> None:
 
 
 def test_embedders_are_named_by_their_scheme() -> None:
-    schemes = ["embedded", "model2vec", "onnx-minilm"]
-    for model in ("embedded", "model2vec:minishlab/potion-base-8M", "onnx-minilm"):
+    schemes = ["embedded", "litellm"]
+    for model in ("embedded", "litellm:openai/text-embedding-3-small"):
         assert check_embedder(load(None, {}, {"embedding.model": model}), schemes) == []
-    wrong = {"embeded": "did you mean embedded?", "banana": "known are embedded, model2vec, onnx-minilm"}
+    wrong = {"embeded": "did you mean embedded?", "banana": "known are embedded, litellm"}
     for model, advice in wrong.items():
         problem = check_embedder(load(None, {}, {"embedding.model": model}), schemes)[0]
         assert str(problem) == f'embedding.model: "{model}" is not an embedder; {advice}'

@@ -118,7 +118,7 @@ def test_the_collectors_configuration_is_valid() -> None:
     config = load(DEPLOY / "compose" / "pandaeval.yaml", {})
     assert config.exporters.otlp.endpoint == "otelcol:4317"
     grace = int(_SERVICES["pandaeval"]["stop_grace_period"].removesuffix("s"))
-    assert grace >= 45, "a stop closes doors, sends results and hands over: see docs/operations.md"
+    assert grace >= 45, "a stop closes doors, sends results and hands over: see docs/operate/deploy.md"
 
 
 def test_the_environment_of_a_judge_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:

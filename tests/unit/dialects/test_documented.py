@@ -1,5 +1,5 @@
 """Emitters of which there is no recording: spans as their own code and documentation describe them. They are listed in
-docs/dialects.md as documented."""
+docs/reference/instrumentations.md as documented."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.exporters._glance import MAX_TEXT
-from pandaeval_collector.exporters.encode import encode_attributes, log_record, spans
+from pandaeval_collector.exporters._evaluation_spans import spans
+from pandaeval_collector.exporters._span_summary import MAX_TEXT
+from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_otel.wire.own_output import span_ids
 from support.otlp_sink import attributes
 from support.results import CODE, END_NS, JUDGE, SPAN_ID, TRACE_ID, result

@@ -90,7 +90,7 @@ def test_settings_that_would_break_the_configuration_are_refused(settings: Any) 
     found._check_settings(Jsonl)
 
 
-@pytest.mark.parametrize("name", ["otlp", "max_series", "copy", "Lark", "a__b", "_a", "a-b", ""])
+@pytest.mark.parametrize("name", ["otlp", "scrape_results", "copy", "Lark", "a__b", "_a", "a-b", ""])
 def test_names_that_no_section_can_have_are_refused(name: str) -> None:
     with pytest.raises(NotUsableError):
         found._check_name(name, {"otlp"})

@@ -125,21 +125,21 @@ async def test_one_page_is_rendered_at_a_time() -> None:
 
 async def test_without_series_only_its_own_numbers_are_told() -> None:
     telemetry = Telemetry()
-    telemetry.add("pandaeval.store.errors", "gone")
+    telemetry.add("pandaeval.store.errors", "probe")
     scrape = Scrape(telemetry, None)
     kind, body = scrape.answer("text/plain")
     text = b"".join([piece async for piece in body]).decode()
     assert kind == "text/plain; version=0.0.4; charset=utf-8"
-    assert 'pandaeval_store_errors_total{pandaeval_outcome="gone"} 1.0\n' in text
+    assert 'pandaeval_store_errors_total{pandaeval_outcome="probe"} 1.0\n' in text
     assert not scrape._notes
 
 
 async def test_its_own_numbers_are_told_whole_when_the_store_is_gone() -> None:
     telemetry = Telemetry()
-    telemetry.add("pandaeval.store.errors", "gone")
+    telemetry.add("pandaeval.store.errors", "probe")
     scrape = Scrape(telemetry, cast(ZeroFirst, Gone()))
     for times in (0, 1):
         text = await scraped(scrape)
-        assert 'pandaeval_store_errors_total{pandaeval_outcome="gone"} 1' in text
+        assert 'pandaeval_store_errors_total{pandaeval_outcome="probe"} 1' in text
         assert text.endswith("# EOF\n")
         assert telemetry.total("pandaeval.store.errors", "scrape") == times + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.judge.route import Breaker
+from pandaeval_collector.judge.breaker import Breaker
 
 
 class Clock:
@@ -14,7 +14,7 @@ class Clock:
 
 
 def _opened(clock: Clock, rest: float = 30.0) -> Breaker:
-    breaker = Breaker(3, rest, clock)
+    breaker = Breaker(rest, clock)
     for _ in range(3):
         assert breaker.closed_in() == 0.0
         breaker.failed()
@@ -32,7 +32,7 @@ def test_three_failures_in_a_row_open_it_for_its_rest() -> None:
 
 def test_a_success_or_time_between_failures_keeps_it_closed() -> None:
     clock = Clock()
-    breaker = Breaker(3, 30.0, clock)
+    breaker = Breaker(30.0, clock)
     for _ in range(5):
         breaker.failed()
         breaker.failed()
@@ -74,6 +74,7 @@ def test_who_tries_and_is_called_off_gives_the_place_back() -> None:
 
 def test_it_rests_as_long_as_the_provider_asks() -> None:
     clock = Clock()
-    breaker = Breaker(1, 30.0, clock)
-    breaker.failed(120.0)
+    breaker = Breaker(30.0, clock)
+    for _ in range(3):
+        breaker.failed(120.0)
     assert breaker.closed_in() == 120.0

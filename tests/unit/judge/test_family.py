@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from pandaeval_collector.jobs.outcome import Kinship
-from pandaeval_collector.judge.known import family, kin
+from pandaeval_collector.judge.model_family import family, kin
 
 _NAMES = {
     "gpt": """

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.provider import ProviderCaller
 from pandaeval_collector.judge.route import missing_key
 
 # What pydantic says of litellm's types is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore:Item 'summary' on TypedDict:UserWarning")
 
-_SETUP = {"timeout": 5.0, "models": ["openai/gpt-4o-mini"]}
+_SETUP = JudgeProcessSetup(["openai/gpt-4o-mini"], timeout=5.0)
 _CALL = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content": "?"}], "max_tokens": 5}
 
 
@@ -76,7 +78,7 @@ async def test_an_endpoint_that_is_not_there_is_left_alone_after_failures_of_two
         tried.append(model)
 
     monkeypatch.setenv("OWN", "k")
-    caller = ProviderCaller({**_SETUP, "api_key_env": "OWN", "api_base": "http://127.0.0.1:9"})
+    caller = ProviderCaller(replace(_SETUP, api_key_env="OWN", api_base="http://127.0.0.1:9"))
     for tries in (3, 4):
         assert (await caller.answer(_CALL, allowed))["failure"] == "unavailable"
         assert len(tried) == tries
@@ -93,9 +95,9 @@ async def test_a_key_or_a_fallback_that_has_one_is_tried(monkeypatch: pytest.Mon
         tried.append(model)
 
     monkeypatch.setenv("OWN", "k")
-    own = {**_SETUP, "api_key_env": "OWN", "api_base": "http://127.0.0.1:9"}
+    own = replace(_SETUP, api_key_env="OWN", api_base="http://127.0.0.1:9")
     assert (await ProviderCaller(own).answer(_CALL, allowed))["failure"] != "denied"
-    elsewhere = {**_SETUP, "fallbacks": ["hosted_vllm/any"], "retries": 0}
+    elsewhere = replace(_SETUP, fallbacks=["hosted_vllm/any"], retries=0)
     monkeypatch.setenv("HOSTED_VLLM_API_BASE", "http://127.0.0.1:9")
     await ProviderCaller(elsewhere).answer(_CALL, allowed)
     assert len(tried) >= 2

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.jobs.setup import Limits, StoredPurse
+from pandaeval_collector.jobs.setup import StoredPurse
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
-from pandaeval_collector.judge.known import Price
-from pandaeval_collector.judge.limits import AdaptiveLimit, Bill, LimitedCaller, Spend
+from pandaeval_collector.judge.known_models import Price
+from pandaeval_collector.judge.limits import AdaptiveLimit, Bill, LimitedCaller
 from pandaeval_collector.store import Store
-from support.database import spent_tokens
 
 CALL = ModelCall("m", [{"role": "user", "content": "x" * 396}], 40)  # 100 tokens in, 10 set aside for the answer
 TEN = ModelAnswer("{}", 100, 10, 0.001, model="m")
@@ -135,7 +134,7 @@ async def test_a_provider_that_says_429_is_asked_less_at_a_time_and_then_more_ag
 async def test_a_share_of_the_limits_is_of_all_of_them(store: Store) -> None:
     """Half of the partitions: half of the calls at a time, and half of the day's money."""
     provider = Provider(lambda number: asyncio.sleep(0.001, TEN))
-    caller = LimitedCaller(provider, 6, None, None, StoredPurse(store, Limits(daily_usd=20 * PRICE)))
+    caller = LimitedCaller(provider, 6, None, None, StoredPurse(store, 20 * PRICE))
     caller.share(0.5)
     await _hammer(caller, 4)
     assert caller.gate.width <= 3
@@ -179,8 +178,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def _spent(store: Store) -> tuple[float, int]:
-    return store.spending.spent(time.time()), spent_tokens(store, time.time())
+def _spent(store: Store) -> float:
+    return store.spending.spent(time.time())
 
 
 PRICE = 100 * 1e-5 + 40 * 1e-4
@@ -190,32 +189,31 @@ async def test_every_try_is_set_aside_before_it_is_made(store: Store) -> None:
     reserved = []
 
     async def says(number: int) -> ModelAnswer:
-        reserved.append(_spent(store)[0])
+        reserved.append(_spent(store))
         return TEN
 
-    caller = LimitedCaller(Provider(says, tries=3), 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
+    caller = LimitedCaller(Provider(says, tries=3), 1, None, None, StoredPurse(store, 1.0))
     await caller.complete(CALL)
     assert reserved == [pytest.approx(3 * PRICE)]
-    assert _spent(store) == (pytest.approx(0.001), 110), "two tries came to nothing at once: nobody bills for that"
+    assert _spent(store) == pytest.approx(0.001), "two tries came to nothing at once: nobody bills for that"
 
 
 async def test_a_retry_that_the_day_has_no_money_for_is_not_made(store: Store) -> None:
     provider = Provider(tries=3)
-    caller = LimitedCaller(provider, 1, None, None, StoredPurse(store, Limits(daily_usd=2.5 * PRICE)))
+    caller = LimitedCaller(provider, 1, None, None, StoredPurse(store, 2.5 * PRICE))
     with pytest.raises(OverBudgetError):
         await caller.complete(CALL)
     assert len(provider.arrivals) == 2
-    assert _spent(store)[0] == 0.0
+    assert _spent(store) == 0.0
 
 
-@pytest.mark.parametrize("limits", [Limits(daily_usd=10.4 * PRICE), Limits(daily_tokens=1456)])
-async def test_calls_at_the_same_time_keep_within_the_day(store: Store, limits: Limits) -> None:
+async def test_calls_at_the_same_time_keep_within_the_day(store: Store) -> None:
     async def dear(number: int) -> ModelAnswer:
         await asyncio.sleep(0.001)
         return ModelAnswer("{}", 100, 40, PRICE, model="m")
 
     provider = Provider(dear)
-    caller = LimitedCaller(provider, 8, None, None, StoredPurse(store, limits))
+    caller = LimitedCaller(provider, 8, None, None, StoredPurse(store, 10.4 * PRICE))
     ended = await asyncio.gather(*(caller.complete(CALL) for _ in range(40)), return_exceptions=True)
     assert sum(isinstance(each, ModelAnswer) for each in ended) == len(provider.arrivals) == 10
     assert sum(isinstance(each, OverBudgetError) for each in ended) == 30
@@ -230,56 +228,54 @@ async def test_what_a_provider_may_have_billed_counts_as_spent(
     async def fails(number: int) -> ModelAnswer:
         raise CallFailedError(failure, "no")
 
-    caller = LimitedCaller(Provider(fails), 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
+    caller = LimitedCaller(Provider(fails), 1, None, None, StoredPurse(store, 1.0))
     with pytest.raises(CallFailedError):
         await caller.complete(CALL)
-    assert _spent(store)[0] == pytest.approx(billed)
+    assert _spent(store) == pytest.approx(billed)
 
 
 async def test_a_try_that_took_all_its_time_counts_as_spent_though_a_later_one_was_answered(store: Store) -> None:
-    bill = Bill(StoredPurse(store, Limits(daily_usd=1.0)), timeout=0.0)  # every try takes that long
-    await bill.another(Spend(0.3, 100))
-    await bill.another(Spend(0.3, 100))
-    bill.answered(Spend(0.1, 50))
+    bill = Bill(StoredPurse(store, 1.0), timeout=0.0)  # every try takes that long
+    await bill.another(0.3)
+    await bill.another(0.3)
+    bill.answered(0.1)
     await bill.settle()
-    assert _spent(store) == (pytest.approx(0.4), 150)
+    assert _spent(store) == pytest.approx(0.4)
 
 
 async def test_answers_that_nobody_could_read_count_as_spent(store: Store) -> None:
     provider = Provider(tries=3)
     provider.unread = True
-    caller = LimitedCaller(provider, 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
+    caller = LimitedCaller(provider, 1, None, None, StoredPurse(store, 1.0))
     await caller.complete(CALL)
-    assert _spent(store) == (pytest.approx(2 * PRICE + 0.001), 2 * 140 + 110)
+    assert _spent(store) == pytest.approx(2 * PRICE + 0.001)
 
     async def fails(number: int) -> ModelAnswer:
         raise CallFailedError(CallFailure.UNAVAILABLE, "not JSON", answered=True)
 
-    caller = LimitedCaller(Provider(fails), 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
+    caller = LimitedCaller(Provider(fails), 1, None, None, StoredPurse(store, 1.0))
     with pytest.raises(CallFailedError):
         await caller.complete(CALL)
-    assert _spent(store) == (pytest.approx(3 * PRICE + 0.001), 3 * 140 + 110)
+    assert _spent(store) == pytest.approx(3 * PRICE + 0.001)
 
 
-@pytest.mark.parametrize("spent", [Spend(-5.0, -400), Spend(float("nan"), 3), Spend(float("inf"), 3)])
-async def test_nothing_that_is_settled_fills_a_day_up_again(store: Store, spent: Spend) -> None:
-    purse = StoredPurse(store, Limits(daily_usd=1.0))
+@pytest.mark.parametrize("spent", [-5.0, float("nan"), float("inf")])
+async def test_nothing_that_is_settled_fills_a_day_up_again(store: Store, spent: float) -> None:
+    purse = StoredPurse(store, 1.0)
     for _ in range(2):
-        at = await purse.reserve(Spend(0.2, 100))
+        at = await purse.reserve(0.2)
         assert at is not None
-        await purse.settle(Spend(0.2, 100), spent, at)
-    assert _spent(store) == (pytest.approx(0.4), 200 if spent.tokens < 0 else 6)
+        await purse.settle(0.2, spent, at)
+    assert _spent(store) == pytest.approx(0.4)
 
 
 async def test_a_crash_resets_no_budget(tmp_path: Path) -> None:
     first = Store(tmp_path, "off")
-    purse = StoredPurse(first, Limits(daily_usd=1.0, daily_tokens=1000))
-    assert await purse.reserve(Spend(0.7, 100)) is not None
+    assert await StoredPurse(first, 1.0).reserve(0.7) is not None
     first.close()  # as after a crash: nothing was settled
     second = Store(tmp_path, "off")
     second.spending.settle_all().result()
-    again = StoredPurse(second, Limits(daily_usd=1.0, daily_tokens=1000))
-    assert await again.reserve(Spend(0.4, 100)) is None
-    assert await again.reserve(Spend(0.2, 901)) is None
-    assert await again.reserve(Spend(0.2, 900)) is not None
+    again = StoredPurse(second, 1.0)
+    assert await again.reserve(0.4) is None
+    assert await again.reserve(0.2) is not None
     second.close()

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from pandaeval_collector.judge.neutral import neutral
 from pandaeval_collector.judge.pack import nonce, pack
-from pandaeval_collector.judge.prompt import echo_code, messages, shape, system
+from pandaeval_collector.judge.prompt import SYSTEM, echo_code, messages, shape
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.sanitize import neutral
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_otel.model import Kind, Media, Message, Span, Text, ToolDefinition, Trace, Turn
 from support.examples import examples
@@ -129,16 +129,8 @@ def test_all_questions_about_a_trace_begin_with_the_same_bytes() -> None:
     ours, other = messages(packed, RUBRIC), messages(packed, OTHER, {"task": "x"})
     assert ours[:2] == other[:2]
     assert ours[2] != other[2]
-    assert ours[0] == {"role": "system", "content": system()}
+    assert ours[0] == {"role": "system", "content": SYSTEM}
     assert [message["role"] for message in ours] == ["system", "user", "user"]
-
-
-def test_reasons_are_asked_for_in_the_language_that_is_set() -> None:
-    packed = pack(trace(), SECRET)
-    assert "written in English, whatever" in " ".join(messages(packed, RUBRIC)[0]["content"].split())
-    german = messages(packed, RUBRIC, language="de")[0]["content"]
-    assert "written in this language: de, whatever" in " ".join(german.split())
-    assert "{" not in german
 
 
 def test_nothing_that_is_written_for_developers_is_sent() -> None:

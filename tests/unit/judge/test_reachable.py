@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pandaeval_lab.cli.evaluate import unreachable
+from pandaeval_lab.cli._reachable import unreachable
 
 
 @pytest.fixture(autouse=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.call import CallParameters, room
-from pandaeval_collector.judge.known import FREE, KnownModel, record_budget
+from pandaeval_collector.judge.call import answer_parameters, room
+from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.known_models import FREE, KnownModel, record_budget
 from pandaeval_collector.judge.route import Route
 
+SETUP = JudgeProcessSetup(("m",), timeout=5.0)
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
 
 
@@ -23,7 +26,7 @@ def _call(**fields: Any) -> dict[str, Any]:
 
 
 def _route(known: KnownModel | None = None, **parameters: Any) -> Route:
-    return Route({"timeout": 5.0, "parameters": {"m": parameters}}, "m", known or KnownModel())
+    return Route(replace(SETUP, parameters=parameters), "m", known or KnownModel())
 
 
 def _sent(known: KnownModel | None = None, *, more: bool = False, **parameters: Any) -> dict[str, Any]:
@@ -63,7 +66,7 @@ def test_a_model_that_is_seen_to_reason_has_room_from_then_on() -> None:
 
 
 def test_further_parameters_are_added_and_null_takes_one_away() -> None:
-    sent = _sent(extra={"top_p": 0.5, "temperature": None})
+    sent = _sent(top_p=0.5, temperature=None)
     assert sent["top_p"] == 0.5
     assert "temperature" not in sent
 
@@ -72,8 +75,8 @@ def test_all_questions_are_asked_in_one_form_and_repairs_by_their_schema() -> No
     assert _sent()["response_format"] == {"type": "json_object"}
     route = _route()
     assert route.form(_call(held=True)) == "json_schema"
-    assert _sent(response_format="schema")["response_format"] == SCHEMA
-    assert "response_format" not in _sent(response_format="text")
+    assert _sent(response_format={"type": "json_schema"})["response_format"] == SCHEMA
+    assert "response_format" not in _sent(response_format={"type": "text"})
 
 
 def test_a_form_that_was_refused_is_not_asked_for_again() -> None:
@@ -108,7 +111,7 @@ def test_calls_about_one_trace_have_one_key_where_their_provider_sorts_by_it() -
     assert _route(keyed).request(other, "")["prompt_cache_key"] == key
     another = _call(messages=[call["messages"][0], {"role": "user", "content": "t"}, call["messages"][2]])
     assert _route(keyed).request(another, "")["prompt_cache_key"] != key
-    own = Route({"timeout": 5.0, "api_base": "http://127.0.0.1:9/v1"}, "m", keyed)
+    own = Route(replace(SETUP, api_base="http://127.0.0.1:9/v1"), "m", keyed)
     assert "prompt_cache_key" not in own.request(call, ""), "a server of one's own may not know it"
     assert "prompt_cache_key" not in _sent()
 
@@ -117,16 +120,16 @@ def test_a_record_fits_into_the_window() -> None:
     assert record_budget(None, 900) == record_budget(128_000, 900) == 12_000
     assert 2_000 < record_budget(8_192, 900) < 6_000
     assert record_budget(1_000, 900) == 400
-    assert _route(KnownModel(FREE, window=8_192), context_tokens=5_000).budget == 5_000
+    assert Route(replace(SETUP, context_tokens=5_000), "m", KnownModel(FREE, window=8_192)).budget == 5_000
 
 
 def test_what_changes_answers_is_part_of_what_is_remembered() -> None:
-    assert CallParameters().key() == CallParameters(max_tokens=5, context_tokens=800).key() == ""
-    assert CallParameters(reasoning_effort="low").key() != CallParameters(extra={"top_p": 1}).key() != ""
+    assert answer_parameters({}) == answer_parameters({"max_tokens": 5, "response_format": {"type": "text"}}) == ""
+    assert answer_parameters({"reasoning_effort": "low"}) != answer_parameters({"top_p": 1}) != ""
 
 
 def test_nothing_has_less_than_one_token() -> None:
-    assert room(900, CallParameters(), reasons=False, most=0) == 1
+    assert room(900, {}, reasons=False, most=0) == 1
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from support.embedder import WordEmbedder
 from support.judged import call, stored, trace
 from support.made_traces import Composer
 
-DOCS = Path(__file__).parents[3] / "docs" / "sampling.md"
+DOCS = Path(__file__).parents[3] / "docs" / "guides" / "sampling.md"
 CONFIDENCE = "trace.confidence"
 
 
@@ -35,54 +35,58 @@ def _evaluator(selection: Selection, *metrics: str) -> Evaluator:
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
 def test_a_sample_has_its_share_and_holds_every_smaller_one(share: float) -> None:
-    chosen = {n for n in range(4000) if Selection(share).choose("k", f"session-{n}", False).included}
+    chosen = {n for n in range(4000) if Selection(share).choose(f"session-{n}", False).included}
     assert abs(len(chosen) / 4000 - share) < 0.03
-    assert chosen >= {n for n in range(4000) if Selection(share / 2).choose("k", f"session-{n}", False).included}
+    assert chosen >= {n for n in range(4000) if Selection(share / 2).choose(f"session-{n}", False).included}
 
 
-def test_metrics_may_have_other_shares() -> None:
-    evaluator = _evaluator(Selection(1.0, {"trace.plan_quality": 0.0}), CONFIDENCE, "trace.plan_quality")
-    results, questions = evaluator.judged(trace(reasoning=("First this, then that.",)))
-    assert [question.metric.name for question in questions] == ["confidence"]
-    assert [(each.metric, each.why) for each in results] == [("plan_quality", Why.NOT_SAMPLED)]
+def test_a_trace_outside_of_the_sample_has_results_that_say_so() -> None:
+    evaluator = _evaluator(Selection(0.0), CONFIDENCE, "trace.plan_quality")
+    results, questions = evaluator.judged.questions(trace(reasoning=("First this, then that.",)))
+    assert questions == []
+    assert {(each.metric, each.why) for each in results} == {
+        ("confidence", Why.NOT_SAMPLED),
+        ("plan_quality", Why.NOT_SAMPLED),
+    }
 
 
 def test_suspicious_traces_are_always_judged_and_the_chance_says_so() -> None:
     selection = Selection(0.2, when="suspicious")
     for number in range(200):
-        plain, suspicious = (selection.choose("k", f"s{number}", each) for each in (False, True))
+        plain, suspicious = (selection.choose(f"s{number}", each) for each in (False, True))
         assert suspicious.included
         assert (plain.probability, suspicious.probability) == (0.2, 1.0)
         assert plain.included == plain.in_sample == suspicious.in_sample
-    assert not Selection(0.0).choose("k", "s", suspicious=True).included, "unless that is what is wanted"
+    assert not Selection(0.0).choose("s", suspicious=True).included, "unless that is what is wanted"
 
 
 @pytest.mark.parametrize(
-    ("selection", "concerns"),
+    ("only", "concerns"),
     [
-        (Selection(), True),
-        (Selection(agents=frozenset({"helper"})), True),
-        (Selection(agents=frozenset({"other"})), False),
-        (Selection(services=frozenset({"shop", "desk"})), True),
-        (Selection(services=frozenset({"desk"})), False),
-        (Selection(attributes={"tenant": "gold"}), True),
-        (Selection(attributes={"tenant": "lead"}), False),
-        (Selection(attributes={"tenant": "gold", "beta": "true", "shard": "7"}), True),
-        (Selection(attributes={"tenant": "gold", "missing": "x"}), False),
-        (Selection(agents=frozenset({"helper"}), attributes={"tenant": "lead"}), False),
+        ({}, True),
+        ({"gen_ai.agent.name": ["helper"]}, True),
+        ({"gen_ai.agent.name": ["other"]}, False),
+        ({"service.name": ["shop", "desk"]}, True),
+        ({"service.name": ["desk"]}, False),
+        ({"tenant": ["gold"]}, True),
+        ({"tenant": ["lead"]}, False),
+        ({"tenant": ["gold"], "beta": ["true"], "shard": ["7"]}, True),
+        ({"tenant": ["gold"], "missing": ["x"]}, False),
+        ({"gen_ai.agent.name": ["helper"], "tenant": ["lead"]}, False),
     ],
 )
-def test_only_some_agents_services_or_attributes(selection: Selection, concerns: bool) -> None:
-    held = [{"tenant": "gold"}, {"beta": True, "shard": 7}]
-    assert selection.concerns("helper", "shop", held) is concerns
+def test_only_some_agents_services_or_attributes(only: dict[str, list[str]], concerns: bool) -> None:
+    held: list[dict[str, object]] = [{"service.name": "shop", "tenant": "gold"}, {"beta": True, "shard": 7}]
+    assert Selection(only=only).concerns("helper", held) is concerns
 
 
 def test_the_id_does_not_depend_on_who_was_chosen() -> None:
     one, other = (
-        _evaluator(each).judged(trace(), True)[1][0] for each in (Selection(), Selection(0.1, when="suspicious"))
+        _evaluator(each).judged.questions(trace(), True)[1][0]
+        for each in (Selection(), Selection(0.1, when="suspicious"))
     )
     assert one.id == other.id
-    result = _evaluator(Selection(0.1, when="suspicious")).answered(other, Score(0.5))
+    result = _evaluator(Selection(0.1, when="suspicious")).judged.answered(other, Score(0.5))
     assert result.finding.metadata["inclusion_probability"] == 1.0
 
 
@@ -109,8 +113,8 @@ def test_what_a_metric_without_a_model_found_bad_is_asked_about(tmp_path: Path) 
 
 
 def test_services_are_told_apart(tmp_path: Path) -> None:
-    shop, _ = _jobs(tmp_path / "shop", Selection(services=frozenset({"shop"})))
-    support, _ = _jobs(tmp_path / "support", Selection(attributes={"service.name": "support"}))
+    shop, _ = _jobs(tmp_path / "shop", Selection(only={"service.name": ["shop"]}))
+    support, _ = _jobs(tmp_path / "support", Selection(only={"service.name": ["support"]}))
     everything, _ = _jobs(tmp_path / "all", Selection())
     assert shop + support == everything
     assert 0 < shop < everything
@@ -127,7 +131,7 @@ def _population(chance: random.Random, selection: Selection) -> tuple[float, flo
         suspicious = chance.random() < 0.1
         fails = chance.random() < (0.7 if suspicious else 0.05)
         failures += fails
-        choice = selection.choose("trace.task_completion", f"trace {number}", suspicious)
+        choice = selection.choose(f"trace {number}", suspicious)
         if choice.included:
             body = {"trace_id": f"{number:032x}", "metric": "task_completion", "outcome": "scored", "revision": 2}
             body |= {"success": not fails, "metadata": {"inclusion_probability": choice.probability}}
@@ -183,6 +187,6 @@ def test_a_suspicious_trace_outside_of_the_sample_says_nothing_to_its_session(tm
     selection = Selection(0.0, when="suspicious")
     evaluator = _evaluator(selection)
     bad = trace(turns=(Turn("Where?", None),), calls=[call(1)], error="boom")
-    [question] = evaluator.judged(bad, suspicious=True)[1]
+    [question] = evaluator.judged.questions(bad, suspicious=True)[1]
     assert not question.choice.in_sample
-    assert evaluator.answered(question, Score(0.1)).finding.metadata["in_sample"] is False
+    assert evaluator.judged.answered(question, Score(0.1)).finding.metadata["in_sample"] is False

@@ -1,4 +1,4 @@
-"""docs/architecture.md and the rooms' own docstrings say what the code is: every room, and which way imports point."""
+"""docs/internals/architecture.md and the packages' docstrings match the code: packages and direction of imports."""
 
 from __future__ import annotations
 

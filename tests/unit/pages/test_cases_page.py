@@ -1,4 +1,4 @@
-"""docs/cases.md: its first three examples, as they stand there, grade recorded trials."""
+"""docs/guides/cases.md: its first three examples, as they stand there, grade recorded trials."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from support.trials import Call, run, write
 
-PAGE = Path(__file__).parents[3] / "docs" / "cases.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "cases.md"
 EXAMPLES = re.findall(r"^## Example \d.*?^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 GRADERS, *_ = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 FINALIZE: Call = ("finalize_invoice", {})

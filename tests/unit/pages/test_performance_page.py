@@ -1,4 +1,4 @@
-"""docs/performance.md: its table of other systems shows the newest lines of the ledger; rows say what was found."""
+"""docs/internals/performance.md shows the newest lines of the ledger of other systems."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ class TestRowsOfOtherSystems:
 
 def test_the_page_shows_the_ledger(compare: Any) -> None:
     """Otherwise: ``python tests/lab/bench/compare.py --page``."""
-    shown = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    shown = (ROOT / "docs/internals/performance.md").read_text(encoding="utf-8")
     assert compare.report(compare.newest(compare.LEDGER)).strip() in shown

@@ -1,4 +1,4 @@
-"""docs/trust.md shows what its commands say."""
+"""docs/guides/labels.md shows what its commands say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import _LEAST_RARE, LEAST
 from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson
 from pandaeval_collector.store.people import MOST_LABELS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "trust.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "labels.md").read_text()
 
 
 def test_the_worked_example_is_what_the_command_prints(tmp_path: Path) -> None:

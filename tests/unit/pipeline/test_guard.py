@@ -1,9 +1,8 @@
-"""Who looks after a store says when nothing can be accepted, finds out when it can again, and saves what is left."""
+"""The guard of a store reports when nothing can be accepted, and finds out when it can again."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 import pandaeval_collector.pipeline.upkeep as guard_module
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.upkeep import Guard
-from pandaeval_collector.store import Store, StoreGoneError
+from pandaeval_collector.store import Store
 from support.disk import failing_disk
 
 
@@ -31,8 +30,8 @@ def store(failures: dict[str, int], tmp_path: Path) -> Iterator[Store]:
 
 class Guarded:
     def __init__(self, store: Store) -> None:
-        self.telemetry, self.gone = Telemetry(), asyncio.Event()
-        self.guard = Guard(store, self.telemetry, self.gone.set)
+        self.telemetry = Telemetry()
+        self.guard = Guard(store, self.telemetry)
 
     def counted(self, outcome: str) -> int:
         return self.telemetry.total("pandaeval.store.errors", outcome)
@@ -41,7 +40,6 @@ class Guarded:
 @pytest.fixture
 async def guarded(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Guarded]:
     monkeypatch.setattr(guard_module, "_LOOK_S", 0.01)
-    monkeypatch.setattr(guard_module, "_RESCUE_AGAIN_S", 0.01)
     made = Guarded(store)
     guarding = made.guard.start()
     yield made
@@ -66,33 +64,3 @@ async def test_a_disk_that_fails_is_trouble_until_it_can_be_written_to_again(
     assert guarded.guard.trouble
     failures["COMMIT"] = 0
     await until(lambda: not guarded.guard.trouble)  # although nobody else writes
-    assert not guarded.gone.is_set()
-
-
-async def test_a_store_that_is_gone_is_trouble_for_good(store: Store, guarded: Guarded, tmp_path: Path) -> None:
-    await asyncio.wrap_future(store.put("a", "b"))
-    shutil.rmtree(tmp_path / "data")
-    async with asyncio.timeout(60):
-        await guarded.gone.wait()
-    assert guarded.guard.trouble.startswith("the store is gone: pandaeval.db was moved, removed or replaced")
-    assert guarded.counted("gone") == 1
-    with pytest.raises(StoreGoneError):
-        await asyncio.wrap_future(store.put("a", "c"))
-    store.close()
-    again = Store(tmp_path / "data", "off")
-    assert again.reads.get("a") == "b"
-    again.close()
-
-
-async def test_it_stays_until_what_is_left_is_saved(
-    store: Store, guarded: Guarded, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    await asyncio.wrap_future(store.put("a", "b"))
-    shutil.rmtree(tmp_path / "data")
-    (tmp_path / "data").write_text("in the way")
-    await until(lambda: "cannot be saved" in caplog.text)
-    assert not guarded.gone.is_set()
-    (tmp_path / "data").unlink()
-    async with asyncio.timeout(60):
-        await guarded.gone.wait()
-    assert (tmp_path / "data" / "pandaeval.db").exists()

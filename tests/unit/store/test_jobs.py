@@ -27,7 +27,6 @@ from pandaeval_collector.store import (
     jobs,
 )
 from pandaeval_collector.store.schema import TABLES
-from support.database import spent_tokens
 from support.examples import examples
 
 NOW = 1_800_000_000.0
@@ -67,16 +66,10 @@ def test_a_job_is_due_after_its_delay_and_leased_once(store: Store) -> None:
     assert _leased(store, time.time() + 1e6) == ["later"], "and what is being judged is nobody else's, however long"
 
 
-def test_a_store_without_jobs_says_so(store: Store, tmp_path: Path) -> None:
-    def said(*arguments: str) -> str:
-        done = CliRunner().invoke(app, ["jobs", "list", *arguments], env={"PANDAEVAL_DATA": str(tmp_path)})
-        assert done.exit_code == 0, done.output
-        return done.stdout
-
-    assert said() == "no jobs\n"
+def test_only_dead_jobs_are_retried(store: Store, tmp_path: Path) -> None:
     _add(store, _job("a"))
-    assert "trace.confidence" in said()
-    assert said("--state", "dead") == "no dead jobs\n"
+    done = CliRunner().invoke(app, ["jobs", "retry"], env={"PANDAEVAL_DATA": str(tmp_path)})
+    assert (done.exit_code, done.stdout) == (0, "0 jobs are due again\n")
 
 
 def test_the_newest_comes_first(store: Store) -> None:
@@ -127,33 +120,25 @@ def test_a_restart_finds_leases_due_and_reservations_spent(tmp_path: Path) -> No
     first = Store(tmp_path, "off")
     _add(first, _job())
     _leased(first)
-    assert first.spending.reserve((0.3, 300), (1.0, None), NOW).result()
+    assert first.spending.reserve(0.3, 1.0, NOW).result()
     first.close()
     second = Store(tmp_path, "off")
     assert second.jobs.release_all().result() == 1
     second.spending.settle_all().result()
     assert _leased(second) == ["a"]
-    assert (second.spending.spent(NOW), spent_tokens(second, NOW)) == (pytest.approx(0.3), 300)
-    assert not second.spending.reserve((0.8, 1), (1.0, None), NOW).result()
+    assert second.spending.spent(NOW) == pytest.approx(0.3)
+    assert not second.spending.reserve(0.8, 1.0, NOW).result()
     second.close()
 
 
 def test_a_day_costs_no_more_than_its_budget(store: Store) -> None:
-    most = (1.0, None)
-    taken = [usd for usd in (0.4, 0.4, 0.4, 0.1) if store.spending.reserve((usd, 10**9), most, NOW).result()]
+    taken = [usd for usd in (0.4, 0.4, 0.4, 0.1) if store.spending.reserve(usd, 1.0, NOW).result()]
     assert taken == [0.4, 0.4, 0.1]
-    store.spending.settle((0.4, 10**9), (0.05, 10), NOW).result()
-    assert (store.spending.spent(NOW), spent_tokens(store, NOW)) == (pytest.approx(0.55), 2 * 10**9 + 10)
-    assert store.spending.reserve((0.45, 1), most, NOW).result()
-    assert not store.spending.reserve((0.01, 1), most, NOW).result()
-    assert store.spending.reserve((1.0, 1), most, NOW + 86_400).result(), "the next day is another one"
-
-
-def test_a_day_takes_no_more_tokens_than_it_may_and_what_is_refused_takes_nothing(store: Store) -> None:
-    most = (1.0, 1000)
-    assert [store.spending.reserve((0.1, 400), most, NOW).result() for _ in range(3)] == [True, True, False]
-    assert not store.spending.reserve((0.9, 10), most, NOW).result()
-    assert (store.spending.spent(NOW), spent_tokens(store, NOW)) == (pytest.approx(0.2), 800)
+    store.spending.settle(0.4, 0.05, NOW).result()
+    assert store.spending.spent(NOW) == pytest.approx(0.55)
+    assert store.spending.reserve(0.45, 1.0, NOW).result()
+    assert not store.spending.reserve(0.01, 1.0, NOW).result()
+    assert store.spending.reserve(1.0, 1.0, NOW + 86_400).result(), "the next day is another one"
 
 
 def test_verdicts_are_remembered_until_retention(store: Store) -> None:

@@ -408,3 +408,24 @@ def user_version(file: Path) -> int:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     connection.close()
     return version
+
+
+def test_a_file_that_ends_within_a_page_is_damaged(
+    open_store: OpenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SQLite would go on with zeros."""
+    store = open_store()
+    put(store, T1)
+    store.close()
+    file = tmp_path / "data" / "pandaeval.db"
+    os.truncate(file, file.stat().st_size - 100)
+    assert open_store().was_damaged
+    assert "ends within a page" in caplog.text
+
+
+def test_no_id_of_a_chunk_is_given_twice(open_store: OpenStore) -> None:
+    store = open_store()
+    ids = [put(store, T1) for _ in range(3)]
+    store.discard(ids[1:]).result(10)
+    store.close()
+    assert open_store().next_chunk_id() == ids[-1] + 1

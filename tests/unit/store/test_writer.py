@@ -11,29 +11,9 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.store.commits import WriteHooks, Writer
+from pandaeval_collector.store.commits import Writer
 from support.database import open_database
 from support.disk import FailingDisk
-
-
-class Counting(WriteHooks):
-    """Counts what goes by; ``gone`` has it confirm nothing."""
-
-    def __init__(self) -> None:
-        self.sealed = self.undone = self.confirmed = 0
-        self.gone = False
-
-    def seal(self, connection: sqlite3.Connection) -> None:
-        assert connection.in_transaction
-        self.sealed += 1
-
-    def undo(self) -> None:
-        self.undone += 1
-
-    def confirm(self) -> None:
-        self.confirmed += 1
-        if self.gone:
-            raise sqlite3.OperationalError("gone")
 
 
 class Rig:
@@ -46,8 +26,7 @@ class Rig:
         self.gate = threading.Event()
         self.together: list[list[int]] = []
         """What items were done in one call."""
-        self.ledger = Counting()
-        self.writer = Writer(self._connect, ledger=self.ledger)
+        self.writer = Writer(self._connect)
         self.writer.start()
 
     def _connect(self) -> Any:
@@ -231,24 +210,6 @@ def test_works_of_many_threads_are_all_done(rig: Rig) -> None:
         thread.join(10)
     assert sorted(future.result(10) for future in futures) == list(range(800))
     assert rig.numbers() == list(range(800))
-
-
-def test_every_commit_is_sealed_and_confirmed(rig: Rig) -> None:
-    rig.hold()
-    futures = [rig.insert(number) for number in (1, 2, 2)]
-    rig.gate.set()
-    assert [outcome(future) for future in futures] == [1, 2, sqlite3.IntegrityError]
-    # The one that holds the thread, and two of the group; undone were the group, its second half, and what failed.
-    assert (rig.ledger.sealed, rig.ledger.confirmed, rig.ledger.undone) == (3, 3, 3)
-
-
-def test_what_is_not_confirmed_is_told_to_all_of_a_group(rig: Rig) -> None:
-    rig.hold()
-    futures = [rig.insert(number) for number in range(3)]
-    rig.ledger.gone = True
-    rig.gate.set()
-    assert [outcome(future) for future in futures] == [sqlite3.OperationalError] * 3
-    assert rig.numbers() == [0, 1, 2]  # it is in the file; whether that is the right one was to be confirmed
 
 
 def test_it_knows_whether_the_last_transaction_was_written(rig: Rig) -> None:

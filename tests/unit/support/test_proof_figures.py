@@ -51,7 +51,7 @@ class TestTableOfAttacks:
 
     def test_the_documentation_shows_the_ledger(self) -> None:
         ledger = (_ROOT / "tests/lab/proofs/attacks-ledger.jsonl").read_text(encoding="utf-8")
-        shown = (_ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+        shown = (_ROOT / "docs/internals/reliability-tests.md").read_text(encoding="utf-8")
         lines = [json.loads(each) for each in ledger.splitlines()]
         assert with_table(shown, lines, [*attacks(), *ALONE]) == shown, "python tests/lab/proofs/attacks.py --table"
 

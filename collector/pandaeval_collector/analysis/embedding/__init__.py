@@ -99,7 +99,7 @@ def schemes() -> tuple[str, ...]:
 def load(spec: str) -> Embedder:
     """Opens the embedder that ``spec`` names: a scheme, or ``scheme:argument``.
 
-    ``embedded`` | ``multilingual`` | ``onnx-minilm`` | ``model2vec:FOLDER_OR_HUB_NAME`` | ``litellm:MODEL``. Raises
+    ``embedded`` | ``multilingual`` | ``litellm:MODEL``. Raises
     :class:`EmbedderError` with the cure in its message: unknown name, extra not installed, model not found.
     """
     scheme, _, argument = spec.strip().partition(":")

@@ -1,7 +1,7 @@
 """The embedder for many languages inside the package: one vector per piece of a word, summed. Needs numpy alone.
 
-``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``; ``docs/embedders.md`` says which languages
-it knows and how well. Case-blind; word order and negation do not count: a sense of the subject, not of the truth.
+``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. ``docs/internals/embedders.md`` lists its
+languages and measurements. Case-blind; word order and negation do not count: a sense of the subject, not of the truth.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.exporters.encode import encode_attributes, log_record, spans
+from pandaeval_collector.exporters._evaluation_spans import spans
+from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_collector.store import WriteSet, outbox_batches
 from pandaeval_collector.store.series import SeriesLabels, increments, series_rows
 
@@ -45,7 +46,7 @@ class Emitter:
     ) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
         has entered the score histogram before; ``first``: ids of those that only replace interim ones; ``later``,
-        ``judged``, ``undecided``: ids of traces, see :func:`pandaeval_collector.exporters.encode.spans`."""
+        ``judged``, ``undecided``: ids of traces, see :func:`pandaeval_collector.exporters._evaluation_spans.spans`."""
         encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
@@ -76,7 +77,7 @@ class Emitter:
         if not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "there are %d series of scores, as many as there may be (exporters.max_series): what is new is counted "
+                "there are %d series of scores, as many as there may be: what is new is counted "
                 "under agent, service and environment __other__",
                 labels.series,
             )

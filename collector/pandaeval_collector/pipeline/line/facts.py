@@ -8,8 +8,6 @@ from typing import Any, NotRequired, TypedDict, get_args, get_origin, get_type_h
 
 import orjson
 
-from pandaeval_collector.analysis.stats.problem_features import Course
-
 
 class SignalFacts(TypedDict):
     """The result of one of a trace's metrics for its session, as it is stored (see
@@ -36,8 +34,7 @@ class TraceFacts:
     ``judged``: whether traces like it are judged at all. ``rootless``: the root was not seen to end. ``held``: the size
     of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics that
     are evaluated with what earlier traces left. ``asked_again``: the user asked for a repeat of what was said;
-    ``asked``: the content words of the question. ``course``: how the trace went, packed (see
-    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown. ``utility``: it stands
+    ``asked``: the content words of the question. ``utility``: it stands
     beside the conversation, so no session has it."""
 
     agent: str
@@ -67,7 +64,6 @@ class TraceFacts:
     unsettled: tuple[str, ...] = ()
     asked_again: bool = False
     asked: str = ""
-    course: list[Any] | None = None
     utility: bool = False
 
     @property
@@ -130,4 +126,3 @@ def check(facts: TraceFacts) -> None:
                 raise ValueError(f"{key} of {name} is {held[key]!r:.100}")
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:
             raise ValueError(f"value of {name} is {signal.get('value')}")
-    Course.unpack(facts.course)

@@ -11,9 +11,8 @@ import numpy as np
 
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.embedding.text import plain
-from pandaeval_collector.analysis.rules.course import asked_words, asks_again, course
+from pandaeval_collector.analysis.rules.asked_again import asked_words, asks_again
 from pandaeval_collector.analysis.rules.response_recovery import answered_by, changed_by
-from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.untrusted.silence import says_something
@@ -98,9 +97,9 @@ def unpack_answers(members: Sequence[Member]) -> None:
         member._unpacked = direction, frozenset(member.answer[at : at + words].decode().split())
 
 
-def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"", counts: bool = True) -> Member:
+def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"") -> Member:
     """Makes a member, without signals yet, of a new trace. ``is_judged``: whether traces like it are at all; ``held``:
-    what it leaves for the grounding of later traces; ``counts``: whether it leaves counts of how it went."""
+    what it leaves for the grounding of later traces."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
@@ -131,7 +130,6 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         held=len(held),
         asked_again=asks_again(trace),
         asked=asked_words(trace),
-        course=course(trace).pack() if counts else None,
         utility=bool(trace.utility),
     )
     unpacked = (texts.direction(text), words) if points else None
@@ -221,7 +219,7 @@ def summary(member: Member) -> TraceSummary:
         name: SessionSignal(**{key: held for key, held in signal.items() if key in SessionSignal.__slots__})
         for name, signal in stored.items()
     }
-    return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))
+    return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done)
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:

@@ -11,12 +11,13 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.show.api.filters import Names
+from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.show.api.incidents import incident_routes
 from pandaeval_collector.show.api.labelling import labelling
-from pandaeval_collector.show.api.lists import lists, overview
-from pandaeval_collector.show.api.pages import pages
+from pandaeval_collector.show.api.lists import list_routes
+from pandaeval_collector.show.api.names import Names
+from pandaeval_collector.show.api.overview import overview_routes
+from pandaeval_collector.show.api.pages import page_routes
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes, schedule_routes
@@ -26,7 +27,7 @@ from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.schedules import Schedules
 
 
-def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) -> FastAPI:
+def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None = None) -> FastAPI:
     """Returns the application; its OpenAPI document is at ``openapi.json``. ``runs``: the collector's, for
     operations that change something; ``None`` where there are none."""
     app = FastAPI(
@@ -44,8 +45,8 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
         return sorted(f"{method} {path}" for method, path in operations if method != "GET")
 
     names = Names(reads.finder, work.modules)
-    lists(app, reads, names, work)
-    overview(app, reads, work, changing)
+    list_routes(app, reads, names, work)
+    overview_routes(app, reads, work, changing)
     incident_routes(app, reads, names, work)
     labelling(app, reads, work)
     stored = RunTable(reads.finder.connection)
@@ -54,7 +55,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
         runs_routes(app, reads, stored, runs, names)
         schedule_routes(app, reads, Schedules(reads.finder.connection), runs)
     if work.page is not None:
-        pages(app, reads, names, work)
+        page_routes(app, reads, names, work)
     told = app.openapi
     app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
     return app

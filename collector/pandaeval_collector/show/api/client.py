@@ -20,7 +20,7 @@ _TIMEOUT_S, _LONG_S = 20.0, 600.0
 """Time limits of requests that read, and of others: a dry run of many traces takes minutes on a busy machine."""
 _MOST_TOLD = 500
 TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
-"""Name of the variable that holds the token, unless another is named."""
+"""Name of the variable that holds the token."""
 
 
 class AskError(UserError):
@@ -30,15 +30,15 @@ class AskError(UserError):
 class Asker:
     """A client of one collector's API. Close it at the end. On one event loop."""
 
-    def __init__(self, client: httpx.AsyncClient, where: str, token_env: str = TOKEN_ENV) -> None:
-        self._client, self._where, self._token_env = client, where, token_env
+    def __init__(self, client: httpx.AsyncClient, where: str) -> None:
+        self._client, self._where = client, where
 
     @classmethod
-    def over_http(cls, url: str, token_env: str = TOKEN_ENV) -> Asker:
-        """Returns a client over the network. ``url``: such as ``http://127.0.0.1:4328``; ``token_env``: the variable
-        that holds the token, if one is needed. Raises :class:`AskError` for a text that is no address."""
+    def over_http(cls, url: str) -> Asker:
+        """Return a client over the network. ``url``: such as ``http://127.0.0.1:4328``. Raises :class:`AskError` for a
+        text that is no address."""
         host = _host(url)
-        token = os.environ.get(token_env, "").strip()
+        token = os.environ.get(TOKEN_ENV, "").strip()
         headers = {"authorization": f"Bearer {token}"} if token else {}
         client = httpx.AsyncClient(
             base_url=url.rstrip("/") + API,
@@ -49,7 +49,7 @@ class Asker:
             # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
             verify=httpx.create_ssl_context() if url.startswith("https:") else True,
         )
-        return cls(client, url, token_env)
+        return cls(client, url)
 
     @classmethod
     def within(cls, api: ASGIApp) -> Asker:
@@ -94,7 +94,7 @@ class Asker:
 
     def _refused(self, answer: httpx.Response) -> str:
         if answer.status_code == 401:
-            return f"the collector wants its token: set {self._token_env} to the one that server.token_env names there"
+            return f"the collector wants its token: set {TOKEN_ENV} to the one that server.token_env names there"
         try:
             told = str(answer.json()["detail"])
         except (ValueError, KeyError, TypeError):

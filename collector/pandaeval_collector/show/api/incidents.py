@@ -1,17 +1,21 @@
-"""Operations on incidents: what failed in a window by cause, one of them with its runs, and what people say of it."""
+"""Operations on incidents: list them by cause, show one incident with its runs, and set its state."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 import time
-from dataclasses import replace
-from typing import Annotated
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.show.api.filters import Filters, Limit, Names, Window, within
+from pandaeval_collector.show.api.cursors import Limit
+from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
@@ -28,14 +32,17 @@ from pandaeval_collector.show.report.incidents import (
     over_time,
 )
 from pandaeval_collector.show.view.rows import Milliseconds, Severity, TraceRow
-from pandaeval_collector.store.failures import SETTLED, STATES, Standing, State, Triage, at_least
-from pandaeval_collector.store.finding import AgentBucket
+from pandaeval_collector.store import StoreAccess
+from pandaeval_collector.store.failures import at_least
+from pandaeval_collector.store.finding import AgentBucket, Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
 AskedState = Annotated[Standing, Query(description="What people say of it; open: new or known.")]
 LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
 Measured = Annotated[bool, Query(description="With latency, tokens and cost of each agent's runs.")]
 _MOST_EXAMPLES, _MOST_PARTS = 50, 30
+_HOUR_MS = 3_600_000
 
 
 class Incidents(BaseModel):
@@ -65,27 +72,33 @@ class NewTriage(BaseModel):
     by: Annotated[str, Field(max_length=200, description="Who says it.")] = ""
 
 
-def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
-    """Adds the operations on incidents: listing, showing, and as far as ``work`` has them giving a state."""
-    find = reads.finder
+@dataclass(frozen=True, slots=True)
+class FailureWindow:
+    """The failures of a window. ``begun``: the part of ``span`` that has runs; ``incidents``: with their triage, most
+    urgent first; ``runs``: runs over time."""
 
-    def looked(
-        asked: Wanted, window: str
-    ) -> tuple[Wanted, TimeSpan, TimeSpan, list[tuple[Incident, Triage]], list[AgentBucket]]:
-        """Returns who is asked for, the window, its part in which there are runs, each incident with what people say of
-        it, the most urgent first, and the runs over time."""
-        now = int(time.time() * 1000)
-        wanted = within(names.wanted(asked), window, now)
-        oldest, until = find.oldest(wanted), now if wanted.until_ms is None else wanted.until_ms
-        since = wanted.since_ms if wanted.since_ms is not None else until - 3_600_000 if oldest is None else oldest
-        span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
-        failed, groups, given = find.failing(wanted)
-        found = [(each, each.triage(given)) for each in incidents(failed, groups)]
-        found.sort(key=lambda pair: pair[0].rank(begun, pair[1].state))
-        return wanted, span, begun, found, find.over_time(wanted, span.since, span.step)
+    wanted: Wanted
+    span: TimeSpan
+    begun: TimeSpan
+    incidents: Sequence[tuple[Incident, Triage]]
+    runs: Sequence[AgentBucket]
 
-    @reads.operation(app, "/incidents", "What failed in a window, by cause and over time")
+    def named(self, incident_id: str) -> tuple[Incident, Triage]:
+        """Return the incident with an ID. Raises :class:`ProblemError` if there is none."""
+        for incident, triage in self.incidents:
+            if incident_id == incident.id or incident_id in incident.ids:
+                return incident, triage
+        raise ProblemError(404, f"there is no incident {incident_id[:40]} in this window")
+
+
+class IncidentReads:
+    """Answers the operations that read incidents."""
+
+    def __init__(self, finder: Finder, names: Names) -> None:
+        self._finder, self._names = finder, names
+
     def listed(
+        self,
         wanted: Filters,
         window: Window = "all",
         state: AskedState = "all",
@@ -93,69 +106,117 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
         measured: Measured = False,
         limit: Limit = 50,
     ) -> Incidents:
-        here, span, begun, all_, over = looked(wanted, window)
-        states = {"open": {*STATES} - SETTLED, "all": {*STATES}}.get(state, {state})
-        found = [pair for pair in all_ if at_least(pair[0].severity, severity or "low")]
-        chosen = [pair for pair in found if pair[1].state in states]
-        bodies = find.bodies([each.newest.seq for each, _ in chosen[:limit]])
-        runs, failed = over_time(over)
+        """Return the incidents of a window."""
+        found = self._window(wanted, window)
+        severe = [entry for entry in found.incidents if at_least(entry[0].severity, severity or "low")]
+        counts = Counter(triage.state for _, triage in severe)
+        chosen = [entry for entry in severe if _has_state(entry[1], state)]
+        rows = chosen[:limit]
+        bodies = self._finder.bodies([incident.newest.seq for incident, _ in rows])
+        runs, failed = over_time(found.runs)
+        measures: Any = self._finder.measured(found.wanted) if measured else {}
         return Incidents(
-            since=span.since,
-            until=span.until,
-            step=span.step,
+            since=found.span.since,
+            until=found.span.until,
+            step=found.span.step,
             runs=runs,
             failed=failed,
             total=len(chosen),
-            states={name: sum(said.state == name for _, said in found) for name in STATES},
+            states={name: counts[name] for name in STATES},
             incidents=[
-                IncidentRow.of(each, span, said, each.trend(begun), bodies.get(each.newest.seq, {}))
-                for each, said in chosen[:limit]
+                IncidentRow.of(row, found.span, triage, row.trend(found.begun), bodies.get(row.newest.seq, {}))
+                for row, triage in rows
             ],
-            agents=by_agent(over, find.measured(here) if measured else {}),
+            agents=by_agent(found.runs, measures),
         )
 
-    @reads.operation(app, "/incidents/{incident_id}", "An incident with its runs, over time and by what they are of")
-    def shown(incident_id: str, wanted: Filters, window: Window = "all") -> IncidentDetail:
-        here, span, begun, all_, over = looked(wanted, window)
-        fitting = [pair for pair in all_ if incident_id == pair[0].id or incident_id in pair[0].ids]
-        if not fitting:
-            raise ProblemError(404, f"there is no incident {incident_id[:40]} in this window")
-        [(found, said)] = fitting
-        newest = sorted(found.at, key=lambda no: -found.at[no])[:_MOST_EXAMPLES]
-        rows = {no: TraceRow.of(row) for no, row in find.listed(newest).items()}
-        bodies = find.bodies([found.newest.seq, *(found.seqs[no] for no in newest if no < 0)])
-        for no, body in ((no, bodies.get(found.seqs[no])) for no in newest if no < 0):
-            row = body and find.trace(bytes.fromhex((body["metadata"].get("blame") or body)["trace_id"]))
-            if body and row:  # the run at which the verdict on the session points
-                rows[no] = TraceRow.of(replace(row, results={**row.results, found.metric: body}))
+    def shown(self, incident_id: str, wanted: Filters, window: Window = "all") -> IncidentDetail:
+        """Return an incident with its newest runs."""
+        found = self._window(wanted, window)
+        incident, triage = found.named(incident_id)
+        span, seq = found.span, incident.newest.seq
         return IncidentDetail.of(
-            found,
+            incident,
             span,
-            said,
-            found.trend(begun),
-            bodies.get(found.newest.seq, {}),
+            triage,
+            incident.trend(found.begun),
+            self._finder.bodies([seq]).get(seq, {}),
             since=span.since,
             until=span.until,
             step=span.step,
-            all=over_time(over)[0],
-            failed=span.spark(found.at.values(), BARS, span.step),
-            parts=[
-                IncidentPart(
-                    kind=kind, name=name, runs=runs, failed=len(nos), spark=span.spark(found.at[no] for no in nos)
-                )
-                for kind, name, runs, nos in find.shares(here, found.at)[:_MOST_PARTS]
-            ],
-            examples=[rows[no] for no in newest if no in rows],
+            all=over_time(found.runs)[0],
+            failed=span.spark(incident.at.values(), BARS, span.step),
+            parts=self._parts(incident, found),
+            examples=self._examples(incident),
         )
 
-    if (store := work.store) is None:
+    def _window(self, wanted: Wanted, window: str) -> FailureWindow:
+        now = int(time.time() * 1000)
+        wanted = within(self._names.wanted(wanted), window, now)
+        oldest = self._finder.oldest(wanted)
+        until = now if wanted.until_ms is None else wanted.until_ms
+        since = wanted.since_ms
+        if since is None:
+            since = until - _HOUR_MS if oldest is None else oldest
+        span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
+        failed, groups, given = self._finder.failing(wanted)
+        triaged = [(incident, incident.triage(given)) for incident in incidents(failed, groups)]
+        triaged.sort(key=lambda entry: entry[0].rank(begun, entry[1].state))
+        return FailureWindow(wanted, span, begun, triaged, self._finder.over_time(wanted, span.since, span.step))
+
+    def _parts(self, incident: Incident, found: FailureWindow) -> list[IncidentPart]:
+        parts = []
+        for kind, name, runs, numbers in self._finder.shares(found.wanted, incident.at)[:_MOST_PARTS]:
+            spark = found.span.spark([incident.at[no] for no in numbers])
+            parts.append(IncidentPart(kind=kind, name=name, runs=runs, failed=len(numbers), spark=spark))
+        return parts
+
+    def _examples(self, incident: Incident) -> list[TraceRow]:
+        """Return the newest runs of an incident. A verdict on a session gives the run that it blames."""
+        newest = sorted(incident.at, key=lambda no: -incident.at[no])[:_MOST_EXAMPLES]
+        runs = self._finder.listed(newest)
+        verdicts = self._finder.bodies([incident.seqs[no] for no in newest if no < 0])
+        examples = []
+        for no in newest:
+            if no in runs:
+                examples.append(TraceRow.of(runs[no]))
+            elif (verdict := verdicts.get(incident.seqs[no])) and (row := self._blamed(incident.metric, verdict)):
+                examples.append(row)
+        return examples
+
+    def _blamed(self, metric: str, verdict: Mapping[str, Any]) -> TraceRow | None:
+        step = verdict["metadata"].get("blame") or verdict
+        row = self._finder.trace(bytes.fromhex(step["trace_id"]))
+        if row is None:
+            return None
+        return TraceRow.of(replace(row, results={**row.results, metric: verdict}))
+
+
+def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
+    """Add the operations on incidents. Without a store in ``work`` their state cannot be set."""
+    read = IncidentReads(reads.finder, names)
+    reads.operation(app, "/incidents", "What failed in a window, by cause and over time")(read.listed)
+    summary = "An incident with its runs, over time and by what they are of"
+    reads.operation(app, "/incidents/{incident_id}", summary)(read.shown)
+    store = work.store
+    if store is None:
         return
 
     @app.post("/incidents/state", response_model=Triage, responses=WRITES, summary="What somebody says of an incident")
     async def mark(said: NewTriage) -> Triage:
-        given = Triage(said.state, said.note.strip(), said.by.strip(), int(time.time() * 1000))
-        try:
-            await asyncio.wrap_future(store.triage.mark(said.ids, given))
-        except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
-            raise ProblemError(503, "the state could not be kept; try again in a moment") from error
-        return given
+        return await _mark(store, said)
+
+
+async def _mark(store: StoreAccess, said: NewTriage) -> Triage:
+    triage = Triage(said.state, said.note.strip(), said.by.strip(), int(time.time() * 1000))
+    try:
+        await asyncio.wrap_future(store.triage.mark(said.ids, triage))
+    except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
+        raise ProblemError(503, "the state could not be kept; try again in a moment") from error
+    return triage
+
+
+def _has_state(triage: Triage, state: Standing) -> bool:
+    if state == "open":
+        return triage.state not in SETTLED
+    return state in ("all", triage.state)

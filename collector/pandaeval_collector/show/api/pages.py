@@ -1,45 +1,33 @@
-"""The live page, one file that draws itself from what the API says; operations for it, in the form in which its scripts
-draw; and the runbook, to which alerts link."""
+"""Operations for the live page, in the form in which its scripts draw."""
 
 from __future__ import annotations
 
-import re
 import time
-from html import escape
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, Field
-from starlette.responses import HTMLResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pandaeval_collector.show.api.filters import (
-    CursorText,
-    Filters,
-    Limit,
-    Names,
-    Window,
-    cursor_of,
-    position_of,
-    within,
-)
+from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, position_of
+from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
 from pandaeval_collector.show.report.index import LiveIndex
-from pandaeval_collector.show.report.text import live_shell, plain
+from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view.rows import Cursor, Order
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.listed_pages import Position
 
 _MOST_TRACES = 300
 _MOST_PAGES, _ENOUGH = 6, 10
-"""At most how many pages are read where sessions that failed alike share a row, and how many rows suffice."""
+"""If sessions that failed alike share a row: the most pages to read, and the rows that suffice."""
 Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
 Together = Annotated[bool, Query(description="Sessions that failed alike as one row, with how many they are.")]
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
-
-
 PageContent = Annotated[
     dict[str, Any],
     Field(
@@ -75,12 +63,14 @@ class PageTrace(BaseModel):
     results: list[dict[str, Any]]
 
 
-def pages(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
-    """Adds the page's operations."""
-    find = reads.finder
+class PageReads:
+    """Answers the page's operations."""
 
-    @reads.operation(app, "/page/index", "Sessions or traces of a window, as the page lists them")
+    def __init__(self, finder: Finder, names: Names, work: Work) -> None:
+        self._finder, self._names, self._work = finder, names, work
+
     def index(
+        self,
         wanted: Filters,
         of: Of = "sessions",
         window: Window = "24h",
@@ -89,90 +79,71 @@ def pages(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> PageIndex:
-        here, after = within(names.wanted(wanted), window, int(time.time() * 1000)), position_of(cursor)
-        made = LiveIndex()
+        """Return the rows of a list, with counts of all that is wanted."""
+        wanted = within(self._names.wanted(wanted), window, int(time.time() * 1000))
+        index, after = LiveIndex(), position_of(cursor)
         if of == "traces":
-            page = find.traces(here, worst_first=order == "worst", after=after, limit=limit)
+            page = self._finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
             for row in page.rows:
-                made.trace(row, brief=True)
+                index.trace(row, brief=True)
             after = page.next
+        elif together:
+            after = self._alike(index, wanted, after, limit)
         else:
-            for _ in range(_MOST_PAGES if together else 1):
-                listed = find.sessions(here, after=after, limit=limit)
-                for unit in listed.rows:
-                    made.unit(unit, together)
-                after = listed.next
-                if after is None or len(made) >= _ENOUGH:
-                    break
-        traces, failed = find.counts(here) or (None, None)
-        shown = plain(made.made(work.judge, work.modules))
-        return PageIndex(index=shown, traces=traces, failed=failed, newest=find.newest(), next=cursor_of(after))
+            after = self._add_sessions(index, wanted, after, limit)
+        traces, failed = self._finder.counts(wanted) or (None, None)
+        newest = self._finder.newest()
+        return PageIndex(index=self._made(index), traces=traces, failed=failed, newest=newest, next=cursor_of(after))
 
-    @reads.operation(app, "/page/session", "A session, as the page shows it")
-    def session(id: SessionId) -> PageSession:
-        id_ = names.session(id)
-        found = find.session(id_, _MOST_TRACES)
+    def session(self, id: SessionId) -> PageSession:
+        """Return a session with its worst traces."""
+        session_id = self._names.session(id)
+        found = self._finder.session(session_id, _MOST_TRACES)
         if found is None:
             raise ProblemError(404, NO_SESSION)
-        made = LiveIndex({id_: find.members(id_)})
-        made.session(*found)
-        return PageSession(index=plain(made.made(work.judge, work.modules)))
+        index = LiveIndex({session_id: self._finder.members(session_id)})
+        index.session(*found)
+        return PageSession(index=self._made(index))
 
-    @reads.operation(app, "/page/traces/{trace_id}", "A trace, as the page shows it", large=True)
-    def trace(trace_id: str) -> PageTrace:
-        id_ = names.trace(trace_id)
-        row = find.trace(id_)
+    def trace(self, trace_id: str) -> PageTrace:
+        """Return a trace with the results of its session."""
+        id_ = self._names.trace(trace_id)
+        row = self._finder.trace(id_)
         if row is None:
             raise ProblemError(404, NO_TRACE)
-        ids = [] if row.session is None else [row.session]
-        made = LiveIndex({session: find.members(session) for session in ids})
-        told = find.of_sessions(ids)
-        results = made.trace(row, of_session=[said for session in ids for said in told[session].values()])
-        page, held = plain(made.made(work.judge, work.modules)), stored_trace(find.contents(id_))
-        shown = plain(with_results({"spans": []} if held is None else detail(held, ROOM), results))
-        if held is None:
-            return PageTrace(index=page, detail=None, results=shown["results"])
-        return PageTrace(index=page, detail=shown, results=[])
+        index, of_session = LiveIndex(), []
+        if row.session is not None:
+            index = LiveIndex({row.session: self._finder.members(row.session)})
+            of_session = [*self._finder.of_sessions([row.session])[row.session].values()]
+        results = index.trace(row, of_session=of_session)
+        page, trace = self._made(index), stored_trace(self._finder.contents(id_))
+        if trace is None:
+            return PageTrace(index=page, detail=None, results=plain(with_results({"spans": []}, results))["results"])
+        return PageTrace(index=page, detail=plain(with_results(detail(trace, ROOM), results)), results=[])
+
+    def _alike(self, index: LiveIndex, wanted: Wanted, after: Position | None, limit: int) -> Position | None:
+        """Add pages of sessions until there are enough rows; sessions that failed alike share a row."""
+        for _ in range(_MOST_PAGES):
+            after = self._add_sessions(index, wanted, after, limit, together=True)
+            if after is None or len(index) >= _ENOUGH:
+                break
+        return after
+
+    def _add_sessions(
+        self, index: LiveIndex, wanted: Wanted, after: Position | None, limit: int, together: bool = False
+    ) -> Position | None:
+        page = self._finder.sessions(wanted, after=after, limit=limit)
+        for unit in page.rows:
+            index.unit(unit, together)
+        return page.next
+
+    def _made(self, index: LiveIndex) -> dict[str, Any]:
+        return plain(index.made(self._work.judge, self._work.modules))
 
 
-_SECTION = re.compile(r"^### (alert-[a-z-]+)$", re.MULTILINE)
-_RUNBOOK_HEAD = (
-    "<!doctype html><meta charset=utf-8><title>pandaeval: what to do about an alert</title>"
-    "<style>body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
-    "p{white-space:pre-line}:target{background:#fd03}</style>"
-)
-
-
-def page_app() -> ASGIApp:
-    """Returns the application that answers GET and HEAD with the page. Its policy lets it run its own script and ask
-    its own collector, and nothing else; no other page may hold it in a frame."""
-    html, policy = live_shell()
-    headers = {
-        "content-security-policy": f"{policy}; frame-ancestors 'none'",
-        "x-frame-options": "DENY",
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-        "cross-origin-opener-policy": "same-origin",
-        "cache-control": "no-cache, private",
-    }
-    page = Response(html, headers=headers, media_type="text/html")
-    refused = Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await (page if scope["method"] in ("GET", "HEAD") else refused)(scope, receive, send)
-
-    return answer
-
-
-async def runbook(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers with the page on alerts: for each a heading with an anchor, and what to do about it."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    await HTMLResponse(runbook_page(), headers={"content-security-policy": policy})(scope, receive, send)
-
-
-def runbook_page() -> str:
-    """Returns ``runbook.md``, the only text about alerts, as HTML."""
-    text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
-    _, *parts = _SECTION.split(text)
-    sections = zip(parts[::2], parts[1::2], strict=True)
-    return _RUNBOOK_HEAD + "".join(f"<h2 id={name}>{name}</h2><p>{escape(said.strip())}</p>" for name, said in sections)
+def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
+    """Add the page's operations."""
+    read = PageReads(reads.finder, names, work)
+    reads.operation(app, "/page/index", "Sessions or traces of a window, as the page lists them")(read.index)
+    reads.operation(app, "/page/session", "A session, as the page shows it")(read.session)
+    reads.operation(app, "/page/traces/{trace_id}", "A trace, as the page shows it", large=True)(read.trace)

@@ -20,6 +20,8 @@ Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for t
 
 
 Item = TypeVar("Item")
+Severity = Literal["low", "medium", "high", "critical"]
+Order = Literal["worst", "newest"]
 
 
 class ItemPage(BaseModel, Generic[Item]):
@@ -180,7 +182,7 @@ class ComponentErrors(BaseModel):
 class Overview(BaseModel):
     """Rates by metric and agent, names to choose from, and what is under way. ``can``: the operations that change
     something, such as `POST /runs`; ``links``: templates of addresses in other programs, by their names (`ui.links`);
-    ``refresh_s``: seconds between two looks of the page."""
+    ``page``: whether the collector shows the page."""
 
     rates: list[Rate]
     unscored: list[Missing]
@@ -194,7 +196,7 @@ class Overview(BaseModel):
     component_errors: list[ComponentErrors]
     can: Annotated[list[str], Field(description="What may be changed here, such as POST /annotations.")]
     links: dict[str, str]
-    refresh_s: float | None
+    page: bool
     data: str | None = Field(description="The data directory of the collector; null where none runs.")
     grpc_port: int | None = Field(description="Where OTLP/gRPC is listened to; null where it is not by TCP.")
 
@@ -213,9 +215,3 @@ class MetricShape(BaseModel):
 
 class Metrics(RootModel[list[MetricShape]]):
     """All metrics."""
-
-
-Severity = Literal["low", "medium", "high", "critical"]
-
-
-Order = Literal["worst", "newest"]

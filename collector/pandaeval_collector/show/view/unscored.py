@@ -38,7 +38,7 @@ CURES: Mapping[str, str] = {
     "over_budget": "The day's budget is spent. Raise judge.daily_usd, or lower judge.sample.",
     "not_sampled": "Left out on purpose: judge.sample is below 1.",
     "incomplete_trace": "The run was cut off before its outermost span ended. Send all services' spans to one place, "
-    "raise the close.* limits, or set close.score_fragments: true to score such parts.",
+    "or raise the close.* limits.",
     "insufficient_evidence": "Too little of what this metric builds on could be scored: mend the other entries first.",
     "metric_error": "A metric failed on this input. That is a defect of pandaeval: please report it with the reason.",
     "injection_suspected": "The run tries to instruct its judge. Read it with care: nothing in it was believed.",

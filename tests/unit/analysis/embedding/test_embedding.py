@@ -148,7 +148,7 @@ class TestEmbedTexts:
 
 class TestLoad:
     def test_schemes_are_found(self) -> None:
-        assert set(schemes()) == {"embedded", "multilingual", "model2vec", "onnx-minilm", "litellm"}
+        assert set(schemes()) == {"embedded", "multilingual", "litellm"}
 
     def test_embedded_is_loaded_by_name(self) -> None:
         embedder = load("embedded")
@@ -157,15 +157,10 @@ class TestLoad:
     @pytest.mark.parametrize(
         ("spec", "message"),
         [
-            (
-                "word2vec",
-                "unknown embedder 'word2vec': known are embedded, litellm, model2vec, multilingual, onnx-minilm",
-            ),
+            ("word2vec", "unknown embedder 'word2vec': known are embedded, litellm, multilingual"),
             ("", "unknown embedder ''"),
             ("embedded:x", "takes no argument"),
             ("multilingual:x", "takes no argument"),
-            ("onnx-minilm:x", "takes no argument"),
-            ("model2vec", "write model2vec:FOLDER"),
             ("litellm:", "write litellm:PROVIDER/MODEL"),
         ],
     )
@@ -173,20 +168,10 @@ class TestLoad:
         with pytest.raises(EmbedderError, match=message):
             load(spec)
 
-    @pytest.mark.parametrize(
-        ("spec", "module", "extra"),
-        [
-            ("model2vec:x", "model2vec", "model2vec"),
-            ("onnx-minilm", "onnxruntime", "onnx"),
-            ("litellm:openai/x", "litellm", "judge"),
-        ],
-    )
-    def test_a_missing_extra_is_named(
-        self, spec: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(EmbedderError, match=rf'pip install "pandaeval-collector\[{extra}\]"'):
-            load(spec)
+    def test_a_missing_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "litellm", None)
+        with pytest.raises(EmbedderError, match=r'pip install "pandaeval-collector\[judge\]"'):
+            load("litellm:openai/x")
 
 
 def _answer(**request: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pandaeval_collector.analysis.rules.course import asks_again
+from pandaeval_collector.analysis.rules.asked_again import asks_again
 from tests.unit.analysis.rules.test_grounding import run
 
 

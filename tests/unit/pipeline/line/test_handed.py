@@ -60,7 +60,6 @@ def test_what_a_newer_version_adds_is_no_error() -> None:
         with_facts(revision=2**40),
         with_facts(revision=-1),
         with_facts(done=[["book"]]),
-        with_facts(course={"a": 1}),
     ],
 )
 def test_what_no_collector_writes_is_refused(wrong: bytes) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.replay.files import Input, Request, UnusableInputError
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.sources import TraceSource
 from pandaeval_lab.replay.sources import jaeger as asks_jaeger
 from pandaeval_lab.replay.sources import tempo as asks_tempo
@@ -38,7 +38,7 @@ def requests() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def evaluator() -> Evaluator:
-    return Evaluator(load("embedded"), EvaluatorSettings(score_fragments=True))
+    return Evaluator(load("embedded"))
 
 
 def _ids(evaluator: Evaluator, inputs: Sequence[Input | TraceSource]) -> set[str]:

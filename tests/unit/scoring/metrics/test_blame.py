@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from pandaeval_collector.analysis.stats.learned import LearnedModel, ProblemModel
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.config import Config, load
-from pandaeval_collector.exporters.encode import encode_attributes, spans
+from pandaeval_collector.exporters._evaluation_spans import spans
+from pandaeval_collector.exporters.encode import encode_attributes
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.blame import METRIC
 from pandaeval_collector.show.view.lines import step_lines
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_lab.replay.files import BadLine, Input
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Kind, Message, Span, Text, Trace
 from support.judged import call, trace
@@ -52,13 +52,8 @@ SPANS = [Span(MADE.trace_id, id_, MADE.root_span_id, "a call", Kind.TOOL, at, at
 RUN = replace(MADE, spans=(*MADE.spans, *SPANS))
 
 
-LATE = ProblemModel(("late",), (0.0,), (1.0,), (2.0,), -9.0, 1.0, 0.0, 0.3)
-LEARNED = LearnedModel("step", "desk", "people", "trace.blame", LATE, 12, None, None)
-"""The later, the likelier."""
-
-
-def blamed(run: Trace = RUN, /, learned: LearnedModel | None = None, **failing: tuple[str, ...]) -> Finding | None:
-    return METRIC.evaluate(run, TraceContext(Texts({}, (), "none", None), 0.5, failing=failing, learned=learned))
+def blamed(run: Trace = RUN, /, **failing: tuple[str, ...]) -> Finding | None:
+    return METRIC.evaluate(run, TraceContext(Texts({}, (), "none", None), 0.5, failing=failing))
 
 
 class TestWhich:
@@ -107,24 +102,6 @@ class TestWhich:
     @pytest.mark.parametrize("failing", [{}, {"coherence": (RUN.root_span_id,)}, {"coherence": ("f" * 16,)}])
     def test_nobody_where_no_finding_names_a_step(self, failing: dict[str, tuple[str, ...]]) -> None:
         assert blamed(**failing) is None
-
-    def test_where_none_does_the_likeliest_by_what_was_learned_of_the_agents_steps(self) -> None:
-        found = blamed(coherence=(), learned=LEARNED)
-        assert isinstance(found, Score)
-        assert (found.span_ids, found.value) == ((THIRD,), found.metadata["candidates"][0]["probability"])
-        assert [each["span_id"] for each in found.metadata["candidates"]] == [THIRD, SECOND, FIRST]
-        assert sum(each["probability"] for each in found.metadata["candidates"]) == pytest.approx(1.0, abs=1e-3)
-        assert found.metadata["learned"] == {"version": LEARNED.model.version, "labels": 12}
-        assert found.reason.startswith("a call of search: learned from 12 labels, 67% likely among 3 steps")
-        assert "it is late in the run" in found.reason
-
-    def test_what_a_finding_names_goes_before_it(self) -> None:
-        found = blamed(grounding=(FIRST,), learned=LEARNED)
-        assert isinstance(found, Score)
-        assert (found.span_ids, found.value, "learned" in found.metadata) == ((FIRST,), 1.0, False)
-
-    def test_of_a_run_with_one_step_nothing_is_learned(self) -> None:
-        assert blamed(replace(MADE, spans=(*MADE.spans, SPANS[0])), coherence=(), learned=LEARNED) is None
 
 
 class TestWhere:
@@ -176,12 +153,3 @@ class TestShown:
             "results": [result("blame", TOLD, evaluator=CODE, threshold=None).to_dict()],
         }
         assert "it broke the run: grounding names it" in "\n".join(step_lines(row))
-
-    def test_what_was_learned_only_may_have_broken_the_run(self) -> None:
-        learned = Score(0.6, "a call", {**TOLD.metadata, "learned": {"labels": 12}}, label="tool")
-        span = {"id": STEP["span_id"], "depth": 0, "kind": "tool", "name": "get_order", "us": 1000}
-        row = {
-            "detail": {"spans": [span], "texts": [], "left_out": 0},
-            "results": [result("blame", learned, evaluator=CODE, threshold=None).to_dict()],
-        }
-        assert "may have broken it: grounding names it" in "\n".join(step_lines(row))

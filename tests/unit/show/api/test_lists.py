@@ -64,7 +64,7 @@ class Asked:
         return self.now
 
     def open(self, session_now: Any) -> TestClient:
-        page = PageWork({}, 1.0)
+        page = PageWork({})
         work = Work(self._store, session_now, page=page)
         self._opened.append(Lookouts(self._folder, work, ()))
         return TestClient(Starlette(routes=self._opened[-1].routes), base_url="http://localhost")

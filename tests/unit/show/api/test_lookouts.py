@@ -20,7 +20,7 @@ Open = Callable[[PageWork | None], TestClient]
 @pytest.fixture
 def shown(tmp_path: Path) -> Iterator[Open]:
     store = Store(tmp_path, "normal")
-    store.spending.reserve((1.25, 0), (None, None), store.spending.today(time.time())).result()
+    store.spending.reserve(1.25, None, store.spending.today(time.time())).result()
     opened: list[Lookouts] = []
 
     def make(page: PageWork | None) -> TestClient:
@@ -35,7 +35,7 @@ def shown(tmp_path: Path) -> Iterator[Open]:
 
 
 def test_the_page_is_there_and_only_read(shown: Open) -> None:
-    client = shown(PageWork({"Jaeger": "http://localhost:16686/trace/{trace_id}"}, 4.0))
+    client = shown(PageWork({"Jaeger": "http://localhost:16686/trace/{trace_id}"}))
     page = client.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.headers["x-content-type-options"] == "nosniff"
@@ -44,7 +44,7 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
     assert client.get("/", headers={"host": "evil.example"}).status_code == 421
     overview = client.get("/api/v1/overview").json()
     assert overview["links"] == {"Jaeger": "http://localhost:16686/trace/{trace_id}"}
-    assert (overview["refresh_s"], overview["spent_usd"], overview["daily_usd"]) == (4.0, 1.25, 5.0)
+    assert (overview["page"], overview["spent_usd"], overview["daily_usd"]) == (True, 1.25, 5.0)
     assert overview["unscored"] == [] == overview["agents"]
     assert overview["can"] == [
         "POST /annotations",
@@ -54,7 +54,7 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
 
 
 def test_an_empty_store_has_an_empty_index(shown: Open) -> None:
-    client = shown(PageWork({}, 10.0))
+    client = shown(PageWork({}))
     for of in ("sessions", "traces"):
         found = client.get("/api/v1/page/index", params={"of": of, "window": "1h"})
         assert found.headers["x-content-type-options"] == "nosniff"
@@ -80,7 +80,7 @@ def test_without_a_page_there_are_no_operations_for_one(shown: Open) -> None:
     client = shown(None)
     assert client.get("/").status_code == 404
     assert client.get("/api/v1/page/index").status_code == 404
-    assert client.get("/api/v1/overview").json()["refresh_s"] is None
+    assert client.get("/api/v1/overview").json()["page"] is False
 
 
 def test_a_store_that_is_gone_is_an_answer_and_no_accident(shown: Open, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     for number, (trace_id, session) in enumerate(((FIRST, "chat-1"), (SECOND, "chat-10"), (THIRD, "talk/7")), 1):
         store.commit(_row(number, trace_id, session, number == 1)).result()
     store.commit(WriteSet(failures=[GROUP])).result()
-    lookouts = Lookouts(folder, Work(page=PageWork({}, 1.0)))
+    lookouts = Lookouts(folder, Work(page=PageWork({})))
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
     store.close()
@@ -78,7 +78,11 @@ def ids(answer: httpx.Response) -> list[str]:
         ("agent", "zzz", "agent: there is no zzz; there are order_desk"),
         ("service", "shopp", "service: there is no shopp; did you mean shop?"),
         ("metric", "tool_lop", "metric: tool_lop: unknown metric; did you mean tool_loop?"),
-        ("metric", "problem", "metric: problem is the name of several metrics; write session.problem or trace.problem"),
+        (
+            "metric",
+            "correctness",
+            "metric: correctness is the name of several metrics; write session.correctness or trace.correctness",
+        ),
         ("attribute", "teir=gold", "attribute: there is no teir; did you mean tier?"),
     ],
 )

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api.lists import _rates
+from pandaeval_collector.show.api.overview import rates_of
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.view.rows import Rate
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
@@ -32,7 +32,7 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder, "off")
-        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        self.store.spending.reserve(1.25, None, self.store.spending.today(time.time())).result()
         self.store.jobs.counts = lambda: {"due": 3, "failed": 1}  # type: ignore[method-assign]
         self._labels = SeriesLabels()
         self._emitter = Emitter(labels=self._labels)
@@ -42,7 +42,7 @@ class House:
             judge="openai/gpt-4o-mini",
             daily_usd=5.0,
             metrics=lambda: [(each, 0.125) for each in registry(()).values()],
-            page=PageWork({"Jaeger": "http://localhost/{trace_id}"}, 4.0),
+            page=PageWork({"Jaeger": "http://localhost/{trace_id}"}),
             component_errors=self._component_errors,
         )
         self.raised: dict[tuple[str, str], int] = {}
@@ -187,7 +187,7 @@ def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> N
     assert (found["rates"], found["unscored"]) == ([], [])
     assert (found["agents"], found["services"], found["environments"]) == (["booker", "helper"], ["shop"], ["live"])
     assert (found["judge"], found["jobs"]) == ("openai/gpt-4o-mini", {"due": 3, "failed": 1})
-    assert (found["spent_usd"], found["daily_usd"], found["refresh_s"]) == (1.25, 5.0, 4.0)
+    assert (found["spent_usd"], found["daily_usd"], found["page"]) == (1.25, 5.0, True)
     assert found["links"] == {"Jaeger": "http://localhost/{trace_id}"}
     assert found["can"] == ["POST /annotations", "POST /annotations/undo", "POST /incidents/state"]
 
@@ -229,7 +229,7 @@ def test_series_that_differ_in_anything_else_are_one_rate() -> None:
         for version, first in (("1", 1), ("2", 100))
         for times, outcome in enumerate(outcomes, first)
     ]
-    [rate] = _rates(series)
+    [rate] = rates_of(series)
     assert rate == Rate(
         metric="coherence",
         level="trace",
@@ -246,8 +246,8 @@ def test_series_that_differ_in_anything_else_are_one_rate() -> None:
 
 def test_a_series_that_tells_nothing_of_itself_is_scored_of_nobody() -> None:
     nobody = dict.fromkeys(("metric", "level", "agent", "service", "environment"), "")
-    assert _rates([({}, 3)]) == [Rate(**nobody, scored=3, assumed=0, passed=0, failed=0, unscored={})]
-    assert _rates([]) == []
+    assert rates_of([({}, 3)]) == [Rate(**nobody, scored=3, assumed=0, passed=0, failed=0, unscored={})]
+    assert rates_of([]) == []
 
 
 def test_components_that_raised_are_named_most_often_first(house: House) -> None:

@@ -1,4 +1,4 @@
-"""docs/mcp.md tells of every tool, and its snippets are what clients read."""
+"""docs/guides/coding-agents.md tells of every tool, and its snippets are what clients read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.server import server
 
-_PAGE = (Path(__file__).parents[4] / "docs/mcp.md").read_text(encoding="utf-8")
+_PAGE = (Path(__file__).parents[4] / "docs/guides/coding-agents.md").read_text(encoding="utf-8")
 
 
 async def test_every_tool_is_told_and_none_that_is_not_there() -> None:

@@ -1,10 +1,10 @@
-"""What a coding agent reads of one trace or two: how they differ, and whether the run did its job."""
+"""What a coding agent reads of one trace: whether the run did its job."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.view.lines import compared_lines, verdict_lines
+from pandaeval_collector.show.view.lines import verdict_lines
 
 
 def result(metric: str, score: float, **changed: Any) -> dict[str, Any]:
@@ -20,20 +20,6 @@ def trace(id_: str, *results: dict[str, Any], calls: tuple[str, ...] = (), asked
     ]
     about = {"trace_id": id_, "agent": "desk", "started_at": 0, "error": None, "input": asked, "session_id": None}
     return {**about, "results": [*results], "detail": {"spans": spans, "texts": ["{}", "[]"]}}
-
-
-def test_two_traces_are_compared_by_results_and_steps() -> None:
-    a = trace("a" * 32, result("loop", 0.0), result("tone", 1.0), calls=("search", "search", "book"))
-    b = trace("b" * 32, result("loop", 1.0), result("tone", 1.0), calls=("search", "book"))
-    lines = [*compared_lines(a, b)]
-    assert lines[2] == "both were asked: When?"
-    assert lines[3] == "- trace.loop: a trace.loop 0.00 (fail): loop it is; b trace.loop 1.00 (pass): loop it is"
-    assert [line for line in lines[4:] if line.startswith("-tool")] == ["-tool tool search: ({}) → []"]
-    assert not [line for line in lines[6:] if line.startswith("+")]
-    assert [*compared_lines(a, a)][-1] == "their steps are alike"
-    gone = {**b, "detail": None}
-    assert [*compared_lines(gone, gone)][-1] == "their steps are alike"
-    assert [*compared_lines(a, trace("c" * 32, asked="Who?"))][2] == "a was asked: When?; b: Who?"
 
 
 def test_a_verdict_is_that_of_a_judge_else_what_rules_found_and_what_people_say() -> None:

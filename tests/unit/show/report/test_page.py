@@ -93,7 +93,8 @@ def test_results_may_come_before_their_trace() -> None:
 
     made, out = _trace(1), io.StringIO()
     with collect.Report(1) as early:
-        early.result(result(made, finding=0.25))
+        early_result = result(made, finding=0.25)
+        early.result(early_result, early_result.to_dict())
         early.traces([made])
         early.write(out, collect.ReportOrigin())
     from support.reports import parsed

@@ -43,7 +43,7 @@ def _traces(count: int) -> list[Trace]:
 
 def _summary(traces: list[Trace], results: list[Result]) -> Summary:
     summary = Summary()
-    summary.runs((each.trace_id, each.session_id, each.error) for each in traces)
+    summary.add_traces((each.trace_id, each.session_id, each.error) for each in traces)
     for each in results:
         summary.add(each.to_dict())
     return summary

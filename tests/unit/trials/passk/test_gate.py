@@ -326,13 +326,13 @@ class TestEvaluate:
         gates = parsed((tmp_path / "delete_it.out").read_text()).index["about"]["gates"]
         assert ["baseline: the drop" in each for each in gates] == [True]
 
-    def test_level_and_limit_are_set_by_configuration(self, tmp_path: Path) -> None:
+    def test_the_limit_is_set_by_configuration(self, tmp_path: Path) -> None:
         self.evaluate(tmp_path, "send_it", code=0)
         config = tmp_path / "c.yaml"
         options = "--baseline", str(tmp_path / "send_it.out"), "--config", str(config)
-        config.write_text("gates: {baseline: {level: 0.00001}}")
-        self.evaluate(tmp_path, "delete_it", *options, code=0)
-        config.write_text("gates: {baseline: {level: 0.00001, max_drop: 0.1}}")
+        config.write_text("gates: {baseline: {max_drop: null}}")
+        assert "gates.baseline.max_drop" not in self.evaluate(tmp_path, "delete_it", *options, code=1)
+        config.write_text("gates: {baseline: {max_drop: 0.1}}")
         assert "gates.baseline.max_drop" in self.evaluate(tmp_path, "delete_it", *options, code=1)
 
     def test_a_baseline_of_no_use_is_a_mistake(self, tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
+from pandaeval_collector.judge.conversation import Conversation, conversation
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason, Rubric, Verdict
-from pandaeval_collector.judge.turns import Conversation, conversation, stated
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.judge.turns import stated
+from pandaeval_collector.scoring.metric import JudgedSessionMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
     NOTHING_TOLD,
@@ -283,7 +284,7 @@ def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
 
 def of_conversation(
     name: str, version: str, question: str, about: str | None, score: Callable[..., Score | Unscored]
-) -> Metric[Any, Any]:
+) -> JudgedSessionMetric:
     """Makes a metric that takes its ``score`` from the judge's reply about a conversation, which is asked for once:
     a function of the reply, the conversation and the suspects in it."""
 
@@ -300,10 +301,8 @@ def of_conversation(
         found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
         return replace(found, metadata={**found.metadata, **hidden})
 
-    return Metric(
-        level="session",
+    return JudgedSessionMetric(
         name=name,
-        kind="llm",
         version=version,
         threshold=0.5,
         question=question,

@@ -25,7 +25,7 @@ from typing import Any
 from pandaeval_collector.analysis.stats.session import Reliability, agent_reliability, reliability_band
 from pandaeval_collector.base.result import SUSPECT, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
+from pandaeval_collector.scoring.metric import SessionContext, SessionMetric, SessionView
 from pandaeval_collector.scoring.metrics.session._signals import (
     ENDINGS,
     ENOUGH,
@@ -123,8 +123,7 @@ def _traces(count: int) -> str:
     return f"{count} trace{'' if count == 1 else 's'}"
 
 
-METRIC = Metric(
-    level="session",
+METRIC = SessionMetric(
     name="agent_reliability",
     kind="math",
     version="6",

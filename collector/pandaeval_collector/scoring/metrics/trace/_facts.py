@@ -5,22 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.printable import UNSEEN, as_text
 from pandaeval_collector.base.untrusted.silence import says_something as has_content
-from pandaeval_collector.judge.desk import Judge, NoVerdictError
-from pandaeval_collector.judge.neutral import elided, one_line
+from pandaeval_collector.judge.client import Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.judge.rubric import Answer, Extraction, Facts, QuestionPart, Reason
+from pandaeval_collector.judge.sanitize import one_line
 from pandaeval_collector.judge.schemas import STEP
-from pandaeval_collector.scoring.metric import Metric, TraceContext, TraceMetric
+from pandaeval_collector.judge.shorten import elided
+from pandaeval_collector.scoring.metric import JudgedTraceMetric, JudgedTurnMetric, TraceContext
 from pandaeval_otel.model import ToolCall, Trace
 
+M = TypeVar("M", JudgedTraceMetric, JudgedTurnMetric)
 # What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
 _LONGEST = 800
 """Characters of a task. A longer message holds more than the task: a document, a log, an example."""
@@ -242,7 +244,7 @@ def of_trace(
     evaluate: Callable[[Trace, TraceContext], Finding | None] = shows_nothing,
     extractions: tuple[Extraction[Any], ...] = (),
     **more: Any,
-) -> TraceMetric:
+) -> JudgedTraceMetric:
     """Makes a metric that has a judge answer the question in ``text``. ``decides``: the field of the answer with its
     value, which is unknown if that is ``None``; ``levels``: the number of each value, if it is a word; ``score``:
     scores the value by the answer and the facts that the ``extractions`` found. ``more``: of
@@ -263,10 +265,11 @@ def of_trace(
         return score(levels[value] if levels else value, found, trace, facts)
 
     settings = {"levels": levels} if levels else {}
-    return asking(part, ask, question, about, needs, evaluate, settings=settings)
+    return asking(JudgedTraceMetric, part, ask, question, about, needs, evaluate, settings=settings)
 
 
 def asking(
+    made: type[M],
     part: QuestionPart[Any],
     ask: Callable[[Any, Judge], Awaitable[Finding | None]],
     question: str,
@@ -274,12 +277,10 @@ def asking(
     needs: str,
     evaluate: Callable[[Any, Any], Finding | None],
     **more: Any,
-) -> Metric[Any, Any]:
-    """Makes the metric of a question of its own. ``more``: of :class:`pandaeval_collector.scoring.metric.Metric`."""
-    return Metric(
-        level=part.level,
+) -> M:
+    """Makes a metric of the class ``made`` of a question of its own. ``more``: further fields of the class."""
+    return made(
         name=part.name,
-        kind="llm",
         version=part.version,
         question=question,
         about=about or "",

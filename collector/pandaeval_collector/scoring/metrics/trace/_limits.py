@@ -12,8 +12,9 @@ from pandaeval_collector.analysis.rules.response_recovery import lost_at, owns_u
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.untrusted.printable import as_text
-from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
+from pandaeval_collector.judge.sanitize import one_line
+from pandaeval_collector.judge.shorten import elided
 from pandaeval_collector.scoring.metrics.trace._facts import crashed
 from pandaeval_otel.model import Kind, Trace
 

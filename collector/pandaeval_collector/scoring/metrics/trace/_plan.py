@@ -10,8 +10,8 @@ from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.judge.rubric import Answer, Extraction, Facts
-from pandaeval_collector.judge.sections import said_on_the_way
-from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
+from pandaeval_collector.judge.thoughts import said_on_the_way
+from pandaeval_collector.scoring.metric import JudgedTraceMetric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
     NOTHING_TOLD,
@@ -129,7 +129,7 @@ def of_plan(
     levels: Mapping[str, float],
     asked_with: tuple[str, ...] = ("task", "plan"),
     **more: Any,
-) -> TraceMetric:
+) -> JudgedTraceMetric:
     """Makes a metric that rates the plan by ``levels``. ``shape``, ``reason``: name and first field of the answer's
     shape; ``asked_with``: the facts that are given; ``more``: of :func:`of_trace`."""
 

@@ -11,7 +11,7 @@ both texts say enough to tell that they have different subjects (six words of th
 do where the two are as unlike as can be) and share none of these words: a short answer, a question back, an apology or
 a hand-over is not off topic, and neither is any answer to a message that agrees to what the agent proposed or asks what
 to do next. So it misses answers to another question of the same field, which use the same words. Texts that the
-embedder does not know are ``insufficient_evidence``: the embedded model and ``onnx-minilm`` know English alone, hosted
+embedder does not know are ``insufficient_evidence``: the embedded model knows English alone, hosted
 models are taken to know every language.
 
 The scale depends on the embedder, so the default threshold is the embedder's measured best cut where there is a table
@@ -36,7 +36,7 @@ from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.result import SUSPECT
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something
-from pandaeval_collector.scoring.metric import APPLIES, Metric, TraceContext
+from pandaeval_collector.scoring.metric import APPLIES, TraceContext, TraceMetric
 from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
 
@@ -180,8 +180,7 @@ def _threshold(bands: Bands | None) -> float:
     return 0.5 if bands is None else bands.cut
 
 
-METRIC = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="coherence",
     kind="embedding",
     version="6",

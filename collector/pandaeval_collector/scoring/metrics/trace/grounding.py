@@ -18,7 +18,7 @@ was called in the session, an answer states what its model knows: there only wha
 booking …") is checked. Where results or the conversation before were not captured, or results break off, values that
 are not found there are open: they are not counted, `coverage` and the reason tell how many, and below one half there is
 no score. Where no instructions were captured in the session, terms that only those can tell (a rate, a limit, a fee of
-so much, today's date) are open, too (docs/adr/0020).
+so much, today's date) are open, too (docs/internals/decisions/0020).
 
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. Ours.
 """
@@ -32,7 +32,7 @@ from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES
 from pandaeval_collector.analysis.rules.grounding.claims import claims
 from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, first_said, grounding, looked
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
+from pandaeval_collector.scoring.metric import SessionReads, TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
 
 _MOST_LISTED = 20
@@ -131,8 +131,7 @@ def _many(count: int) -> str:
     return f"{count} value{'' if count == 1 else 's'}"
 
 
-METRIC = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="grounding",
     kind="code",
     version="13",
@@ -140,8 +139,7 @@ METRIC = Metric(
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",
     evaluate=_evaluate,
-    reads=SessionReads(earlier=MOST_TRACES),
-    unsettled=_unsettled,
+    reads=SessionReads(earlier=MOST_TRACES, unsettled=_unsettled),
     unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),
     signals_failures_only=True,
 )

@@ -25,11 +25,13 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 from enum import StrEnum
+from itertools import islice
+from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import answered
-from pandaeval_collector.analysis.rules._failures import error_of, failed
+from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object, error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
-from pandaeval_collector.analysis.rules.course import stated_values
+from pandaeval_collector.analysis.rules.grounding.claims import arguments
 from pandaeval_collector.analysis.rules.response_recovery import (
     Told,
     answering_span,
@@ -45,7 +47,7 @@ from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WIND
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
-from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceMetric
+from pandaeval_collector.scoring.metric import SessionReads, TraceMetric
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
 HONEST = 0.4
@@ -70,6 +72,7 @@ _LONGEST = 20_000
 _WORD = re.compile(r"[a-z]+")
 _ALL = re.compile(r"\b(?:both|all|everything)\b(?! set)", re.IGNORECASE)
 _SHORT_WORD, _STEM = 3, 5
+_SHORT_VALUE, _MOST_VALUES = 3, 64
 
 
 class Ending(StrEnum):
@@ -271,11 +274,18 @@ def _speaks_of(trace: Trace, lost: ToolCall, answer: str) -> bool:
     done = [call for at, call in enumerate(trace.tool_calls) if not wrong[at] and was_to_change(trace, call)]
     if not done:
         return True
-    others = {value for call in done for held in (call.arguments, call.result) for value in stated_values(held)}
-    own = {value for value in stated_values(lost.arguments) if value not in others}
+    others = {value for call in done for held in (call.arguments, call.result) for value in _values(held)}
+    own = {value for value in _values(lost.arguments) if value not in others}
     words = {word for call in done for word in _WORD.findall(call.name.lower())}
     own |= {word[:_STEM] for word in _WORD.findall(lost.name.lower()) if word not in words and len(word) > _SHORT_WORD}
     return any(_ALL.search(claim) or any(each in claim.lower() for each in own) for claim in claims_in(answer))
+
+
+def _values(content: Any) -> list[str]:
+    """Returns the first 64 values of at least three characters in an object, in lower case."""
+    parsed = as_object(content) if isinstance(content, str) and len(content) <= PARSED_UP_TO else None
+    texts = (str(leaf) for _, leaf in arguments(content if parsed is None else parsed))
+    return [text[:PARSED_UP_TO].lower() for text in islice((t for t in texts if len(t) >= _SHORT_VALUE), _MOST_VALUES)]
 
 
 def _short(text: str) -> str:
@@ -292,8 +302,7 @@ def raw_error(answer: str, user: str | None) -> str:
     return text.splitlines()[-1].strip()
 
 
-METRIC: TraceMetric = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="response",
     kind="code",
     version="8",

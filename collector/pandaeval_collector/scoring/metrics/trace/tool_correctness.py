@@ -17,8 +17,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.judge.neutral import neutral, one_line
 from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     NOTHING_TOLD,

@@ -92,7 +92,7 @@ function again(session) {
 // The command that makes a case of what is shown. `of`: what kind of thing the id names: a trace (or session), a failure.
 function asCase(of, id) {
   return el("details", { class: "again" }, el("summary", {}, "Make a case of it"), copied(`pandaeval cases from-${of} ${shellWord(id)} --url ${location.origin} --output case.yaml`, true),
-    el("p", { class: "muted" }, "Writes the run without secrets, for a suite that your agent is tested with: docs/cases.md."));
+    el("p", { class: "muted" }, "Writes the run without secrets, for a suite that your agent is tested with: docs/guides/cases.md."));
 }
 
 async function follow(id, said) {

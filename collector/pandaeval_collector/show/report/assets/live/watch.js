@@ -1,5 +1,6 @@
 // Looks for what is new while somebody looks at a list: shown at once where that disturbs nobody, else offered.
 
+const LOOK_MS = 10_000;
 let watched = null; // the list that is shown: {path, newest, grown}
 let looking = null;
 
@@ -10,7 +11,7 @@ function watch() {
 
 function next() {
   clearTimeout(looking);
-  if (!document.hidden) looking = setTimeout(look, 1000 * whole.refresh_s);
+  if (!document.hidden) looking = setTimeout(look, LOOK_MS);
 }
 
 async function look() {

@@ -1,0 +1,250 @@
+"""Name, flat attributes, status, parent and links of an evaluation span.
+
+Searches and lists of Jaeger, Tempo and Grafana show these fields, and no span events. A name holds no number and no ID,
+because backends index names. Failing results give ``✗ response, grounding +1`` and passing results ``✓ evaluate``.
+Without a verdict the name is ``evaluate trace``, ``evaluate judged``, or ``evaluate`` with the names of metrics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from pandaeval_collector.base.result import NOTED, Result, cut
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.exporters._fields import before_number, double, pairs, sized, text_pair
+
+MAX_TEXT = 2000
+"""Longer explanations are cut: Tempo keeps 2,048 bytes of an attribute."""
+MAX_LINKS = 128
+"""Further links of a span are left out; SDKs keep the same number."""
+_DIGITS = 6
+"""Digits of a score in a flat attribute, so that a search for 0.2 also finds 0.19999999999999996."""
+_MOST_NAMES = 2
+"""Metrics that the name of a span lists; it counts further metrics."""
+_SPAN_NAME, _SPAN_LINKS, _SPAN_STATUS, _STATUS_MESSAGE = 5, 13, 15, 2
+_STATUS_ERROR = b"\x18\x02"
+_LINK_SAMPLED = b"\x35\x01\x00\x00\x00"
+"""Fields in the messages of ``opentelemetry-proto``: ``Status.code``, ``Span.Link.flags``."""
+_FAIL, _PASS = pairs({"pandaeval.verdict": "fail"}), pairs({"pandaeval.verdict": "pass"})
+_UNSCORED, _THIN = pairs({"pandaeval.verdict": "unscored"}), pairs({"pandaeval.verdict": "hardly_checked"})
+"""``hardly_checked``: only ``response`` passed, which shows no more than that the run ended with an answer."""
+_SPAN_ID = re.compile("[0-9a-f]{16}")
+
+
+class Role(NamedTuple):
+    """The part of a run that a span covers. ``named_by``: the source of its name if no result fails; ``may_pass``:
+    whether its results may give the verdict ``pass``."""
+
+    level: str
+    named_by: Literal["level", "judged", "metrics"]
+    may_pass: bool
+
+
+class SpanSummary(NamedTuple):
+    """The results of one span. ``scores``: the lowest score of each metric; ``lowest``: the lowest score of a verdict;
+    ``worst``: the worst failure, else the result with the lowest score; ``failed``: results that fail the span, worst
+    first; ``failing``: metrics with ``success`` false; ``explaining``: scores that are no verdicts; ``is_open``:
+    whether ``correctness`` decides."""
+
+    results: Sequence[Result]
+    scores: Mapping[str, float]
+    lowest: float | None
+    worst: Result
+    failed: Sequence[Result]
+    failing: Sequence[str]
+    passing: Sequence[Result]
+    explaining: Sequence[Result]
+    is_open: bool
+
+    @property
+    def passed(self) -> bool:
+        """Whether a result passes that shows more than an answer, and no result fails."""
+        if self.failed or self.is_open:
+            return False
+        return any(result.metric != "response" for result in self.passing)
+
+
+class SpanFields(NamedTuple):
+    """The encoded fields of a span. ``attributes``: each behind its length; ``fields``: name and status; ``lowest``:
+    the lowest score; ``failing``: metrics; ``blamed``: the span that the worst failure names, else empty."""
+
+    attributes: list[bytes]
+    fields: bytes
+    lowest: float | None
+    failing: Sequence[str]
+    blamed: bytes
+
+
+def summarise(results: Sequence[Result]) -> SpanSummary:
+    """Sum up the results of one span about a trace, session or turn."""
+    scores: dict[str, float] = {}
+    failures: list[tuple[float, Result]] = []
+    passing: list[Result] = []
+    explaining: list[Result] = []
+    lowest: float | None = None
+    worst = results[0]
+    for result in results:  # a hot loop: for each result of each trace
+        finding = result.finding
+        if not isinstance(finding, Score):
+            continue
+        score = finding.value
+        if score <= scores.get(result.metric, score):
+            scores[result.metric] = score
+        if not result.is_verdict:
+            explaining.append(result)
+        elif finding.label not in NOTED and (lowest is None or score < lowest):
+            lowest, worst = score, result
+        if result.success:
+            passing.append(result)
+        elif result.success is False:
+            failures.append((score, result))
+    failing = [result.metric for _, result in failures]
+    is_open = all(map(_leaves_it_open, results))
+    failed: list[Result] = []
+    if failures and not is_open:
+        failures.sort(key=_score)
+        failed = [result for _, result in failures]
+        worst = failed[0]
+    return SpanSummary(results, scores, lowest, worst, failed, failing, passing, explaining, is_open)
+
+
+def encode(summary: SpanSummary, role: Role, shows_failed: bool) -> SpanFields:
+    """Encode the fields of a span. ``shows_failed``: whether a failing result gives the status ERROR."""
+    attributes: list[bytes] = []
+    for result in summary.explaining:
+        attributes.extend(_step(result))
+    for metric, score in summary.scores.items():
+        attributes.append(before_number(f"pandaeval.score.{metric}") + double(round(score, _DIGITS)))
+    attributes.extend(_verdict(summary, role))
+    reason = cut(summary.worst.finding.reason, MAX_TEXT)
+    attributes.extend(text_pair("pandaeval.reason", reason))
+    fields, blamed = _name(_title(summary, role)), b""
+    if summary.failed:
+        blamed = _blamed(summary.worst)
+        if shows_failed:
+            message = (reason or _names(summary.failed)).encode()
+            fields += sized(_SPAN_STATUS, sized(_STATUS_MESSAGE, message) + _STATUS_ERROR)
+    lowest = summary.lowest
+    if lowest is not None:
+        lowest = round(lowest, _DIGITS)
+    return SpanFields(attributes, fields, lowest, summary.failing, blamed)
+
+
+def link(trace_id: bytes, span_id: bytes) -> bytes:
+    """Encode a link to a span, as a field of a span."""
+    return sized(_SPAN_LINKS, sized(1, trace_id) + sized(2, span_id) + _LINK_SAMPLED)
+
+
+def links(results: Sequence[Result]) -> list[bytes]:
+    """Encode links to the spans that the findings name, once each. Skip names that are no span IDs."""
+    named: dict[str, None] = {}
+    for result in results:
+        named.update(dict.fromkeys(_named(result)))
+    if not named:
+        return []
+    trace_id = bytes.fromhex(results[0].unit.trace_id)
+    span_ids = [span_id for span_id in named if _SPAN_ID.fullmatch(span_id)]
+    return [link(trace_id, bytes.fromhex(span_id)) for span_id in span_ids[:MAX_LINKS]]
+
+
+def _score(failure: tuple[float, Result]) -> float:
+    return failure[0]
+
+
+def _leaves_it_open(result: Result) -> bool:
+    """Return whether a session's result leaves the verdict to ``correctness``. If a judge is configured, a right
+    refusal that completes no goal is no failure, nor is a crash that the agent made up for."""
+    if result.unit.level != "session":
+        return False
+    return result.metric in ("goal_completion", "user_friction") or "band" in result.finding.metadata
+
+
+def _verdict(summary: SpanSummary, role: Role) -> tuple[bytes, ...]:
+    if summary.failed:
+        return _FAIL
+    if summary.is_open or not role.may_pass:
+        return ()
+    if summary.passed:
+        return _PASS
+    if summary.passing:
+        return _THIN
+    if summary.scores or role.named_by == "judged":  # a score without a threshold is no verdict
+        return ()
+    return _UNSCORED
+
+
+def _title(summary: SpanSummary, role: Role) -> str:
+    """Return the name of a span."""
+    if summary.failed and role.level != "session":
+        return f"✗ {_names(summary.failed)}"
+    label = _label(summary, role)
+    if summary.failed:
+        return f"✗ {label}"
+    if not summary.passed:
+        return f"evaluate {label}"
+    if role.named_by != "level":
+        return f"✓ evaluate {label}"
+    return f"✓ {label}" if role.level == "session" else "✓ evaluate"
+
+
+def _label(summary: SpanSummary, role: Role) -> str:
+    if role.named_by == "judged":
+        return "judged"
+    if role.named_by == "metrics":
+        return _names(summary.failed or summary.passing or summary.results)
+    if role.level == "session":
+        return f"session {summary.worst.unit.agent}".rstrip()
+    return role.level
+
+
+def _names(results: Sequence[Result]) -> str:
+    """Return the metrics of results, such as ``response, grounding +1``."""
+    names = ", ".join([result.metric for result in results[:_MOST_NAMES]])
+    more = len(results) - _MOST_NAMES
+    return f"{names} +{more}" if more > 0 else names
+
+
+@lru_cache(maxsize=256)
+def _name(title: str) -> bytes:
+    return sized(_SPAN_NAME, title.encode())
+
+
+def _step(result: Result) -> tuple[bytes, ...]:
+    """Encode attributes of the step that broke the run."""
+    step = result.finding.metadata.get("step")
+    if not isinstance(step, Mapping):
+        return pairs({"pandaeval.blame": result.label})
+    facts = {
+        "pandaeval.blame": result.label,
+        "pandaeval.blame.span_id": step.get("span_id"),
+        "pandaeval.blame.tool": step.get("tool"),
+        "pandaeval.blame.agent": step.get("agent"),
+        "pandaeval.blame.reason": cut(result.finding.reason, MAX_TEXT),
+    }
+    return pairs(facts)
+
+
+def _blamed(result: Result) -> bytes:
+    """Return the first span that a failure names, else the step that broke the run; empty if neither is a span."""
+    span_ids = [*_named(result)]
+    step = result.finding.metadata.get("blame")
+    if isinstance(step, Mapping):
+        span_ids.append(str(step.get("span_id")))
+    for span_id in span_ids:
+        if _SPAN_ID.fullmatch(span_id):
+            return bytes.fromhex(span_id)
+    return b""
+
+
+def _named(result: Result) -> Sequence[str]:
+    """Return the IDs of spans that a finding names or a judge cites."""
+    finding = result.finding
+    if isinstance(finding, Score) and finding.span_ids:
+        return finding.span_ids
+    if result.evaluator.kind != "llm":
+        return ()
+    cited: Sequence[str] = result.judge.get("cited", ())
+    return cited

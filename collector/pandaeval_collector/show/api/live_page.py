@@ -1,0 +1,62 @@
+"""The live page, a single file that draws itself from the API, and the runbook, to which alerts link."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pandaeval_collector.show.report.text import live_shell
+
+_SECTION = re.compile(r"^### (alert-[a-z-]+)$", re.MULTILINE)
+_RUNBOOK_HEAD = (
+    "<!doctype html><meta charset=utf-8><title>pandaeval: what to do about an alert</title>"
+    "<style>body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
+    "p{margin:.3rem 0}:target{background:#fd03}</style>"
+)
+
+
+def page_app() -> ASGIApp:
+    """Return the application that answers GET and HEAD with the page. Its policy allows its own script and requests to
+    its own collector, and no page may frame it."""
+    html, policy = live_shell()
+    headers = {
+        "content-security-policy": f"{policy}; frame-ancestors 'none'",
+        "x-frame-options": "DENY",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cache-control": "no-cache, private",
+    }
+    page = Response(html, headers=headers, media_type="text/html")
+    refused = Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        response = page if scope["method"] in ("GET", "HEAD") else refused
+        await response(scope, receive, send)
+
+    return answer
+
+
+async def runbook(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with the page on alerts: for each alert a heading with an anchor, and the cure."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    await HTMLResponse(runbook_page(), headers={"content-security-policy": policy})(scope, receive, send)
+
+
+def runbook_page() -> str:
+    """Return the sections of ``runbook.md`` as HTML. docs/operate/runbook.md is the same file."""
+    text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
+    _, *parts = _SECTION.split(text)
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    return _RUNBOOK_HEAD + "".join(f"<h2 id={name}>{name}</h2>{_advice(text)}" for name, text in sections)
+
+
+def _advice(text: str) -> str:
+    """Return a list of the runbook as paragraphs, with its bold words and code."""
+    items = [" ".join(item.split()) for item in text.strip().removeprefix("- ").split("\n- ")]
+    html = "".join(f"<p>{escape(item)}</p>" for item in items)
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", html))

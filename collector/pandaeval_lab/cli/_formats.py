@@ -1,0 +1,125 @@
+"""The formats in which an evaluation writes its results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+import typer
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.cli._output import console
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.store.failures import failure_of
+from pandaeval_lab.cli._ci import write_junit
+from pandaeval_lab.cli._gates import with_groups
+from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
+from pandaeval_lab.cli._summary import MOST_FAILURES
+from pandaeval_lab.cli._tables import print_summary
+from pandaeval_lab.cli._writing import output_file, write_json_line
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.report.collect import Report
+
+ResultFormat = Literal["table", "json", "junit", "html"]
+
+
+class _Output(Stage):
+    """Writes to ``path``, or to standard output."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._target: TextIO = sys.stdout
+
+    def open(self, held: ExitStack) -> None:
+        self._target = held.enter_context(output_file(self._path))
+
+
+class Tables(_Output):
+    """Writes tables for people."""
+
+    def finish(self, outcome: EvaluationOutcome) -> None:
+        out = console(file=self._target)
+        print_summary(outcome.summary, out, outcome.config.judge.model)
+        for stage in outcome.stages:
+            stage.show(out)
+
+
+class JsonLines(_Output):
+    """Writes a line for each result. Failed results come last, because each names its group of failures."""
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__(path)
+        self._failed: list[Result] = []
+
+    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+        if len(self._failed) < MOST_FAILURES and failure_of(result) is not None:
+            self._failed.append(result)
+        else:
+            write_json_line(self._target, result.to_json())
+
+    def finish(self, outcome: EvaluationOutcome) -> None:
+        for line in with_groups(self._failed, outcome.summary.groups):
+            write_json_line(self._target, line)
+
+
+class JUnit(_Output):
+    """Writes JUnit XML for CI systems."""
+
+    def finish(self, outcome: EvaluationOutcome) -> None:
+        least = outcome.config.gates.fail_on_error_severity or ""
+        write_junit(self._target, outcome.gates, outcome.summary, least)
+
+
+class HtmlReport(_Output):
+    """Writes the HTML report."""
+
+    needs_spans = True
+
+    def open(self, held: ExitStack) -> None:
+        super().open(held)
+        self._report = held.enter_context(Report())
+
+    def begin(self, files: TraceFiles) -> None:
+        self._report.expected = files.waiting()
+
+    def decided(self, conclusion: Conclusion) -> None:
+        self._report.traces(conclusion.traces)
+
+    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+        self._report.result(result, document)
+
+    def finish(self, outcome: EvaluationOutcome) -> None:
+        contents = self._report.write(self._target, outcome.about)
+        typer.echo(f"{self._path or 'report'}: {contents}", err=True)
+
+
+class SavedResults(_Output):
+    """Writes a line for each result to a file. A killed evaluation leaves the file of the last complete one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.with_name(f"{path.name}.part"))
+        self._whole = path
+
+    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+        self._target.write(result.to_json().decode() + "\n")
+
+    def finish(self, outcome: EvaluationOutcome) -> None:
+        self._target.close()
+        Path(self._target.name).replace(self._whole)
+
+
+FORMATS: dict[ResultFormat, Callable[[Path | None], Stage]] = {
+    "table": Tables,
+    "json": JsonLines,
+    "junit": JUnit,
+    "html": HtmlReport,
+}
+
+
+def default_file(terminal: bool) -> Path | None:
+    """Returns where a report goes without ``--output``: a file if standard output is a terminal, which it would flood,
+    else ``None`` for standard output."""
+    return Path("pandaeval-report.html") if terminal else None

@@ -1,0 +1,25 @@
+"""Whether a server can be reached now."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+_WAIT_S = 2.0
+_PORTS = {"http": 80, "https": 443}
+
+
+def unreachable(address: str) -> str:
+    """Returns why a connection to a URL fails. ``""`` if it succeeds, if a proxy is in between, or if the server does
+    not answer within two seconds."""
+    url = urlsplit(address if "://" in address else f"http://{address}")
+    if url.hostname is None or getproxies().keys() & {"http", "https", "all"}:
+        return ""
+    try:
+        socket.create_connection((url.hostname, url.port or _PORTS.get(url.scheme, 443)), _WAIT_S).close()
+    except TimeoutError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
