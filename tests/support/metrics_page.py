@@ -89,9 +89,9 @@ def _first_sentences(text: str) -> str:
     shown: list[str] = []
     for sentence in sentences:
         left -= len(sentence.split())
-        if (shown and left < 0) or sentence in limits:
+        if sentence in limits or (shown and left < 0):
             break
-        shown.append(sentence)
+        shown.append(sentence if left >= 0 else f"{sentence.partition(': ')[0]}.")
     return " ".join([*shown, *limits])
 
 
