@@ -21,5 +21,4 @@ _GENERATED: dict[Path, Callable[[], str]] = {
 
 @pytest.mark.parametrize("page", _GENERATED, ids=lambda page: page.name)
 def test_a_page_is_up_to_date(page: Path) -> None:
-    """If not: ``cd tests && python -m support.…``, as the page says."""
-    assert page.read_text(encoding="utf-8") == _GENERATED[page]()
+    assert page.read_text(encoding="utf-8") == _GENERATED[page](), "run the generator that the page names"
