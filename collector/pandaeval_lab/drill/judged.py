@@ -15,7 +15,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill, Judgeable
@@ -59,7 +59,7 @@ class JudgedDrill:
         sheet.usd = before - self._left
         return sheet
 
-    def _score(self, files: TraceFiles, where: Callable[[Run], bool] | None) -> Iterator[Result]:
+    def _score(self, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
         config = capped(self._judge, self._left)
         with ReplayJudge(files.store, self._scorer, config, self._environ) as judge:
             yield from replay(files, self._scorer, judge, where=where)
