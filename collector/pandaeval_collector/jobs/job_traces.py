@@ -27,7 +27,7 @@ from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.store import Job, SessionTraceRow, Store, StoreReader
+from pandaeval_collector.store import Job, SessionTraceRow, StoreAccess, StoreReader
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
@@ -218,7 +218,7 @@ class JobTraceLoader:
         return replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
 
 
-def fence_secret(store: Store) -> bytes:
+def fence_secret(store: StoreAccess) -> bytes:
     """Returns the secret that this store's fences are made with; creates it once."""
     kept = store.reads.get("judge.secret")
     if kept is None:

@@ -20,7 +20,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import (
 )
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.store import Store, people
+from pandaeval_collector.store import StoreAccess, people
 
 MOST_AGENTS = 50
 """Agents per metric, those with the most runs; the others count as one."""
@@ -134,7 +134,7 @@ _NAME = "pandaeval.pass_rate"
 class PassRates:
     """Calculates a store's rates on a thread while there are labels. On one event loop."""
 
-    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+    def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
         self._store = store
         self._shown: dict[tuple[str, Attributes], float] = {}
         self._told: set[tuple[str, str]] = set()
