@@ -87,17 +87,20 @@ def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Mess
     calls, blocks, texts = map(_in_order, lists.values())
     if texts and "content" not in plain:  # Claude Agent SDK: content.0 = the first text
         plain["content"] = "\n".join(str([*text.values()][-1]) for text in texts)
-    if "role" in plain:
-        role = role_of(plain, default_role)
-    elif calls:
-        role = "assistant"
-    elif "tool_call_id" in plain:
-        role = "tool"
-    else:
-        role = _UNKNOWN_ROLE if any("role" in item for item in items) else default_role
+    role = _role(plain, calls, items, default_role)
     reason = plain.get("finish_reason")
     parts = _with_content([part for block in blocks for part in _block(block)], plain, role)
     return Message(role, tuple(_with_calls(parts, plain, calls)), reason if type(reason) is str else "")
+
+
+def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], default: str) -> str:
+    if "role" in plain:
+        return role_of(plain, default)
+    if calls:
+        return "assistant"
+    if "tool_call_id" in plain:
+        return "tool"
+    return _UNKNOWN_ROLE if any("role" in item for item in items) else default
 
 
 def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:

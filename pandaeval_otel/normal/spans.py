@@ -39,6 +39,8 @@ _HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|to
 _NOTHING_SAID = Reading()
 _NO_MARKS: frozenset[str] = frozenset()
 
+_SHARED = attrgetter(*[name for name in Reading.__dataclass_fields__ if name not in ("kind", "error", "notes")])
+"""The fields of a reading that a span has too, in the same order."""
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
 _FIELD_VALUES = attrgetter(*_FIELDS)
 _MAY_BE_EMPTY = ("input", "output", "system", "tools", "error")
@@ -165,27 +167,21 @@ def _complete(said: Reading, other: Reading) -> None:
 
 
 def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
-    resource = raw.resource
-    sessions = said.session_ids
-    flags = raw.flags
     own = _own(raw) if has_own else {}
-    kind = said.kind or _OTHER
-    if kind is _EVALUATION and said.tool_name:
-        kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
-    if (
-        kind is _TOOL
-        and may_be_final_answer(said.tool_name)
-        and is_final_answer(said.tool_name, said.arguments and said.arguments.value)
-    ):  # the framework ends the run by it: no tool is called
-        kind, said.tool_name, said.tool_call_id, said.arguments, said.result = _STEP, "", "", None, None
-    agent = said.agent_name
-    if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
-        kind, agent = _STEP if kind in _RUNS else kind, ""  # what a framework hangs around its agent is a step of it
-    system = said.system
-    if system is None and kind is _LLM:
-        system = system_of(said.input)
+    kind = _settle(raw, said)
+    if said.output:
+        said.output = unfolded(said.output)
+    if said.system is None and kind is _LLM:
+        said.system = system_of(said.input)
+    if len(said.session_ids) > 1:
+        said.session_ids = tuple(sorted(said.session_ids))
+    if own:
+        said.user_id = str(own.get(semconv.PANDAEVAL_USER_ID) or said.user_id)
+    # Bit 0, where any trace flag is set at all: many exporters fill in only the is-remote bits above them, and an
+    # exporter is handed sampled spans alone.
+    sampled = raw.flags & _SAMPLED != 0 or raw.flags & _TRACE_FLAGS == 0
     # By position, in the order of the fields: as keywords they would take five times as long.
-    return Span(
+    return Span(  # type: ignore[call-arg]
         raw.trace_id,
         raw.span_id,
         raw.parent_id,
@@ -194,38 +190,34 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         raw.start_ns,
         raw.end_ns,
         said.error and said.error[:MAX_ERROR],
-        said.input,
-        unfolded(said.output) if said.output else said.output,
-        system,
-        said.tool_name,
-        said.tool_call_id,
-        said.arguments,
-        said.result,
-        said.tools,
-        said.usage,
-        said.request_model,
-        said.response_model,
-        said.response_id,
-        said.previous_response_id,
-        agent,
-        tuple(sorted(sessions)) if len(sessions) > 1 else sessions,
-        str(own.get(semconv.PANDAEVAL_USER_ID) or said.user_id) if own else said.user_id,
-        said.documents,
-        said.content_refs,
-        resource.service,
-        resource.environment,
+        *_SHARED(said),
+        raw.resource.service,
+        raw.resource.environment,
         raw.scope.name,
         names,
-        tuple([(link.trace_id, link.span_id) for link in raw.links]) if raw.links else (),
-        # Bit 0, where any trace flag is set at all: many exporters fill in only the is-remote bits above them, and an
-        # exporter is handed sampled spans alone.
-        (flags & _SAMPLED != 0 or flags & _TRACE_FLAGS == 0)
-        and not (own and own.get(semconv.PANDAEVAL_SAMPLED) is False),
-        flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
+        tuple([(link.trace_id, link.span_id) for link in raw.links]),
+        sampled and own.get(semconv.PANDAEVAL_SAMPLED) is not False,
+        raw.flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
         raw.dropped_attributes,
-        said.notes + notes if notes else said.notes,
+        said.notes + notes,
         own,
     )
+
+
+def _settle(raw: RawSpan, said: Reading) -> Kind:
+    """Returns the span's kind, and clears fields of the reading that are not the span's."""
+    kind, tool, agent = said.kind or _OTHER, said.tool_name, said.agent_name
+    if kind is _EVALUATION and tool:
+        kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
+    is_final = kind is _TOOL and may_be_final_answer(tool)
+    if is_final and is_final_answer(tool, said.arguments and said.arguments.value):
+        kind = _STEP  # the framework ends the run by it: no tool is called
+        said.tool_name = said.tool_call_id = ""
+        said.arguments = said.result = None
+    if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
+        said.agent_name = ""  # what a framework hangs around its agent is a step of it
+        return _STEP if kind in _RUNS else kind
+    return kind
 
 
 def _own(raw: RawSpan) -> dict[str, Any]:

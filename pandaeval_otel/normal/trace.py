@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
@@ -42,6 +43,7 @@ _CALLS_APART = frozenset({"mcp", "gemini_cli"})
 """Dialects of tool calls that may be in a trace of their own."""
 _FEW = 3
 """Model calls of a trace that serves an editor or a framework: one, and what was tried again."""
+_DROPPED, _SAMPLED, _RESPONSE_ID = map(attrgetter, ("dropped_attributes", "sampled", "response_id"))
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
@@ -81,54 +83,57 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         whole = Tree(span for span in whole.spans if span.span_id not in judged)
     tree, folded = merge_duplicates(whole)
     roots = tree.roots
-    root = next(iter(roots), None) or next((span for span in tree.spans if not span.parent_id), tree.spans[0])
+    root = _root(tree)
     said = turns(tree)
-    output = said.turns[-1].assistant if said.turns else None
+    question, answer = (said.turns[0].user, said.turns[-1].assistant) if said.turns else (None, None)
     models = [span for span in tree.spans if span.kind is _LLM]
     session, user, calls = session_id(tree), user_id(tree), tool_calls(tree)
-    agents = dict.fromkeys(span.agent_name for span in tree.spans if span.agent_name)
-    names = (_agent(root, tree), root.service, root.environment, *agents)
-    agent, service, environment, *agent_names = all_bounded(names)
+    names = _distinct([span.agent_name for span in tree.spans])
+    agent, service, environment, *agents = all_bounded((_agent(root, tree), root.service, root.environment, *names))
     responses, continues = _links(tree, models, session, said.turns, (service, agent, user or ""))
-    named = _distinct([name for span in tree.spans for name in span.dialects])
-    response_id = next((span.response_id for span in reversed(models) if span.response_id), "")
+    dialects = _distinct([name for span in tree.spans for name in span.dialects])
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
         agent=agent,
-        agents=tuple(agent_names),
+        agents=tuple(agents),
         service=service,
         environment=environment or None,
         session_id=session,
         user_id=user,
-        error=_error(roots or [root], tree, output),
+        error=_error(roots or [root], tree, answer),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
         trigger=_trigger(closing, complete and not missing),
-        input=said.turns[0].user if said.turns else None,
-        output=output,
+        input=question,
+        output=answer,
         ends_in_tool_call=said.pending,
         turns=said.turns,
         tool_calls=calls,
         tools=_tools(tree),
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
-        models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
+        models=_distinct(span.model for span in models) or _distinct(span.model for span in tree.spans),
         # Agents' own counts repeat those of the calls, or cover the agent's whole life.
-        usage=sum(_stated_usages(models) or _stated_usages(roots), Usage()),
-        dialects=tuple([name for name in named if name != "plain"]) or named,
-        dropped_attributes=sum([span.dropped_attributes for span in spans]),
+        usage=_usage(models) or _usage(roots) or Usage(),
+        dialects=_distinct(name for name in dialects if name != "plain") or dialects,
+        dropped_attributes=sum(map(_DROPPED, spans)),
         notes=_notes(tree, (*notes, *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
-        sampled=any(span.sampled for span in spans),
-        response_id=bounded(response_id, MAX_ID_CHARS),
+        sampled=any(map(_SAMPLED, spans)),
+        response_id=bounded(next(filter(None, map(_RESPONSE_ID, reversed(models))), ""), MAX_ID_CHARS),
         responses=responses,
         continues=continues,
         utility=_utility(tree, models, session is not None),
     )
+
+
+def _root(tree: Tree) -> Span:
+    tops = (span for span in tree.spans if not span.parent_id)
+    return tree.roots[0] if tree.roots else next(tops, tree.spans[0])
 
 
 def _trigger(closing: Closing, ended: bool) -> Trigger:
@@ -285,13 +290,15 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
     return _distinct(thoughts)
 
 
-def _stated_usages(spans: Sequence[Span]) -> list[Usage]:
-    return [span.usage for span in spans if span.usage is not None]
+def _usage(spans: Sequence[Span]) -> Usage | None:
+    """Returns the tokens that the spans state; ``None`` if none of them does."""
+    stated = [span.usage for span in spans if span.usage is not None]
+    return sum(stated, Usage()) if stated else None
 
 
 def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:
     said = [*notes, *(note for span in tree.spans for note in span.notes)]
-    dropped = sum([span.dropped_attributes for span in tree.spans])
+    dropped = sum(map(_DROPPED, tree.spans))
     if folded:
         said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
     if dropped:

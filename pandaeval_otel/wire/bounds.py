@@ -112,13 +112,12 @@ def inside(values: Iterable[Any]) -> int:
     number = 0
     stack = [*values]
     while stack:
-        each = stack.pop()
-        if type(each) is dict:
-            number += len(each)
-            stack.extend(each.values())
-        elif type(each) is list:
-            number += len(each)
-            stack.extend(each)
+        value = stack.pop()
+        if type(value) is dict:
+            value = [*value.values()]
+        if type(value) is list:
+            number += len(value)
+            stack.extend(value)
     return number
 
 
@@ -151,43 +150,58 @@ def within(raw: bytes, shape: Shape, room: Room) -> bytes:
 def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
     """Does what :func:`within` does, for a message of any size."""
     kept: dict[int, bytes] = {}
+    values = _Values(shape, room)
+    entries = _Entries(values)
     lists = {tag: _Items(*rules) for tag, rules in shape.lists.items()}
     dropped: dict[int, int] = {}
-    entries: dict[bytes, bytes] = {}
-    changed, pairs = False, 0
-    values = _Values(shape, room)
+    unchanged = True
     for tag, start, at, end, copies in fields(raw):
         room.look()
         if tag == shape.attributes:
-            pairs += copies
-            if len(entries) < MAX_ATTRIBUTES:
-                key, given = entry(raw[at:end])
-                entries[key] = value = values.of(given)
-                changed = changed or value is not given
-            else:
-                dropped[shape.dropped] = dropped.get(shape.dropped, 0) + copies
+            taken, as_given = entries.add(raw[at:end], copies)
+            counted_in = shape.dropped
         elif tag in lists:
             taken, as_given = lists[tag].add(raw[at:end], copies, room)
-            changed = changed or not as_given
-            if copies > taken:
-                counted_in = lists[tag].counted_in
-                dropped[counted_in] = dropped.get(counted_in, 0) + copies - taken
+            counted_in = lists[tag].counted_in
         elif tag == shape.body:
             given = raw[at:end]
             value = values.of(given)
             kept[tag] = wire_fields.field(tag, value)
-            changed = changed or value is not given
+            unchanged = unchanged and value is given
+            continue
         else:
             kept[tag] = raw[start:end]
-    if not (changed or dropped or pairs > len(entries)):
+            continue
+        unchanged = unchanged and as_given
+        if taken < copies:
+            dropped[counted_in] = dropped.get(counted_in, 0) + copies - taken
+    if unchanged and not dropped and entries.pairs == len(entries.kept):
         return raw
     for tag, count in dropped.items():
         room.cut = True
         kept[tag] = varint(tag) + varint(min(_MAX_COUNT, count + number_in(kept.get(tag))))
     parts = list(kept.values())
-    parts += [wire_fields.field(shape.attributes, pair(key, value)) for key, value in entries.items()]
+    parts += [wire_fields.field(shape.attributes, pair(key, value)) for key, value in entries.kept.items()]
     parts += [wire_fields.field(tag, item) for tag, items in lists.items() for item in items.kept]
     return b"".join(parts)
+
+
+@dataclass(slots=True)
+class _Entries:
+    """The kept attributes of a message. ``pairs``: how many were taken, also of equal keys."""
+
+    values: _Values
+    kept: dict[bytes, bytes] = field(default_factory=dict)
+    pairs: int = 0
+
+    def add(self, encoded: bytes, copies: int) -> tuple[int, bool]:
+        """Keeps an attribute if there is room. Returns how many copies count as taken, and whether it is unchanged."""
+        if len(self.kept) >= MAX_ATTRIBUTES:
+            return 0, True
+        self.pairs += copies
+        key, given = entry(encoded)
+        self.kept[key] = value = self.values.of(given)
+        return copies, value is given
 
 
 @dataclass(slots=True)

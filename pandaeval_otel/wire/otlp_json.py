@@ -156,24 +156,37 @@ def many(reader: Reader) -> Reader:
 def record(message: Any) -> Reader:
     """Returns a reader of JSON objects as keyword arguments of the message with this descriptor, whose fields tell how
     they are read. Keys are in camelCase or snake_case; unknown ones and ``null`` are ignored."""
-    if message.full_name in _BEGUN:
-        return lambda value: _RECORDS[message.full_name](value)  # values nest: the reader of one is part of itself
-    if message.full_name in _RECORDS:
-        return _RECORDS[message.full_name]
-    _BEGUN.add(message.full_name)
-    known: dict[str, tuple[str, Reader]] = {}
-    required = ("trace_id", "span_id") if message.name == "Span" else ()
-    declared = message.fields_by_name
-    for name, field in declared.items():
-        if name in _UNREAD:
-            continue
-        if name in _ID_DIGITS:
-            reader = hex_id(_ID_DIGITS[name], required=name in required)
-        elif field.enum_type is not None:
-            reader = enum({each: value.number for each, value in field.enum_type.values_by_name.items()})
-        else:
-            reader = record(field.message_type) if field.message_type is not None else _SCALARS[field.type]
-        known[name] = known[field.camelcase_name] = (name, many(reader) if field.default_value == [] else reader)
+    name = message.full_name
+    if name in _RECORDS:
+        return _RECORDS[name]
+    _RECORDS[name] = lambda value: _RECORDS[name](value)  # values nest: the reader of one is part of itself
+    required = {}
+    if message.name == "Span":
+        required = {name: message.fields_by_name[name].camelcase_name for name in ("trace_id", "span_id")}
+    known = {}
+    for field in message.fields:
+        if field.name not in _UNREAD:
+            known[field.name] = known[field.camelcase_name] = (field.name, _field(field, field.name in required))
+    read = _object(known, required)
+    _RECORDS[name] = _pair(read) if message.name == "KeyValue" else read
+    return _RECORDS[name]
+
+
+def _field(field: Any, required: bool) -> Reader:
+    """Returns the reader of a field, which may be repeated."""
+    if field.name in _ID_DIGITS:
+        reader = hex_id(_ID_DIGITS[field.name], required=required)
+    elif field.enum_type is not None:
+        reader = enum({name: value.number for name, value in field.enum_type.values_by_name.items()})
+    elif field.message_type is not None:
+        reader = record(field.message_type)
+    else:
+        reader = _SCALARS[field.type]
+    return many(reader) if field.default_value == [] else reader
+
+
+def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]) -> Reader:
+    """Returns a reader of JSON objects. ``known``: name and reader by key; ``required``: keys by name."""
 
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
@@ -187,22 +200,25 @@ def record(message: Any) -> Reader:
                     result[name] = reader(item)
         except BadOtlp as error:
             raise error.under(key) from None
-        for name in required:
+        for name, key in required.items():
             if name not in result:
-                raise BadOtlp("missing", declared[name].camelcase_name)
+                raise BadOtlp("missing", key)
         return result
 
-    def read_pair(value: Any) -> dict[str, Any]:
-        """Reads a key with a text, as most attributes are, in one step."""
+    return read
+
+
+def _pair(read: Reader) -> Reader:
+    """Returns a reader that reads a key with a text, as most attributes are, in one step, and others by ``read``."""
+
+    def read_pair(value: Any) -> Any:
         if type(value) is dict and len(value) == 2 and type(held := value.get("value")) is dict and len(held) == 1:
             key, text = value.get("key"), held.get("stringValue")
             if type(key) is str is type(text) and key.isascii() and text.isascii():
                 return {"key": key, "value": {"string_value": text}}
         return read(value)
 
-    _BEGUN.remove(message.full_name)
-    _RECORDS[message.full_name] = found = read_pair if message.name == "KeyValue" else read
-    return found
+    return read_pair
 
 
 __all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]
