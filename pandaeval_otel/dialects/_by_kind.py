@@ -17,13 +17,13 @@ from pandaeval_otel.model.raw import RawSpan
 Table = tuple[tuple[str, tuple[str, ...]], ...]
 """Names in :data:`_FIELDS`, each with the attributes that state the field, best first."""
 _Set = Callable[[Reading, Any], None]
+_NAMES = ("tool_name", "tool_call_id", "request_model", "response_model", "response_id", "agent_name", "user_id")
 
 
 def _field(name: str, read: Callable[[Any], Any]) -> _Set:
     return lambda reading, value: setattr(reading, name, read(value))
 
 
-_NAMES = ("tool_name", "tool_call_id", "request_model", "response_model", "response_id", "agent_name", "user_id")
 _FIELDS: Mapping[str, _Set] = {
     **{name: _field(name, identifier) for name in _NAMES},
     "session_ids": _field("session_ids", one_session),

@@ -61,19 +61,17 @@ def _with_objects(value: Any, role: str) -> Messages | None:
     return told and tuple(
         Message(
             message.role,
-            tuple([read for part in message.parts for read in (type(part) is Text and _OBJECT(part.text)) or (part,)]),
+            tuple([read for part in message.parts for read in (type(part) is Text and _object(part.text)) or (part,)]),
             message.finish_reason,
         )
         for message in told
     )
 
 
+@Recent
 def _object(text: str) -> tuple[Part, ...]:
     found = parsed(text) if text.startswith("{") else from_repr(text)
     if type(found) is not dict or type(found.get("type")) is not str:
         return ()
     read = parts_in(found)
     return () if any(isinstance(part, OtherPart) for part in read) else read
-
-
-_OBJECT = Recent(_object)

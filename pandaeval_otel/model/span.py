@@ -156,5 +156,4 @@ class Span:
         return self.response_model or self.request_model
 
 
-_ALL = attrgetter(*Span.__dataclass_fields__)
-_TOKENS = attrgetter(*Usage.__dataclass_fields__)
+_ALL, _TOKENS = (attrgetter(*kind.__dataclass_fields__) for kind in (Span, Usage))

@@ -45,6 +45,15 @@ _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("s
 _FIELD_VALUES = attrgetter(*_FIELDS)
 _MAY_BE_EMPTY = ("input", "output", "system", "tools", "error")
 """Fields in which ``None`` (not stated) differs from "empty"."""
+_Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
+_ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
+_Reader = tuple[str, _Read, _ReadRest | None]
+_Signature = tuple[tuple[str, ...], str, str, bool, bool]
+"""The properties of a span, its events and log records that decide which dialects are asked; all spans from one place
+in a program share one. All keys; the scope; the longest prefix of the span's name that a dialect names, since names
+vary without bound; whether there are log records; whether the keys are those of the span alone, and none was
+dropped."""
+_BY_SIGNATURE: dict[_Signature, _Plan] = {}
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
@@ -73,11 +82,6 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     return _span(raw, said or Reading(), names or (_PLAIN,), notes, plan.has_own)
 
 
-_Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
-_ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
-_Reader = tuple[str, _Read, _ReadRest | None]
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """The dialects that read spans of one signature, by name and method. ``speaking``: those that read even a span with
@@ -86,16 +90,6 @@ class _Plan:
     readers: tuple[_Reader, ...]
     speaking: tuple[_Reader, ...]
     has_own: bool
-
-
-_Signature = tuple[tuple[str, ...], str, str, bool, bool]
-"""The properties of a span, its events and log records that decide which dialects are asked; all spans from one place
-in a program share one. All keys; the scope; the longest prefix of the span's name that a dialect names, since names
-vary without bound; whether there are log records; whether the keys are those of the span alone, and none was
-dropped."""
-
-
-_BY_SIGNATURE: dict[_Signature, _Plan] = {}
 
 
 def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:

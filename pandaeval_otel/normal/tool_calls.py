@@ -14,7 +14,7 @@ import json
 import re
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -37,6 +37,10 @@ _OWN = 1 << 62
 """Sorts behind all calls that a model call asks for itself."""
 _Batch = tuple[list[ToolRequest], list[ToolResponse]]
 _Pair = tuple[ToolRequest, ToolResponse | None]
+_Key = tuple[Hashable, str] | None
+_WAYS = (("id", "id"), ("arguments", "arguments"), ("no id", "name"), ("has id", "no id"))
+"""Keys by which a span and a request are recognised as one call, best first. Two different ids are two calls unless
+their arguments are equal: some instrumentations make up ids of their own."""
 Order = tuple[int, int]
 """Start of the asking model call (else of the tool span) in Unix nanoseconds, then the position among equals."""
 
@@ -221,26 +225,19 @@ def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
             return
         waiting: dict[_Key, deque[Call]] = {}
         for request in asked:
-            waiting.setdefault(of_request(request, request.name), deque()).append(request)
+            waiting.setdefault(_key(of_request, request, request.name), deque()).append(request)
         waiting.pop(None, None)
         for call in run:
-            queue = waiting.get(of_span(call, plain[call.name]))
+            queue = waiting.get(_key(of_span, call, plain[call.name]))
             _unite(call, queue.popleft() if queue else None)
 
 
-_Key = tuple[Hashable, str] | None
-_KeyOf = Callable[[Call, str], _Key]
-_by_id: _KeyOf = lambda call, name: (call.id, name) if call.id else None  # noqa: E731
-_by_arguments: _KeyOf = lambda call, name: (call.key, name) if call.has_arguments else None  # noqa: E731
-_by_name_without_id: _KeyOf = lambda call, name: None if call.id else ("", name)  # noqa: E731
-_WAYS: tuple[tuple[_KeyOf, _KeyOf], ...] = (
-    (_by_id, _by_id),
-    (_by_arguments, _by_arguments),
-    (_by_name_without_id, lambda _, name: ("", name)),
-    (lambda call, name: ("", name) if call.id else None, _by_name_without_id),
-)
-"""Keys by which a span and a request are recognised as one call, best first. Two different ids are two calls unless
-their arguments are equal: some instrumentations make up ids of their own."""
+def _key(way: str, call: Call, name: str) -> _Key:
+    if way == "id":
+        return (call.id, name) if call.id else None
+    if way == "arguments":
+        return (call.key, name) if call.has_arguments else None
+    return ("", name) if way == "name" or bool(call.id) == (way == "has id") else None
 
 
 def _unite(call: Call, request: Call | None) -> None:

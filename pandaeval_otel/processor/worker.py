@@ -19,6 +19,7 @@ from pandaeval_otel.processor.settings import Settings
 from pandaeval_otel.processor.submission import Submission
 from pandaeval_otel.processor.telemetry import DROPPED, ENDED
 
+_log = logging.getLogger(__name__)
 # A queue from an application's threads to the worker, which costs them one append, and a count of items that did not
 # fit.
 _MOST_LOST = 65_536
@@ -93,9 +94,6 @@ def trace_of(item: Any) -> int:
     if isinstance(item, tuple):
         return trace_of(item[0])
     return int(item.context.trace_id if isinstance(item, ReadableSpan) else item.log_record.trace_id)
-
-
-_log = logging.getLogger(__name__)
 
 
 class Flush:

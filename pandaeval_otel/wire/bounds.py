@@ -34,6 +34,17 @@ MAX_FIELDS = 1 << 21
 """Most fields of one trace's large messages, which are walked one by one: some two seconds."""
 SMALL = 1 << 16
 """Bytes of a message up to which its fields are not walked: it makes at most half as many objects."""
+MAX_OBJECTS = 750_000
+"""Most spans, attributes, events, links and values inside attributes of one trace: some 100 MB as objects. A trace of
+ordinary attributes reaches ``close.max_bytes`` first."""
+_MAX_COUNT = 0xFFFFFFFF
+_INSIDE = {
+    ("any", 0x2A): "array",
+    ("any", 0x32): "map",
+    ("array", 0x0A): "any",
+    ("map", 0x0A): "pair",
+    ("pair", 0x12): "any",
+}
 NOTE = (
     f"read in part: a span or log record holds more than {MAX_ATTRIBUTES} attributes, {MAX_EVENTS} events, "
     f"{MAX_LINKS} links or {MAX_NESTED} values in one attribute"
@@ -46,11 +57,6 @@ class AboveCapError(Exception):
 
 class TooMuchError(ValueError):
     """A trace holds too much to be made into objects."""
-
-
-MAX_OBJECTS = 750_000
-"""Most spans, attributes, events, links and values inside attributes of one trace: some 100 MB as objects. A trace of
-ordinary attributes reaches ``close.max_bytes`` first."""
 
 
 @dataclass(slots=True)
@@ -72,9 +78,6 @@ class Room:
         self.left -= objects
         if self.left < 0:
             raise TooMuchError(f"the trace holds more than {MAX_OBJECTS} attributes, events, links and values in them")
-
-
-_MAX_COUNT = 0xFFFFFFFF
 
 
 def outline(chunk: bytes) -> Any:
@@ -101,10 +104,6 @@ def nested(data: bytes, room: Room) -> int:
             if inner is not None and end > at:
                 stack.append((part[at:end], inner))
     return number
-
-
-_INSIDE = {("any", 0x2A): "array", ("any", 0x32): "map", ("array", 0x0A): "any", ("map", 0x0A): "pair"}
-_INSIDE[("pair", 0x12)] = "any"
 
 
 def inside(values: Iterable[Any]) -> int:

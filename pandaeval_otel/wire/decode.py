@@ -43,6 +43,7 @@ _SHORT = 40
 """Most bytes of an encoded value that is remembered once decoded: most are names that every span repeats."""
 _KNOWN: dict[bytes, str | int | float] = {}
 _KNOWN_LIMIT = 4096
+_SCALARS = frozenset({str, int, float, bool})
 
 
 def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
@@ -109,9 +110,14 @@ def _any_scope(encoded: bytes, room: Room) -> Scope:
     return Scope(message.name[:MAX_SPAN_NAME_CHARS], message.version[:MAX_SPAN_NAME_CHARS])
 
 
-# Spans of one process come with the same ones, again and again.
-_small_resource = lru_cache(maxsize=64)(lambda encoded: _any_resource(encoded, Room()))
-_small_scope = lru_cache(maxsize=256)(lambda encoded: _any_scope(encoded, Room()))
+@lru_cache(maxsize=64)  # spans of one process come with the same ones, again and again
+def _small_resource(encoded: bytes) -> Resource:
+    return _any_resource(encoded, Room())
+
+
+@lru_cache(maxsize=256)
+def _small_scope(encoded: bytes) -> Scope:
+    return _any_scope(encoded, Room())
 
 
 def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog, bytes]]:
@@ -245,9 +251,6 @@ def _long(data: bytes, room: Room) -> Any:
     if type(found) is not str:
         room.take(inside((found,)))
     return found
-
-
-_SCALARS = frozenset({str, int, float, bool})
 
 
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:

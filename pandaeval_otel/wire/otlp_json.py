@@ -19,6 +19,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pandaeval_otel.base._json import MAX_DEPTH, too_deep, without_half_pairs
 
+__all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]
+_ID_DIGITS = {"trace_id": 32, "span_id": 16, "parent_span_id": 16}
+_UNREAD = frozenset({"entity_refs", "key_strindex", "string_value_strindex"})
+"""Fields of the newest releases that nothing here reads."""
+_RECORDS: dict[str, Reader] = {}
 # Readers of single JSON values and of objects, of which the rest is composed.
 Reader = Callable[[Any], Any]
 """Turns a JSON value into the argument of the protobuf constructor. Raises :class:`BadOtlp`."""
@@ -221,9 +226,6 @@ def _pair(read: Reader) -> Reader:
     return read_pair
 
 
-__all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]
-
-
 def decode_json(body: bytes | str) -> Any:
     """Returns the JSON document in ``body``; half a surrogate pair becomes U+FFFD. Raises :class:`BadOtlp` if it is
     none or nests deeper than ``MAX_DEPTH``."""
@@ -253,28 +255,21 @@ def _document(body: bytes | str) -> Any:
 def traces_from_json(document: Any) -> ExportTraceServiceRequest:
     """Reads an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from the result of :func:`decode_json`. Raises
     :class:`BadOtlp`; one bad span makes the whole request bad."""
-    return ExportTraceServiceRequest(**_TRACES(document))
+    return ExportTraceServiceRequest(**record(ExportTraceServiceRequest.DESCRIPTOR)(document))
 
 
 def logs_from_json(document: Any) -> ExportLogsServiceRequest:
     """Reads an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
-    return ExportLogsServiceRequest(**_LOGS(document))
+    return ExportLogsServiceRequest(**record(ExportLogsServiceRequest.DESCRIPTOR)(document))
 
 
-_U32, _U64, _I64 = integer(0, 2**32 - 1), integer(0, 2**64 - 1), integer(-(2**63), 2**63 - 1)
 _SCALARS: Mapping[int, Reader] = {
     FieldDescriptor.TYPE_STRING: text,
     FieldDescriptor.TYPE_BOOL: flag,
     FieldDescriptor.TYPE_DOUBLE: number,
     FieldDescriptor.TYPE_BYTES: base64_bytes,
-    **dict.fromkeys((FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32), _U32),
-    **dict.fromkeys((FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), _U64),
-    FieldDescriptor.TYPE_INT64: _I64,
+    **dict.fromkeys((FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32), integer(0, 2**32 - 1)),
+    **dict.fromkeys((FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), integer(0, 2**64 - 1)),
+    FieldDescriptor.TYPE_INT64: integer(-(2**63), 2**63 - 1),
     FieldDescriptor.TYPE_INT32: integer(-(2**31), 2**31 - 1),
 }
-_ID_DIGITS = {"trace_id": 32, "span_id": 16, "parent_span_id": 16}
-_UNREAD = frozenset({"entity_refs", "key_strindex", "string_value_strindex"})
-"""Fields of the newest releases that nothing here reads."""
-_RECORDS: dict[str, Reader] = {}
-_BEGUN: set[str] = set()
-_TRACES, _LOGS = record(ExportTraceServiceRequest.DESCRIPTOR), record(ExportLogsServiceRequest.DESCRIPTOR)

@@ -185,5 +185,4 @@ def _kinds() -> tuple[RequestKind, RequestKind, RequestKind]:
     )
 
 
-_PLAIN = Outline(_FIELD)
-TRACES, LOGS, SUBMISSION = _kinds()
+_PLAIN, (TRACES, LOGS, SUBMISSION) = Outline(_FIELD), _kinds()
