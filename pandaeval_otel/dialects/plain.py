@@ -57,26 +57,19 @@ class Plain(Dialect):
         return semconv.OPERATION in keys and _KEYS.isdisjoint(keys)
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        kind, rest = (None, "") if semconv.OPERATION in span.attributes else kind_by_name(span.name)
+        attributes = span.attributes
+        kind, name = (None, "") if semconv.OPERATION in attributes else kind_by_name(span.name)
         # Nearly all spans of other dialects have nothing that is read here.
-        bare = _KEYS.isdisjoint(span.attributes) and not (span.events or logs or span.resource.names_session)
+        bare = _KEYS.isdisjoint(attributes) and not (span.events or logs or span.resource.names_session)
         if kind is None and bare and span.status_code != STATUS_ERROR:
             return None
-        error = error_of(span, logs)
-        sessions = session_candidates(span.attributes, span.resource, _SESSION_RANKS)
-        user = identifier(first(span.attributes, _USER_KEYS))
-        if not user and logs:
-            user = next((found for log in logs if (found := identifier(first(log.attributes, _USER_KEYS)))), "")
-        if kind is None and error is None and not sessions and not user:
-            return None
-        return Reading(
-            kind=kind,
-            tool_name=rest if kind is Kind.TOOL else "",
-            agent_name=rest if kind is Kind.AGENT else "",
-            error=error,
-            session_ids=sessions,
-            user_id=user,
-        )
+        reading = Reading(kind, error=error_of(span, logs))
+        reading.tool_name = name if kind is Kind.TOOL else ""
+        reading.agent_name = name if kind is Kind.AGENT else ""
+        reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
+        users = (identifier(first(source, _USER_KEYS)) for source in (attributes, *[log.attributes for log in logs]))
+        reading.user_id = next(filter(None, users), "")
+        return reading.stated()
 
 
 DIALECT = Plain()
