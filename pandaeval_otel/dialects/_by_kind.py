@@ -81,7 +81,9 @@ class ByKind(Dialect):
         kind = self.kind_of(span, span.attributes)
         if kind is not None:
             return self.read_as(kind, span)
-        return self.read_as(None, span).stated() if self.reads_any_kind else None
+        if self.reads_any_kind:
+            return self.read_as(None, span).stated()
+        return None
 
     def read_as(self, kind: Kind | None, span: RawSpan) -> Reading:
         """Reads a span as one of this kind."""

@@ -110,8 +110,12 @@ def _body(body: Any) -> Object:
     body = parsed(body)
     if isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
-        return whole if type(whole) is dict else dict(body)
-    return {} if body is None else {"content": body}
+        if type(whole) is dict:
+            return whole
+        return dict(body)
+    if body is None:
+        return {}
+    return {"content": body}
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:

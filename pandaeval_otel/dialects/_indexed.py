@@ -100,7 +100,9 @@ def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], defau
         return "assistant"
     if "tool_call_id" in plain:
         return "tool"
-    return _UNKNOWN_ROLE if any("role" in item for item in items) else default
+    if any("role" in item for item in items):
+        return _UNKNOWN_ROLE
+    return default
 
 
 def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:
@@ -159,7 +161,9 @@ def _block(block: Fields) -> Iterable[Part]:
     kind, text = block.get("type"), block.get("text")
     if kind == "reasoning":
         thought = NOT_CAPTURED if hidden(text) else Reasoning(str(text))
-        return (thought,) if text else ()
+        if text:
+            return (thought,)
+        return ()
     if kind == "text" or (kind is None and "text" in block):
         return (text_part(text),)
     if type(kind) is str and type(text) is str and _hosted.is_result(kind):  # the whole block as JSON

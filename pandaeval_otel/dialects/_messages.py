@@ -91,7 +91,9 @@ def message_of(item: Object, role: str) -> Message:
 
 def _requests(calls: Any) -> list[ToolRequest]:
     calls = parsed(calls)
-    return [request_of(call) for call in calls if type(call) is dict] if isinstance(calls, (list, tuple)) else []
+    if isinstance(calls, (list, tuple)):
+        return [request_of(call) for call in calls if type(call) is dict]
+    return []
 
 
 def otel_message(item: Object, role: str) -> Message:
@@ -110,7 +112,9 @@ def _decoded(content: Any) -> Any:
         return content
     spelled = parsed(content)
     parts = spelled if type(spelled) is list else [spelled]
-    return spelled if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts) else content
+    if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts):
+        return spelled
+    return content
 
 
 def with_members(parts: list[Part], item: Object, role: str) -> list[Part]:
@@ -136,7 +140,9 @@ def true_role(role: str, parts: list[Part]) -> str:
     else ``role``."""
     if role != "user" or not parts or type(parts[0]) is not ToolResponse:
         return role
-    return "tool" if all(type(part) is ToolResponse for part in parts) else role
+    if all(type(part) is ToolResponse for part in parts):
+        return "tool"
+    return role
 
 
 def role_of(item: Object, default: str) -> str:
@@ -172,7 +178,9 @@ def _content_parts(item: Object, role: str) -> Iterable[Part]:
         return parts_of(content)
     if item.get("refusal"):
         return (text_part(item["refusal"]),)
-    return (NOT_CAPTURED,) if _CALLS.isdisjoint(item) else ()
+    if _CALLS.isdisjoint(item):
+        return (NOT_CAPTURED,)
+    return ()
 
 
 def _results(item: Object, content: Any) -> Iterable[Part]:
@@ -277,7 +285,9 @@ def _structure(value: Any) -> tuple[Any, bool]:
         if type(value) is str and starts_like_json(value):
             saved = salvage(value)
             # Text that is neither JSON nor the beginning of it was written by somebody, unless it begins like messages.
-            return (value, False) if saved is None and not value.startswith('[{"') else (saved, True)
+            if saved is None and not value.startswith('[{"'):
+                return (value, False)
+            return (saved, True)
     if type(value) is list:
         return _spelled_out(value)
     return (None if hidden(value) or value in ("", {}) else value), False
@@ -304,8 +314,12 @@ def system_text(value: Any) -> str | None:
     """Returns the text of system instructions (plain text, a JSON array of parts, or messages); ``None`` if not
     captured."""
     if type(value) is not str:
-        return None if value is None else _system_text(value)
-    return value if is_prose(value) else _SYSTEM(value)
+        if value is None:
+            return None
+        return _system_text(value)
+    if is_prose(value):
+        return value
+    return _SYSTEM(value)
 
 
 def _system_text(value: Any) -> str | None:

@@ -32,7 +32,9 @@ def without_protocol(output: Messages | None) -> Messages | None:
         return output
     text = output[0].parts[0].text
     parts = _dspy_parts(text) if _DSPY in text else _code_parts(text)
-    return output if parts is None else (output[0].with_parts(*parts),)
+    if parts is None:
+        return output
+    return (output[0].with_parts(*parts),)
 
 
 def without_task_mark(given: Messages | None) -> Messages | None:
@@ -76,7 +78,9 @@ def _dspy_parts(text: str) -> list[Part] | None:
     answer = "\n".join(value for name, value in fields.items() if name not in _KNOWN and value)
     if answer:
         parts.append(Text(answer))
-    return parts if fields else None
+    if fields:
+        return parts
+    return None
 
 
 def _code_parts(text: str) -> list[Part] | None:
@@ -86,4 +90,6 @@ def _code_parts(text: str) -> list[Part] | None:
     if match is None or not places:
         return None
     thought, code = text[match.end() : min(places)].strip(), text[min(places) :].strip()
-    return [Reasoning(thought), Text(code)] if thought else None
+    if thought:
+        return [Reasoning(thought), Text(code)]
+    return None

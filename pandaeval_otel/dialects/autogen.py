@@ -56,7 +56,9 @@ class AutoGen(Dialect):
             return _answered(response)
         messages = tuple(map(_message, dicts_in(body.get("messages"))))
         is_question = any(message.role == "user" for message in messages)
-        return Reading(kind=Kind.WORKFLOW, input=messages) if is_question else None
+        if is_question:
+            return Reading(kind=Kind.WORKFLOW, input=messages)
+        return None
 
 
 DIALECT = AutoGen()

@@ -247,17 +247,23 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
     operation = attributes.get(semconv.OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
-        return Kind.STEP if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS else kind
+        if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS:
+            return Kind.STEP
+        return kind
     names_tool = not _TOOL_KEYS.isdisjoint(attributes)
     named = kind_by_name(span.name)[0]
     # No work of an agent may count as a score.
     if not (names_tool or named is _TOOL) and any(key in attributes for key in _EVALUATION_KEYS):
         return _EVALUATION
     if operation and identifier(operation):
-        return _TOOL if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
+        if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
+            return _TOOL
+        return Kind.STEP
     method = attributes.get(semconv.MCP_METHOD)
     if method is not None:
-        return _TOOL if method == semconv.MCP_TOOL_CALL else Kind.STEP
+        if method == semconv.MCP_TOOL_CALL:
+            return _TOOL
+        return Kind.STEP
     if named is not None:
         return named
     if names_tool:
@@ -266,7 +272,9 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
         return _LLM
     if semconv.WORKFLOW_NAME in attributes:
         return Kind.WORKFLOW
-    return Kind.STEP if operation else None
+    if operation:
+        return Kind.STEP
+    return None
 
 
 def without_chunks(output: Messages) -> Messages:
@@ -292,4 +300,6 @@ def _joined(part: Part, following: Part) -> Part | None:
     if kind is not type(following) or not isinstance(part, (Text, Reasoning)):
         return None
     text = following.text  # type: ignore[union-attr]
-    return None if part.text.endswith(_SENTENCE_END) and text[:1].isupper() else kind(part.text + text)
+    if part.text.endswith(_SENTENCE_END) and text[:1].isupper():
+        return None
+    return kind(part.text + text)

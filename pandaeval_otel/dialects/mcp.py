@@ -65,4 +65,6 @@ def _method(attributes: Attributes) -> str | None:
     if type(method) is str and method:
         return method
     method = attributes.get(_RPC_METHOD)
-    return method if str(attributes.get("rpc.system")) in _RPC_SYSTEMS and type(method) is str else None
+    if str(attributes.get("rpc.system")) in _RPC_SYSTEMS and type(method) is str:
+        return method
+    return None

@@ -73,4 +73,6 @@ def _object(text: str) -> tuple[Part, ...]:
     if type(found) is not dict or type(found.get("type")) is not str:
         return ()
     read = parts_in(found)
-    return () if any(isinstance(part, OtherPart) for part in read) else read
+    if any(isinstance(part, OtherPart) for part in read):
+        return ()
+    return read

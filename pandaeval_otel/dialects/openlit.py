@@ -43,7 +43,9 @@ class OpenLIT(Dialect):
         attributes = span.attributes
         operation = attributes.get(semconv.OPERATION)
         if operation != "execute_tool":
-            return _asked_for(attributes) if operation in _MODEL_CALLS else None
+            if operation in _MODEL_CALLS:
+                return _asked_for(attributes)
+            return None
         reading = Reading(Kind.TOOL)
         reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
         if semconv.TOOL_ARGUMENTS not in attributes:
@@ -68,7 +70,9 @@ def _asked_for(attributes: Attributes) -> Reading | None:
     if len(ids) != len(names):
         ids = [""] * len(names)
     requests = map(ToolRequest, names, arguments, ids)
-    return Reading(output=(Message("assistant", (NOT_CAPTURED, *requests)),)) if names else None
+    if names:
+        return Reading(output=(Message("assistant", (NOT_CAPTURED, *requests)),))
+    return None
 
 
 def _pieces(value: Any) -> list[str]:

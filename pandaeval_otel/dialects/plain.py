@@ -43,7 +43,9 @@ def kind_by_name(name: str) -> tuple[Kind | None, str]:
     "")``."""
     word, _, rest = name.partition(" ")
     kind = KIND_BY_NAME.get(word) if rest else None
-    return (kind, rest) if kind else (None, "")
+    if kind:
+        return (kind, rest)
+    return (None, "")
 
 
 class Plain(Dialect):

@@ -71,10 +71,14 @@ class PydanticAI(ByKind):
         tool = attributes.get(semconv.TOOL_NAME)
         if tool is not None:
             title = attributes.get("logfire.msg") or span.name
-            return Kind.STEP if _is_carrier(tool) or str(title).startswith("running output function") else Kind.TOOL
+            if _is_carrier(tool) or str(title).startswith("running output function"):
+                return Kind.STEP
+            return Kind.TOOL
         if _PARAMETERS in attributes or _EVENTS in attributes:
             return Kind.LLM
-        return Kind.STEP if "tools" in attributes and span.name.startswith("running ") else None
+        if "tools" in attributes and span.name.startswith("running "):
+            return Kind.STEP
+        return None
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.usage = usage_in(attributes, *_USAGE)

@@ -45,7 +45,9 @@ class Smolagents(Dialect):
         if type(text) is not str or "New task:\\n" not in text:
             return None
         messages = messages_of(text, "user")
-        return Reading(input=tuple(_restored(messages))) if messages else None
+        if messages:
+            return Reading(input=tuple(_restored(messages)))
+        return None
 
 
 DIALECT = Smolagents()

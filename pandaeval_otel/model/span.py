@@ -56,7 +56,9 @@ class Captured:
         return self._held[0]
 
     def __eq__(self, other: object) -> bool:
-        return self.value == other.value if isinstance(other, Captured) else NotImplemented
+        if not isinstance(other, Captured):
+            return NotImplemented
+        return bool(self.value == other.value)
 
     def __hash__(self) -> int:
         return hash((self.value,))

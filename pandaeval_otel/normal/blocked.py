@@ -86,7 +86,9 @@ def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list
         return None
     leaves = [*_leaves(attributes, is_guard or names_guard)]
     stops = any(_stops(key, value) for key, value in leaves) or (names_guard and _is_block(event))
-    return leaves if stops else None
+    if stops:
+        return leaves
+    return None
 
 
 @lru_cache(1024)

@@ -72,7 +72,9 @@ class _Keepers:
         """Returns the keeper of an earlier span with the same response or call id."""
         if span.kind is _LLM:
             keeper = self.by_response.get(span.response_id)
-            return None if keeper is None or _says_otherwise(self._tree.by_id[keeper], span) else keeper
+            if keeper is None or _says_otherwise(self._tree.by_id[keeper], span):
+                return None
+            return keeper
         if span.kind is not _TOOL or span.tool_call_id not in self._repeated:
             return None
         made = self._by_call.setdefault(span.tool_call_id, [])
@@ -85,7 +87,9 @@ class _Keepers:
         above = self._tree.above(span)
         if above is None or above.kind is not span.kind or above.span_id in self.wrappers:
             return span.span_id
-        return self._of[above.span_id] if _same_call(above, span) else span.span_id
+        if _same_call(above, span):
+            return self._of[above.span_id]
+        return span.span_id
 
 
 def _twice(tree: Tree) -> tuple[bool, set[str]]:

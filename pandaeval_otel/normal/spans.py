@@ -210,7 +210,9 @@ def _settle(raw: RawSpan, said: Reading) -> Kind:
         said.arguments = said.result = None
     if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
         said.agent_name = ""  # what a framework hangs around its agent is a step of it
-        return _STEP if kind in _RUNS else kind
+        if kind in _RUNS:
+            return _STEP
+        return kind
     return kind
 
 

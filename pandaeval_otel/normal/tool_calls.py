@@ -100,7 +100,9 @@ def _shown(result: Any) -> Any:
 
 
 def _value(result: Any) -> Any:
-    return result.value if type(result) is Captured else result
+    if type(result) is Captured:
+        return result.value
+    return result
 
 
 def _failure(result: Any) -> str | None:
@@ -234,10 +236,16 @@ def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
 
 def _key(way: str, call: Call, name: str) -> _Key:
     if way == "id":
-        return (call.id, name) if call.id else None
+        if call.id:
+            return (call.id, name)
+        return None
     if way == "arguments":
-        return (call.key, name) if call.has_arguments else None
-    return ("", name) if way == "name" or bool(call.id) == (way == "has id") else None
+        if call.has_arguments:
+            return (call.key, name)
+        return None
+    if way == "name" or bool(call.id) == (way == "has id"):
+        return ("", name)
+    return None
 
 
 def _unite(call: Call, request: Call | None) -> None:
@@ -387,7 +395,9 @@ class _Made:
             found = self._by_arguments.get(key, [])
         seen[key] += 1
         at = bisect_left(found, before, key=_ORDER) - seen[key]
-        return found[at] if at >= 0 else None
+        if at >= 0:
+            return found[at]
+        return None
 
     def answered_by(self, response: ToolResponse, before: Order, due: dict[int, Call]) -> Call | None:
         """Returns the call that a response without a request answers: the last due one with its id, or without an id

@@ -133,14 +133,18 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
 
 def _root(tree: Tree) -> Span:
     tops = (span for span in tree.spans if not span.parent_id)
-    return tree.roots[0] if tree.roots else next(tops, tree.spans[0])
+    if tree.roots:
+        return tree.roots[0]
+    return next(tops, tree.spans[0])
 
 
 def _trigger(closing: Closing, ended: bool) -> Trigger:
     """Returns why the trace was closed; for one that is decided again, as its spans now show."""
     if closing.revision < 2 or closing.trigger not in (Trigger.IDLE, Trigger.ROOT_ENDED):
         return closing.trigger
-    return Trigger.ROOT_ENDED if ended else Trigger.IDLE
+    if ended:
+        return Trigger.ROOT_ENDED
+    return Trigger.IDLE
 
 
 def _links(
@@ -162,7 +166,9 @@ def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
     if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
         return ""
     kinds = {utility_of(span, in_session=in_session) for span in models}
-    return kinds.pop() if len(kinds) == 1 else ""
+    if len(kinds) == 1:
+        return kinds.pop()
+    return ""
 
 
 def is_genai(trace: Trace) -> bool:
@@ -185,7 +191,9 @@ def _evaluations(tree: Tree) -> set[str]:
             whole = (span, *tree.below(span))
             if all(inner.kind in _JUDGING and not _requests_in(inner) for inner in whole):
                 judged.update(inner.span_id for inner in whole)
-    return judged if len(judged) < len(tree.spans) else set()
+    if len(judged) < len(tree.spans):
+        return judged
+    return set()
 
 
 def _requests_in(span: Span) -> list[ToolRequest]:
@@ -293,7 +301,9 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
 def _usage(spans: Sequence[Span]) -> Usage | None:
     """Returns the tokens that the spans state; ``None`` if none of them does."""
     stated = [span.usage for span in spans if span.usage is not None]
-    return sum(stated, Usage()) if stated else None
+    if stated:
+        return sum(stated, Usage())
+    return None
 
 
 def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:

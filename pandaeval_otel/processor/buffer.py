@@ -38,7 +38,9 @@ class Buffer:
     def settled(self) -> int:
         """The number up to which all parts are acknowledged, rejected or dropped."""
         oldest = self._batch or self._waiting
-        return oldest[0].number - 1 if oldest else self.newest
+        if oldest:
+            return oldest[0].number - 1
+        return self.newest
 
     def put(self, part: Part) -> None:
         """Adds a part, and drops the oldest parts beyond the limit."""

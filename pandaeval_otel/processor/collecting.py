@@ -267,7 +267,9 @@ class Collecting:
         else:
             trace.spans, trace.logs = [], []
             trace.span_count = trace.log_count = trace.size = 0
-        return [Part.of(completed, spans, logs)] if spans or logs or completed.session_end else []
+        if spans or logs or completed.session_end:
+            return [Part.of(completed, spans, logs)]
+        return []
 
     def _lose(self, spans: int, records: int, reason: str) -> None:
         if spans:

@@ -84,7 +84,9 @@ def signal_of(item: Any) -> str:
     """Returns whether an item counts as ``spans`` or ``logs``; ``""`` for a started span."""
     if isinstance(item, ReadableSpan):
         return "spans"
-    return "" if isinstance(item, tuple) else "logs"
+    if isinstance(item, tuple):
+        return ""
+    return "logs"
 
 
 def trace_of(item: Any) -> int:

@@ -143,7 +143,9 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
     """Returns the encoded message without anything above the caps; the same object if nothing exceeds them. Raises
     ``ValueError`` where it is no protobuf message."""
-    return raw if len(raw) <= SMALL else cut(raw, shape, room)
+    if len(raw) <= SMALL:
+        return raw
+    return cut(raw, shape, room)
 
 
 def cut(raw: bytes, shape: Shape, room: Room) -> bytes:

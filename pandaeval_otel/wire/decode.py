@@ -92,11 +92,15 @@ def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
 
 
 def _resource(encoded: bytes, room: Room) -> Resource:
-    return _small_resource(encoded) if len(encoded) <= _ROOMY else _any_resource(encoded, room)
+    if len(encoded) <= _ROOMY:
+        return _small_resource(encoded)
+    return _any_resource(encoded, room)
 
 
 def _scope(encoded: bytes, room: Room) -> Scope:
-    return _small_scope(encoded) if len(encoded) <= _ROOMY else _any_scope(encoded, room)
+    if len(encoded) <= _ROOMY:
+        return _small_scope(encoded)
+    return _any_scope(encoded, room)
 
 
 def _any_resource(encoded: bytes, room: Room) -> Resource:
@@ -263,9 +267,13 @@ def value(any_value: Any) -> Any:
     kind = any_value.WhichOneof("value")
     if kind == "string_value":
         text = any_value.string_value
-        return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}… [{len(text)} characters]"
+        if len(text) <= MAX_VALUE_CHARS:
+            return text
+        return f"{text[:MAX_VALUE_CHARS]}… [{len(text)} characters]"
     if kind == "array_value":
         return [value(item) for item in any_value.array_value.values]
     if kind == "kvlist_value":
         return attributes(any_value.kvlist_value.values)
-    return None if kind is None else getattr(any_value, kind)
+    if kind is None:
+        return None
+    return getattr(any_value, kind)

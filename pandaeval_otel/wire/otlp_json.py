@@ -187,7 +187,9 @@ def _field(field: Any, required: bool) -> Reader:
         reader = record(field.message_type)
     else:
         reader = _SCALARS[field.type]
-    return many(reader) if field.default_value == [] else reader
+    if field.default_value == []:
+        return many(reader)
+    return reader
 
 
 def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]) -> Reader:
