@@ -53,10 +53,11 @@ ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_
 _WRAPPED = {"content", "message", "finish_reason", "role"}
 _BLOCKS = frozenset({"text", "input_text", "output_text", "tool_call", "tool_call_response", "tool_use", "tool_result"})
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
+_ANY_LIST = frozenset(_LISTS)
 _SAID = frozenset({"content", "parts", "tool_calls"})
 _MAX_NESTING = 6
 _SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
-_REASON_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
+_REASON_KEYS = ("finishReason", "stop_reason", "stopReason")
 _CALLS = frozenset({"tool_calls", "function_call", "refusal", "toolCalls"})
 """Members of messages that need no content."""
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
@@ -99,11 +100,12 @@ def _requests(calls: Any) -> list[ToolRequest]:
 def otel_message(item: Object, role: str) -> Message:
     """Returns a message in today's form, which most have: a role and parts."""
     parts = list(parts_of([part if type(part) is dict else _decoded(part) for part in item["parts"]]))
-    speaker = role_of(item, role)
+    word = item.get("role")
+    speaker = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
     if not BESIDE_PARTS.isdisjoint(item):
         parts = with_members(parts, item, speaker)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
-    return Message(true_role(speaker, parts), tuple(parts), reason)
+    return Message(true_role(speaker, parts) if speaker == "user" else speaker, tuple(parts), reason)
 
 
 def _decoded(content: Any) -> Any:
@@ -194,7 +196,9 @@ def _results(item: Object, content: Any) -> Iterable[Part]:
 
 
 def finish_reason_of(item: Object) -> str:
-    reason = first(item, _REASON_KEYS)
+    reason = item.get("finish_reason")
+    if reason is None:
+        reason = first(item, _REASON_KEYS)
     if reason is None:
         reason = as_dict(item.get("response_metadata")).get("finish_reason")
     return identifier(reason)
@@ -212,6 +216,8 @@ def messages_of(value: Any, role: str) -> Messages | None:
 def read_messages(value: Any, role: str) -> MaybeCut:
     """Returns what :func:`messages_of` does, and whether the text was cut short (its last message is then
     incomplete)."""
+    if value is None:
+        return None, False
     if type(value) is str and role == "user":
         return _read_given(value)
     if type(value) is str and role == "assistant":
@@ -346,8 +352,9 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
         if type(item) is dict and _is_block(item):
             loose += parts_in(item)
             continue
-        messages += _of_parts(loose, role)
-        loose = []
+        if loose:
+            messages += _of_parts(loose, role)
+            loose = []
         if nesting < _MAX_NESTING:
             messages += _messages(item, role, nesting + 1)
     return [*messages, *_of_parts(loose, role)]
@@ -377,14 +384,14 @@ def _from_dict(item: Object, role: str, nesting: int) -> list[Message]:
 
 def _held(item: Object, role: str, nesting: int) -> list[Message] | None:
     """Returns the messages that a request, a response or a choice holds; ``None`` for any other object."""
-    for key in _LISTS:
+    for key in () if _ANY_LIST.isdisjoint(item) else _LISTS:
         items = item.get(key)
         if type(items) is str and items[:1] == "[":
             items = parsed(items)
         if isinstance(items, (list, tuple)):
             return _messages(_spelled_out([*items])[0], role, nesting)
-    inner, content = parsed(item.get("message")), item.get("content")
-    if type(inner) is dict:
+    inner, content = item.get("message"), item.get("content")
+    if inner is not None and type(inner := parsed(inner)) is dict:
         return _with_finish(_messages(inner, role, nesting), item)
     if type(content) is dict and ("parts" in content or "role" in content):
         return _grounded(_with_finish(_messages(content, role, nesting), item), item)

@@ -42,20 +42,15 @@ _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_res
 
 def parts_of(content: Any) -> Iterable[Part]:
     """Returns the parts of a message's content: a string, one block, or a list of blocks and strings."""
+    if type(content) is str:
+        return (text_part(content),)
     if type(content) is dict:
         return parts_in(content)
     if isinstance(content, (list, tuple)):
-        return [part for item in content for part in parts_of_item(item)]
+        return [part for item in content for part in (parts_in(item) if type(item) is dict else (text_part(item),))]
     if content is None:
         return ()
     return (text_part(content),)
-
-
-def parts_of_item(item: Any) -> Iterable[Part]:
-    """Returns the parts of one block or text."""
-    if type(item) is dict:
-        return parts_in(item)
-    return (text_part(item),)
 
 
 def blocks_of(value: Any) -> Any:

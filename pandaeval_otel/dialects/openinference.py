@@ -143,7 +143,7 @@ class OpenInference(ByKind):
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.agent_name = _agent_of(span, reading.kind)
-        if semconv.SESSION_ID not in attributes:
+        if _METADATA in attributes and semconv.SESSION_ID not in attributes:
             reading.session_ids = metadata_sessions(attributes.get(_METADATA))
         parameters = attributes.get(_INVOCATION)
         if reading.kind is Kind.LLM and type(parameters) is str and '"metadata":' in parameters:

@@ -65,13 +65,18 @@ class Plain(Dialect):
         bare = _KEYS.isdisjoint(attributes) and not (span.events or logs or span.resource.names_session)
         if kind is None and bare and span.status_code != STATUS_ERROR:
             return None
-        reading = Reading(kind, error=error_of(span, logs))
+        error = error_of(span, logs)
+        sessions = session_candidates(attributes, span.resource, _SESSION_RANKS)
+        user = identifier(first(attributes, _USER_KEYS))
+        if not user and logs:
+            users = (identifier(first(log.attributes, _USER_KEYS)) for log in logs)
+            user = next(filter(None, users), "")
+        if kind is None and error is None and not sessions and not user:
+            return None
+        reading = Reading(kind, error=error, session_ids=sessions, user_id=user)
         reading.tool_name = name if kind is Kind.TOOL else ""
         reading.agent_name = name if kind is Kind.AGENT else ""
-        reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
-        users = (identifier(first(source, _USER_KEYS)) for source in (attributes, *[log.attributes for log in logs]))
-        reading.user_id = next(filter(None, users), "")
-        return reading.stated()
+        return reading
 
 
 DIALECT = Plain()

@@ -59,7 +59,8 @@ _BY_SIGNATURE: dict[_Signature, _Plan] = {}
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     """Returns the normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails
     costs its own reading, leaves the note ``dialect NAME failed`` and is noted in :data:`ERRORS`."""
-    plan = _plan(raw, logs)
+    signature = _signature(raw, logs)
+    plan = _BY_SIGNATURE.get(signature) or _plan(signature)
     is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
     said: Reading | None = None
     names: tuple[str, ...] = ()
@@ -92,23 +93,21 @@ class _Plan:
     has_own: bool
 
 
-def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:
-    signature = _signature(raw, logs)
-    plan = _BY_SIGNATURE.get(signature)
-    if plan is None:
-        if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
-            _BY_SIGNATURE.clear()
-        keys = signature[0]
-        roots = {key.partition(".")[0] for key in keys}
-        readers: list[_Reader] = []
-        speaking: list[_Reader] = []
-        for dialect in dialects():
-            if _is_candidate(dialect, signature, roots):
-                readers.append((dialect.name, dialect.read, getattr(dialect, "read_rest", None)))
-                is_silent = getattr(dialect, "silent", None)
-                if is_silent is None or not is_silent(keys):
-                    speaking.append(readers[-1])
-        plan = _BY_SIGNATURE[signature] = _Plan(tuple(readers), tuple(speaking), semconv.PANDAEVAL_ROOT in roots)
+def _plan(signature: _Signature) -> _Plan:
+    if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
+        _BY_SIGNATURE.clear()
+    keys = signature[0]
+    roots = {key.partition(".")[0] for key in keys}
+    readers: list[_Reader] = []
+    speaking: list[_Reader] = []
+    for dialect in dialects():
+        if not _is_candidate(dialect, signature, roots):
+            continue
+        readers.append((dialect.name, dialect.read, getattr(dialect, "read_rest", None)))
+        is_silent = getattr(dialect, "silent", None)
+        if is_silent is None or not is_silent(keys):
+            speaking.append(readers[-1])
+    plan = _BY_SIGNATURE[signature] = _Plan(tuple(readers), tuple(speaking), semconv.PANDAEVAL_ROOT in roots)
     return plan
 
 
@@ -189,7 +188,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         raw.resource.environment,
         raw.scope.name,
         names,
-        tuple([(link.trace_id, link.span_id) for link in raw.links]),
+        tuple([(link.trace_id, link.span_id) for link in raw.links]) if raw.links else (),
         sampled and own.get(semconv.PANDAEVAL_SAMPLED) is not False,
         raw.flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
         raw.dropped_attributes,

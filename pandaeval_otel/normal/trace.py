@@ -37,8 +37,6 @@ from pandaeval_otel.wire.bounds import NOTE
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
-_ToolKey = tuple[str, str]
-"""Name of a tool, and the agent where agents have different tools of that name."""
 _CALLS_APART = frozenset({"mcp", "gemini_cli"})
 """Dialects of tool calls that may be in a trace of their own."""
 _FEW = 3
@@ -246,13 +244,18 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     """Returns the fullest definition of each tool that was offered, in order of appearance; with the agents that had
     it, if some had others. Agents whose tools of one name differ have a definition each."""
-    tools: dict[_ToolKey, ToolDefinition] = {}
-    had: dict[_ToolKey, dict[str, None]] = {}
+    tools: dict[tuple[str, str], ToolDefinition] = {}
+    had: dict[tuple[str, str], dict[str, None]] = {}
     for span in tree.spans:
+        agent = tree.agent(span) if span.tools else ""
         for tool in span.tools or ():
-            agent = tree.agent(span)
-            key, known = _known(tool, agent, tools, had)
-            if known is None or _fullness(tool) > _fullness(known):
+            key = (tool.name, agent)
+            if key not in tools:
+                key = (tool.name, "")
+            known = tools.get(key)
+            if known is not None and agent not in had[key] and _differ(known, tool):
+                key, known = (tool.name, agent), None
+            if known is None or (known is not tool and _fullness(tool) > _fullness(known)):
                 tools[key] = tool
             had.setdefault(key, {})[agent] = None
     everybody = {agent for agents in had.values() for agent in agents}
@@ -261,19 +264,9 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     return tuple([replace(tool, agents=tuple(filter(None, had[key]))) for key, tool in tools.items()])
 
 
-def _known(
-    tool: ToolDefinition, agent: str, tools: dict[_ToolKey, ToolDefinition], had: dict[_ToolKey, dict[str, None]]
-) -> tuple[_ToolKey, ToolDefinition | None]:
-    """Returns the key of an agent's tool and the definition known by it: by name, unless others' tool of this name
-    differs."""
-    own = (tool.name, agent)
-    key = own if own in tools else (tool.name, "")
-    known = tools.get(key)
-    if known is None or agent in had[key]:
-        return key, known
-    if None in (known.parameters, tool.parameters) or known.parameters == tool.parameters:
-        return key, known
-    return own, None
+def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
+    """Returns whether two tools of one name take other parameters."""
+    return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 
 def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -44,8 +45,8 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
     """
     split, full, request, skeleton = _opened(ExportTraceServiceRequest, Span, request, at_most)
     builder = _Builder(split, logs=False)
-    resources = [[(scoped.scope, scoped.spans) for scoped in resource.scope_spans] for resource in full.resource_spans]
-    for place, spans, raw_spans in _scopes(resources, skeleton, split, is_own_span):
+    scopes = _scopes(full.resource_spans, ("scope_spans", "spans"), skeleton, split, is_own_span)
+    for place, spans, raw_spans in scopes:
         # Straight-line code that looks up once what neighbours share: most of a span's cost on receipt.
         trace_id, is_trace = b"", False
         for span, raw in zip(spans, raw_spans, strict=True):
@@ -79,8 +80,8 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
     """
     split, full, request, skeleton = _opened(ExportLogsServiceRequest, LogRecord, request, at_most)
     builder = _Builder(split, logs=True)
-    resources = [[(scoped.scope, scoped.log_records) for scoped in logs.scope_logs] for logs in full.resource_logs]
-    for place, records, raw_records in _scopes(resources, skeleton, split, is_own_record):
+    scopes = _scopes(full.resource_logs, ("scope_logs", "log_records"), skeleton, split, is_own_record)
+    for place, records, raw_records in scopes:
         for record, raw in zip(records, raw_records, strict=True):
             names_trace = len(record.trace_id) == 16 and record.trace_id != _NO_TRACE
             if not names_trace or not _is_event(record) or (_BY_WHOM in raw and is_label(record)):
@@ -99,17 +100,18 @@ def _log_item(record: Any) -> Item:
 
 
 def _scopes(
-    resources: Iterable[Any], skeleton: Any, split: Split, is_own: Callable[[Any], bool]
+    resources: Iterable[Any], names: tuple[str, str], skeleton: Any, split: Split, is_own: Callable[[Any], bool]
 ) -> Iterator[tuple[_Place, Any, Any]]:
-    """Yields the items of each scope, parsed and raw, without our own output."""
-    for resource_index, scopes in enumerate(resources):
+    """Yields the items of each scope, parsed and raw, without our own output. ``names``: those of scopes and items."""
+    scopes, items = map(attrgetter, names)
+    for resource_index, resource in enumerate(resources):
         outlines = skeleton.resourced[resource_index].scoped
-        for scope_index, (scope, items) in enumerate(scopes):
-            raw = outlines[scope_index].items
+        for scope_index, scoped in enumerate(scopes(resource)):
+            parsed, raw = items(scoped), outlines[scope_index].items
             split.decoded += len(raw)
-            if scope.name == OWN_SCOPE:
-                items, raw = _not_own(items, raw, is_own, split)
-            yield (resource_index, scope_index), items, raw
+            if scoped.scope.name == OWN_SCOPE:
+                parsed, raw = _not_own(parsed, raw, is_own, split)
+            yield (resource_index, scope_index), parsed, raw
 
 
 def hash_and_strip(message: Any) -> bytes:
