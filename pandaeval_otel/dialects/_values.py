@@ -11,6 +11,7 @@ import ast
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base._json import MAX_DEPTH, loads, too_deep
@@ -138,17 +139,16 @@ def visible(value: Any) -> Any:
 def identifier(value: Any) -> str:
     """Returns an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
     if type(value) is not str:
-        if type(value) is int:
-            return str(value)
-        return ""
-    name: str = value.strip()
-    if len(name) <= _LONGEST_NO_NAME:
-        if name.lower() in NO_NAME:
-            return ""
-        return name
-    if len(name) <= MAX_ID:
-        return name
-    return name[:MAX_ID]
+        return str(value) if type(value) is int else ""
+    name: str = value if len(value) <= _LONGEST_NO_NAME else value.strip()
+    return _short_name(name) if len(name) <= _LONGEST_NO_NAME else name[:MAX_ID]
+
+
+@lru_cache(maxsize=1024)
+def _short_name(name: str) -> str:
+    """Reads a short name; every span repeats most of them."""
+    name = name.strip()
+    return "" if name.lower() in NO_NAME else name
 
 
 def count(value: Any) -> int | None:
