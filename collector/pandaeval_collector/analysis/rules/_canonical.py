@@ -104,18 +104,28 @@ def _leaves(value: Any, path: str, depth: int, drop: bool) -> Iterator[str]:
     elif isinstance(value, list | tuple) and value:
         for item in value:
             yield from _leaves(item, path, depth - 1, drop)
-    elif isinstance(value, str) and "\n" in value:
-        for line in value.splitlines():
-            if line.strip():
-                yield f"{path}={masked(line.strip())}"
     elif isinstance(value, str):
-        yield f"{path}={masked(value.strip())}"
-    elif isinstance(value, float) and value.is_integer():
-        yield f"{path}={int(value)}"
+        yield from _lines(value, path)
+    else:
+        yield f"{path}={_number(value)!r}"
+
+
+def _lines(text: str, path: str) -> Iterator[str]:
+    if "\n" not in text:
+        yield f"{path}={masked(text.strip())}"
+        return
+    for line in text.splitlines():
+        if line.strip():
+            yield f"{path}={masked(line.strip())}"
+
+
+def _number(value: Any) -> Any:
+    """Returns a number in one spelling; other values as they are."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     elif isinstance(value, int) and not -(10**300) < value < 10**300:
         raise _TooMuchError  # so long that it cannot be spelled out
-    else:
-        yield f"{path}={value!r}"
+    return value
 
 
 _DEPTH = 50
@@ -228,22 +238,27 @@ def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
     if isinstance(value, str):
         return value.strip() if "\n" in value else " ".join(value.split())
     if isinstance(value, dict):
-        found: dict[str, Any] = {}
-        for key, item in value.items():
-            name = str(key)
-            if item is None or (drop_volatile and in_arguments(name)):
-                continue
-            plain = _plain(item, depth - 1, drop_volatile)
-            if isinstance(plain, str) and name.lower() in CODE_KEYS:
-                plain = statements(plain)
-            if not isinstance(plain, str | dict | list) or plain:
-                found[name] = plain
-        return found
+        return _plain_fields(value, depth, drop_volatile)
     if isinstance(value, list | tuple):
         return [_plain(item, depth - 1, drop_volatile) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if value is None or isinstance(value, bool | int | float) else repr(value)
+
+
+def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dict[str, Any]:
+    """Returns the fields that say something; leaves out empty texts and objects."""
+    fields: dict[str, Any] = {}
+    for key, item in value.items():
+        name = str(key)
+        if item is None or (drop_volatile and in_arguments(name)):
+            continue
+        plain = _plain(item, depth - 1, drop_volatile)
+        if isinstance(plain, str) and name.lower() in CODE_KEYS:
+            plain = statements(plain)
+        if plain or not isinstance(plain, str | dict | list):
+            fields[name] = plain
+    return fields
 
 
 def statements(code: str) -> str:

@@ -350,19 +350,35 @@ def _match(text: str, done: int, at: int) -> re.Match[str] | None:
 def _read(kind: str, text: str, start: int) -> Value | None:
     match kind:
         case "date":
-            return Value("date", text, start, days) if (days := _dates(text)) else None
+            days = _dates(text)
+            return Value("date", text, start, days) if days else None
         case "time":
-            return Value("time", text, start, found) if (found := times(text)) else None
-        case "duration":  # 17 h 30 and PT17H30M are 1,050 minutes; Stunden are hours
-            parts = _PART_OF_DURATION.findall(re.sub("(?i)st", "h", text))
-            minutes = sum(float(number) * _MINUTES_OF[sign.upper()] for number, sign in parts)
-            return Value("duration", text, start, (minutes,)) if minutes else None
+            minutes = times(text)
+            return Value("time", text, start, minutes) if minutes else None
+        case "duration":
+            return _duration(text, start)
         case "phone":
             return Value("identifier", text, start, (squeezed(text),))
         case "identifier":
-            is_long = len(text) >= _LONG and text.isupper() and text.isalnum()
-            is_name = sum(map(str.isdigit, text)) > 1 and (is_long or _IDIOM.match(text) is None)
-            return Value("identifier", text, start, (squeezed(text),)) if is_name or _CODE.match(text) else None
+            return Value("identifier", text, start, (squeezed(text),)) if _is_identifier(text) else None
+    return _numeric(kind, text, start)
+
+
+def _duration(text: str, start: int) -> Value | None:
+    """Reads 17 h 30 and PT17H30M as 1,050 minutes; Stunden are hours."""
+    parts = _PART_OF_DURATION.findall(re.sub("(?i)st", "h", text))
+    minutes = sum(float(number) * _MINUTES_OF[sign.upper()] for number, sign in parts)
+    return Value("duration", text, start, (minutes,)) if minutes else None
+
+
+def _is_identifier(text: str) -> bool:
+    if _CODE.match(text):
+        return True
+    is_long = len(text) >= _LONG and text.isupper() and text.isalnum()
+    return sum(map(str.isdigit, text)) > 1 and (is_long or _IDIOM.match(text) is None)
+
+
+def _numeric(kind: str, text: str, start: int) -> Value | None:
     first = _FIRST_DIGIT.search(text)
     numbers, step = readings(text[first.start() :]) if first is not None else ((), 1.0)
     if not numbers:
