@@ -41,6 +41,18 @@ _CHANGING_TEXT = re.compile(
 _LONG_NUMBER = re.compile(r"[0-9a-f]{16,}|\d{10,}", re.IGNORECASE)
 _WORDS_LEFT = 12
 """A text's ids and times are ignored if at least so many other letters and digits are left."""
+# What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
+_CONTENT_DEPTH = 30
+_MOST = 2000
+"""Pieces of a result; larger results are not compared."""
+_DEPTH = 50
+_spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+_NOT_ALNUM = re.compile(r"[^a-z0-9]")
+_ACKNOWLEDGEMENTS = frozenset({"", "ok", "okay", "done", "success", "successful", "true", "null"})
+CODE_KEYS = frozenset({"code", "source", "script", "snippet", "python", "python_code", "source_code", "command", "cmd"})
+_COMMENT = re.compile(r"\s*(?:#|//)(?:\s.*)?")
+_BLANKS = re.compile(r"(?<=\S)[ \t]+")
+_SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 
 @lru_cache(maxsize=4096)
@@ -66,12 +78,6 @@ def masked(text: str) -> str:
         return text
     left = _CHANGING_TEXT.sub("*", text)
     return left if len(_NOT_ALNUM.sub("", left.lower())) >= _WORDS_LEFT else text
-
-
-# What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
-_CONTENT_DEPTH = 30
-_MOST = 2000
-"""Pieces of a result; larger results are not compared."""
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
@@ -126,16 +132,6 @@ def _number(value: Any) -> Any:
     elif isinstance(value, int) and not -(10**300) < value < 10**300:
         raise _TooMuchError  # so long that it cannot be spelled out
     return value
-
-
-_DEPTH = 50
-_spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
-_NOT_ALNUM = re.compile(r"[^a-z0-9]")
-_ACKNOWLEDGEMENTS = frozenset({"", "ok", "okay", "done", "success", "successful", "true", "null"})
-CODE_KEYS = frozenset({"code", "source", "script", "snippet", "python", "python_code", "source_code", "command", "cmd"})
-_COMMENT = re.compile(r"\s*(?:#|//)(?:\s.*)?")
-_BLANKS = re.compile(r"(?<=\S)[ \t]+")
-_SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:

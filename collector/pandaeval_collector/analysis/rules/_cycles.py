@@ -26,6 +26,20 @@ LEAST_GROWING_S = 0.25
 CAUTIOUS_ROUNDS = 3
 """Where repetition is weak evidence (no result captured, a call that may change something, a call that failed, one
 in other words), it takes this many equal calls in a row until the later ones count."""
+_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)[^\s\d/\\@#]{0,300}+[\d/\\@#]\S*")
+_STATUS = re.compile(r"\W*[1-5]\d\d\W*")
+_TELLING = re.compile(r"[^\W\d_]{3,}")
+_TELLS_NOTHING = frozenset(
+    """
+    error errors exception failed failure fails exit exited code status command tool call function execution non zero
+    returned with the while executing running result output stdout stderr none null message process
+    """.split()  # noqa: SIM905 - a list of words to be read
+)
+# Agents that hand a run to and fro between them without getting anywhere.
+_ACTING = frozenset({Kind.AGENT, Kind.LLM, Kind.TOOL})
+_SPOKEN_FOR = Text | Reasoning | ToolRequest | ToolResponse
+_KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
+_PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 
 @dataclass(slots=True)
@@ -168,17 +182,6 @@ def _forgive(chain: _Chain) -> None:
     chain.repeats.clear()
 
 
-_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)[^\s\d/\\@#]{0,300}+[\d/\\@#]\S*")
-_STATUS = re.compile(r"\W*[1-5]\d\d\W*")
-_TELLING = re.compile(r"[^\W\d_]{3,}")
-_TELLS_NOTHING = frozenset(
-    """
-    error errors exception failed failure fails exit exited code status command tool call function execution non zero
-    returned with the while executing running result output stdout stderr none null message process
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
-
-
 def masked_reason(call: ToolCall) -> str:
     """Returns why a call failed, without the values that it was about; ``""`` where that says nothing."""
     text = error_of(call).strip()
@@ -279,11 +282,6 @@ def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[st
         found[span.span_id] = value
         found.update(dict.fromkeys(path, value))
     return found
-
-
-# Agents that hand a run to and fro between them without getting anywhere.
-_ACTING = frozenset({Kind.AGENT, Kind.LLM, Kind.TOOL})
-_SPOKEN_FOR = Text | Reasoning | ToolRequest | ToolResponse
 
 
 @dataclass(slots=True)
@@ -405,10 +403,6 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
                 nothing = False
             said.add(words)
     return nothing
-
-
-_KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
-_PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:

@@ -56,6 +56,30 @@ _SIGNALLED = 126
 _TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS}).union(
     ("code", "errors", "detail", "__type", "type")
 )
+PARSED_UP_TO = 20_000
+"""Characters; longer texts are taken as they stand."""
+_PYTHON_UP_TO = 4_000
+_WRAPPED = re.compile(
+    r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
+)
+_STATE = re.compile(
+    r"""(?:status|state)["']\s*:\s*(?:[45]\d\d|["'](?i:err|fail|re[jf]|de[nc]|forb|unauth|time|abort|inval|exce))"""
+)
+_CODE = re.compile(r"""code["']\s*:\s*(?:-?[345]\d|["'][A-Z_]{5})""")
+_FIELDS = (
+    *("rror", "rrno", '"success', '"succeeded', '"ok"', "xception", "ault", "raceback", "imed_out", "imedOut"),
+    *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
+    *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
+)
+"""Parts of the names of fields that may tell of a failure."""
+_ABSENT = re.compile(
+    r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
+    re.IGNORECASE,
+)
+_WRAPPERS = frozenset(
+    {"result", "output", "content", "text", "response", "value", "data", "message", "detail", "Message"}
+)
+_DEPTH = 4
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
@@ -156,32 +180,6 @@ def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
     if not isinstance(detail, list) or not detail:
         return False
     return all(isinstance(part, dict) and "msg" in part for part in detail)
-
-
-PARSED_UP_TO = 20_000
-"""Characters; longer texts are taken as they stand."""
-_PYTHON_UP_TO = 4_000
-_WRAPPED = re.compile(
-    r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
-)
-_STATE = re.compile(
-    r"""(?:status|state)["']\s*:\s*(?:[45]\d\d|["'](?i:err|fail|re[jf]|de[nc]|forb|unauth|time|abort|inval|exce))"""
-)
-_CODE = re.compile(r"""code["']\s*:\s*(?:-?[345]\d|["'][A-Z_]{5})""")
-_FIELDS = (
-    *("rror", "rrno", '"success', '"succeeded', '"ok"', "xception", "ault", "raceback", "imed_out", "imedOut"),
-    *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
-    *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
-)
-"""Parts of the names of fields that may tell of a failure."""
-_ABSENT = re.compile(
-    r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
-    re.IGNORECASE,
-)
-_WRAPPERS = frozenset(
-    {"result", "output", "content", "text", "response", "value", "data", "message", "detail", "Message"}
-)
-_DEPTH = 4
 
 
 def failed(call: ToolCall) -> bool:

@@ -51,6 +51,32 @@ _FILLERS = frozenset(
     """.split()  # noqa: SIM905 - a list of words to be read
 )
 _Fixed = tuple[tuple[str, str, object], ...]
+# When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
+_LONGEST_CODE = 20_000
+"""Characters; longer code is not compared."""
+_SAME = 0.7
+"""The share of all names that two pieces of code must have in common."""
+_FEW = 6
+"""With fewer names the pieces have to have the same ones: a single other name asks for another thing."""
+_CONTENT = 80
+"""A literal of more characters is content (a file, a patch) and compared by its words."""
+_TOKEN = re.compile(
+    r"(?P<text>\"\"\"[\s\S]*?\"\"\"|(?<!\\)\"(?:[^\"\\\n]|\\.)*+\")|(?P<comment>#[^\n]*)|(?P<number>\b\d[\w.]*)|(?P<name>[^\W\d]\w*)"
+)
+_ASIDE = re.compile(
+    r"^[ \t]*(?:(?:print|console\.log|logg(?:er|ing)\.\w+|echo)\b[^()\n]*+(?:\([^()\n]*+)?+\)?[ \t]*;?"
+    r"|(?:import|from)\b.*)$",
+    re.MULTILINE,
+)
+"""A line that asks for nothing: a message that calls nothing, an import."""
+_CODE_WORD = re.compile(r"\w+")
+_CAUSE = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt|Timeout)\b[ \t]*:[ \t]*\S[^\n]*")
+_PLACE = re.compile(r"\bline \d+|\b0x[0-9a-fA-F]+", re.IGNORECASE)
+_ERROR_END = 4_000
+_FRAME = re.compile(
+    r"=(?:observations?|execution logs|last output from code snippet|output|result|none|null|ok|done)?\W*",
+    re.IGNORECASE,
+)
 
 
 class _Request:
@@ -257,34 +283,6 @@ def _cosmetic(value: Any) -> str:
     """Returns a value as a text, without differences that mean nothing."""
     text = value if isinstance(value, str) else repr(value)
     return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
-
-
-# When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
-_LONGEST_CODE = 20_000
-"""Characters; longer code is not compared."""
-_SAME = 0.7
-"""The share of all names that two pieces of code must have in common."""
-_FEW = 6
-"""With fewer names the pieces have to have the same ones: a single other name asks for another thing."""
-_CONTENT = 80
-"""A literal of more characters is content (a file, a patch) and compared by its words."""
-_TOKEN = re.compile(
-    r"(?P<text>\"\"\"[\s\S]*?\"\"\"|(?<!\\)\"(?:[^\"\\\n]|\\.)*+\")|(?P<comment>#[^\n]*)|(?P<number>\b\d[\w.]*)|(?P<name>[^\W\d]\w*)"
-)
-_ASIDE = re.compile(
-    r"^[ \t]*(?:(?:print|console\.log|logg(?:er|ing)\.\w+|echo)\b[^()\n]*+(?:\([^()\n]*+)?+\)?[ \t]*;?"
-    r"|(?:import|from)\b.*)$",
-    re.MULTILINE,
-)
-"""A line that asks for nothing: a message that calls nothing, an import."""
-_CODE_WORD = re.compile(r"\w+")
-_CAUSE = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt|Timeout)\b[ \t]*:[ \t]*\S[^\n]*")
-_PLACE = re.compile(r"\bline \d+|\b0x[0-9a-fA-F]+", re.IGNORECASE)
-_ERROR_END = 4_000
-_FRAME = re.compile(
-    r"=(?:observations?|execution logs|last output from code snippet|output|result|none|null|ok|done)?\W*",
-    re.IGNORECASE,
-)
 
 
 def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:

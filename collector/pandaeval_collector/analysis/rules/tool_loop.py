@@ -60,6 +60,14 @@ from pandaeval_otel.normal.speech import tool_requests
 
 # Where the time of a trace went between two tool calls.
 _WORK = frozenset({Kind.LLM, Kind.TOOL, Kind.RETRIEVAL, Kind.EMBEDDING, Kind.GUARDRAIL, Kind.EVALUATION})
+LOOPING_ROUNDS = 3
+# Is a run whose steps are traces of their own running away?
+#
+# The trace of such a run's last step holds the whole of it, and is where its loops are reported. A run that never ends
+# has no such trace: it is reported once, at the step at which it has wasted so many calls that nobody would wait
+# longer.
+RUNAWAY = 8
+"""Wasted calls."""
 
 
 class Timeline:
@@ -116,9 +124,6 @@ def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
-
-
-LOOPING_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,15 +313,6 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
 def _takes_none(tool: ToolDefinition | None) -> bool:
     """Returns whether the tool's definition has no parameters: then there are no arguments to capture."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
-
-
-# Is a run whose steps are traces of their own running away?
-#
-# The trace of such a run's last step holds the whole of it, and is where its loops are reported. A run that never ends
-# has no such trace: it is reported once, at the step at which it has wasted so many calls that nobody would wait
-# longer.
-RUNAWAY = 8
-"""Wasted calls."""
 
 
 def running_away(step: Trace) -> ToolLoop | None:

@@ -42,6 +42,8 @@ from pandaeval_otel.model import Kind, Trace
 
 MOST_BEFORE = 1000
 """Characters of each text before that are read: of a message the first, of an answer the last."""
+_TOLERANCE = 1e-9
+"""A score this little below its threshold has reached it."""
 
 
 @dataclass(slots=True)
@@ -85,10 +87,6 @@ def _turn_before(trace: Trace, place: int) -> str:
             elif message.role == "assistant" and message.text:
                 answered = message.text
     return "\n".join(text for text in (plain(asked)[:MOST_BEFORE], plain(answered)[-MOST_BEFORE:]) if text)
-
-
-_TOLERANCE = 1e-9
-"""A score this little below its threshold has reached it."""
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
