@@ -35,7 +35,7 @@ from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
-from pandaeval_collector.store import Job, JobEnd, Store
+from pandaeval_collector.store import Job, JobEnd, StoreAccess
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
@@ -68,7 +68,7 @@ class Attempts:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreAccess,
         scores: SessionScores,
         evaluator: Evaluator,
         client: JudgeClient,

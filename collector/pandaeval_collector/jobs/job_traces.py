@@ -23,7 +23,7 @@ from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
-from pandaeval_collector.store import Job, Store, StoreReader
+from pandaeval_collector.store import Job, StoreAccess, StoreReader
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
@@ -135,7 +135,7 @@ class JobTraceLoader:
         return replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
 
 
-def fence_secret(store: Store) -> bytes:
+def fence_secret(store: StoreAccess) -> bytes:
     """Returns the secret that this store's fences are made with; creates it once."""
     kept = store.reads.get("judge.secret")
     if kept is None:

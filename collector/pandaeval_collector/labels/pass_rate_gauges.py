@@ -11,7 +11,7 @@ import logging
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.labels.rates import AgentRate, pass_rates
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 
 _log = logging.getLogger(__name__)
 _NAME = "pandaeval.pass_rate"
@@ -20,7 +20,7 @@ _NAME = "pandaeval.pass_rate"
 class PassRates:
     """Calculates a store's rates on a thread while there are labels. On one event loop."""
 
-    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+    def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
         self._store = store
         self._shown: dict[tuple[str, Attributes], float] = {}
         self._told: set[tuple[str, str]] = set()

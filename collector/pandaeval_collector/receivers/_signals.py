@@ -127,9 +127,8 @@ class Scales:
         if items > self._max_items:
             # Counting ends at the limit: how many there are is not known, and not worth knowing.
             raise TooMany(
-                f"{len(request)} bytes hold more than {self._max_items} items (server.max_request_items): spans or "
-                "records, resources and scopes, and a tenth for each attribute, value, event or link; send smaller "
-                "batches"
+                f"{len(request)} bytes hold more than {self._max_items} items: spans or records, resources and scopes, "
+                "and a tenth for each attribute, value, event or link; send smaller batches"
             )
         reservation.grow(items * _ITEM_BYTES)
         return items

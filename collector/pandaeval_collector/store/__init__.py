@@ -3,6 +3,7 @@
 Imports analysis, base.
 """
 
+from pandaeval_collector.store.access import StoreAccess
 from pandaeval_collector.store.changes import WriteSet
 from pandaeval_collector.store.chunks import StoreFullError, packed_contents
 from pandaeval_collector.store.consumed import Consumed, Extent
@@ -51,6 +52,7 @@ __all__ = [
     "SeriesRow",
     "SessionTraceRow",
     "Store",
+    "StoreAccess",
     "StoreBusyError",
     "StoreFullError",
     "StoreReader",

@@ -10,7 +10,6 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import astuple, dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -19,7 +18,7 @@ from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.store.table import StoreTable
+from pandaeval_collector.store.table import StoreTable, written
 
 HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
@@ -303,21 +302,17 @@ class Triage:
 class TriageTable(StoreTable):
     """The states of incidents in one store."""
 
-    def mark(self, ids: Collection[str], triage: Triage) -> Future[None]:
+    @written
+    def mark(self, connection: sqlite3.Connection, ids: Collection[str], triage: Triage) -> None:
         """Gives these incidents a state, ``new`` included: the note stays then, too."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(
-                "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)",
-                [(id_, *astuple(triage)) for id_ in ids],
-            )
-            connection.execute(
-                "DELETE FROM incident_states WHERE id IN "
-                "(SELECT id FROM incident_states ORDER BY at DESC, id LIMIT -1 OFFSET ?)",
-                (_MOST,),
-            )
-
-        return self._writer.submit(work)
+        connection.executemany(
+            "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)", [(id_, *astuple(triage)) for id_ in ids]
+        )
+        connection.execute(
+            "DELETE FROM incident_states WHERE id IN "
+            "(SELECT id FROM incident_states ORDER BY at DESC, id LIMIT -1 OFFSET ?)",
+            (_MOST,),
+        )
 
 
 def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
