@@ -9,7 +9,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.runs.engine import RunSurroundings
 from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.store import READER_WRITES, writing
+from pandaeval_collector.store.access import READER_WRITES, writing
 
 
 def evaluation_runs(store: Store, config: Config | None = None) -> EvaluationRuns:

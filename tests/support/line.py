@@ -16,10 +16,10 @@ from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline import pipeline as its_module
 from pandaeval_collector.pipeline.line_processes import LineProcesses
-from pandaeval_collector.pipeline.owned_sessions import MemberMessage
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted
+from pandaeval_collector.receivers.members import MemberMessage
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_lab.replay.files import Request

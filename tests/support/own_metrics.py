@@ -42,7 +42,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.requests": "`outcome`: accepted, partial, or why it was refused; `reason`: the door",
     "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",
     "pandaeval.component.errors": "`component`: its name; `kind`: dialect, metric, exporter, embedder",
-    "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe, gone, missing",
+    "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe",
     "pandaeval.queue.size": "`queue`: store, judge, outbox.logs, outbox.traces",
     "pandaeval.exporter.state": "`exporter`, `signal`",
     "pandaeval.judge.answers": "`outcome`: asked, remembered",

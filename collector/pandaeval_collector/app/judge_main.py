@@ -22,7 +22,7 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.outcome import RecordBudgets
+from pandaeval_collector.jobs.record_budgets import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
@@ -30,9 +30,10 @@ from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
+from pandaeval_collector.store.access import FrontWrites, StoreAccess
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.live_groups import LiveGroups
-from pandaeval_collector.store.store import JUDGE_WRITES, AskedStore
+from pandaeval_collector.store.reader import StoreReader
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     configured = judge_of(config)
     assert configured is not None, "a judge is configured"
-    store = AskedStore(Path(config.store.path), clock, front, JUDGE_WRITES)
+    store = StoreAccess(StoreReader(Path(config.store.path)), FrontWrites(front), clock)
     process, caller = open_caller(store, configured, os.environ)
     telemetry, scorer = Telemetry(), evaluator(config)
     longest_wait = math.inf

@@ -24,7 +24,7 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.labels.rates import PassRates
+from pandaeval_collector.labels.pass_rate_gauges import PassRates
 from pandaeval_collector.runs.engine import RunSurroundings
 from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.runs.settings import evaluator, judge
@@ -37,10 +37,11 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import BoundedAnswers
 from pandaeval_collector.show.mcp.door import McpDoor
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
+from pandaeval_collector.store.access import FrontWrites
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.store import READER_WRITES, AskedStore
+from pandaeval_collector.store.reader import StoreReader
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ def _asking(front: Peer, name: str) -> Callable[..., Awaitable[Any]]:
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     path, telemetry = Path(config.store.path), Telemetry()
-    store = AskedStore(path, clock, front, READER_WRITES)
+    store = StoreAccess(StoreReader(path), FrontWrites(front), clock)
     judged = judge(config)
     models = frozenset[str]() if judged is None else frozenset(judged.setup.models)
     answers = {name: _asking(front, name) for name in ("write", "emitted", "complete", "prices")}
@@ -116,7 +117,7 @@ _kept: list[Any] = []
 """What nobody else refers to and has to go on."""
 
 
-def _work(config: Config, store: Store, front: Peer) -> Work:
+def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
     """Returns what the API knows of the collector."""
     port = config.server.grpc.rpartition(":")[2]
     page = PageWork(config.ui.links, int(port) if port.isdecimal() else None)

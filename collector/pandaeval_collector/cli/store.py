@@ -127,8 +127,8 @@ def export(
             on_progress(traces + len(damaged), total)
     if trace and not traces and not damaged:
         raise UserError(
-            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, as far as "
-            "store.keep_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
+            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, in a fifth of "
+            "store.max_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
         )
     typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
     for stored in damaged:

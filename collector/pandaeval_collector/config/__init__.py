@@ -1,6 +1,6 @@
 """What can be set, read from file and environment, checked as a whole.
 
-Imports base, exporters, receivers.
+Imports base, exporters, kafka, receivers.
 """
 
 from pandaeval_collector.config._load import Resolved as Resolved

@@ -25,11 +25,8 @@ def conflicts(config: Config) -> Iterator[Problem]:
         yield Problem("exporters.otlp.client_certificate", message, others=("exporters.otlp.client_key",))
     if len(weights) == 4 and not any(weights.values()):
         yield Problem("session.weights", "all weights are 0; at least one signal must count")
-    if config.kafka.brokers is not None and config.store.on_shutdown != "persist":
-        message = (
-            "open traces of a Kafka topic are read again by whoever takes over: store.on_shutdown has to be persist"
-        )
-        yield Problem("store.on_shutdown", message, others=("kafka.brokers",))
+    for keys, message in config.kafka.conflicts(config):
+        yield Problem(keys[0], message, others=keys[1:])
     if judge.when == "suspicious" and judge.sample == 1.0:
         message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
         yield Problem("judge.when", message, others=("judge.sample",))

@@ -16,7 +16,7 @@ from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 
 
 class NoJudgeError(UserError):
@@ -45,7 +45,7 @@ class JudgeConfig:
 class StoredPurse:
     """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: sums survive a crash."""
 
-    def __init__(self, store: Store, daily_usd: float) -> None:
+    def __init__(self, store: StoreAccess, daily_usd: float) -> None:
         self._spending, self._daily_usd = store.spending, daily_usd
         self.share(1.0)
 
@@ -65,7 +65,7 @@ class StoredMemory:
     """Implements :class:`pandaeval_collector.judge.client.Memory` on the store, and counts how often an answer was
     found."""
 
-    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+    def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
         self._verdicts, self._telemetry = store.verdicts, telemetry
 
     def recall(self, key: str) -> bytes | None:
@@ -87,7 +87,9 @@ def check_installed(api_base: str | None) -> None:
         )
 
 
-def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) -> tuple[WorkerProcess, LimitedCaller]:
+def open_caller(
+    store: StoreAccess, judge: JudgeConfig, environ: Mapping[str, str]
+) -> tuple[WorkerProcess, LimitedCaller]:
     """Makes the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
     check_installed(judge.setup.api_base)
     limits = judge.limits

@@ -23,7 +23,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.front import trace_timeout
 from pandaeval_collector.runs.spec import Chosen, RunSpec, choose, config_of, judged
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.runs import RunBatch, RunRow
 
@@ -60,7 +60,7 @@ class RunSurroundings:
     """What all runs of a collector share. ``answers``: handlers that a process of a run may ask: ``write``,
     ``emitted``, and with a live judge, which knows ``live_models``, ``complete`` and ``prices``."""
 
-    store: Store
+    store: StoreAccess
     config: Config
     environ: Mapping[str, str]
     answers: Handlers

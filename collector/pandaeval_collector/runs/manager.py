@@ -16,7 +16,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.engine import Engine, RunSurroundings
 from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, judged
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.runs import FullError, RunRow
 from pandaeval_collector.store.schedules import ScheduleRow
 
@@ -51,7 +51,7 @@ def check_cron(text: str) -> None:
         raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
 
 
-async def fire_due(store: Store, now: float) -> list[RunRow]:
+async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
     """Queues a run for each schedule whose time has come and whose last run has ended, about the traces that were
     decided since that; returns the runs. Times that were missed give one run. ``now``: Unix seconds."""
     schedules, fired = store.schedules, list[RunRow]()

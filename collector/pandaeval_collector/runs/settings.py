@@ -82,8 +82,7 @@ def evaluator(config: Config) -> Evaluator:
 def scoring(config: Config) -> EvaluatorSettings:
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     enabled = names.enabled(config)
-    shares_sessions = config.kafka.brokers is None or config.kafka.sessions != "none"
-    if not shares_sessions:  # others may hold traces of a session
+    if not config.kafka.scores_sessions:  # others may hold traces of a session
         enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
         enabled=enabled,
@@ -93,7 +92,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         coherence_signal=config.session.coherence_signal,
         end_tokens=config.response.end_tokens,
         modules=config.metrics.modules,
-        shares_sessions=shares_sessions,
+        shares_sessions=config.kafka.scores_sessions,
         listed_attributes=config.store.listed_attributes,
         trace_timeout=trace_timeout(config),
         judge=_judge(config, names),

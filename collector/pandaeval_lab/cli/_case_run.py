@@ -36,10 +36,10 @@ from pandaeval_lab.cli._reachable import unreachable
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation
 from pandaeval_lab.running.agent import http_agent, python_agent
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
-from pandaeval_lab.running.mocked import play
+from pandaeval_lab.running.mock_replies import MockReplies
+from pandaeval_lab.running.mocked import use_mocks
 from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
-from pandaeval_lab.running.stage import Stage
 
 _AGENT = (
     "The agent under test: module:function or ./file.py:function, called with (message, context), which returns a text "
@@ -161,7 +161,7 @@ async def _run(
         receiver = await held.enter_async_context(SpanReceiver(config if options.is_remote else None))
         os.environ["PANDAEVAL_ENDPOINT"] = receiver.grpc  # for a processor that the agent's module makes
         if not options.is_remote and any(attempt.case.is_mocked for attempt in attempts):
-            play(Stage([attempt.case for attempt in attempts]))
+            use_mocks(MockReplies([attempt.case for attempt in attempts]))
         agent = http_agent(options.agent, held) if options.is_remote else python_agent(options.agent)
         tracing = Tracing(receiver.grpc, here=not options.is_remote)
         simulator = await _simulator(options, simulation, held)

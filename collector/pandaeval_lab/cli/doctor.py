@@ -24,9 +24,9 @@ import orjson
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.runtime.version import release
 from pandaeval_collector.cli._config import (
+    StoreFolder,
     given,
     judge_notes,
     opened_folder,
@@ -42,7 +42,6 @@ from pandaeval_collector.config import Config, Resolved, check_machine
 from pandaeval_collector.store import StoreVersionError
 from pandaeval_collector.store.checking import CURES, damages
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_lab.cli._stored import PLACE, folder_of
 
 Told = Callable[[int, int], None]
 _ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
@@ -54,21 +53,19 @@ _BACK_S = 60.0
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
 
 
-@in_place_of("place", PLACE, lambda **given: (folder_of(**given), None if given["store"] else given["url"]))
 def doctor(
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one array of all findings.")
     ] = "table",
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
-    place: tuple[Path | None, str | None] = (None, None),
+    store: StoreFolder = None,
 ) -> None:
     """Check configuration, versions, clocks, the store, a running collector, sinks and the judge. Exit code 1 if
     something is wrong.
 
     Each finding says what to do about it. Nothing is changed, and no model is asked.
     """
-    folder, url = place
-    findings = _findings(config, folder, None if config is not None else url)
+    findings = _findings(config, store)
     if format_ == "json":
         write_json(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:
@@ -77,14 +74,14 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _findings(config: Path | None, folder: Path | None, url: str | None) -> list[Diagnosis]:
+def _findings(config: Path | None, folder: Path | None) -> list[Diagnosis]:
     try:
         resolved = resolve_config(config, given(folder))
     except UserError as error:
         cure = "put it right in the file or variable that it names"
         return [_wrong("configuration", line, cure) for line in str(error).splitlines()]
     with progress(console(stderr=True), "checking the store") as on_checked:
-        return [*examine(resolved, os.environ, on_checked, url)]
+        return [*examine(resolved, os.environ, on_checked)]
 
 
 def _print(findings: Sequence[Diagnosis]) -> None:
@@ -119,8 +116,8 @@ def _wrong(area: str, what: str, cure: str) -> Diagnosis:
     return Diagnosis(area, "wrong", what, cure)
 
 
-def examine(resolved: Resolved, environ: Mapping[str, str], told: Told, url: str | None = None) -> Iterator[Diagnosis]:
-    """Yields all findings, area by area. ``url``: where a collector answered whose configuration is not known."""
+def examine(resolved: Resolved, environ: Mapping[str, str], told: Told) -> Iterator[Diagnosis]:
+    """Yields all findings, area by area."""
     config = resolved.config
     yield from _versions()
     refused = [*check_machine(config, environ), *start_problems(config)]
@@ -131,10 +128,7 @@ def examine(resolved: Resolved, environ: Mapping[str, str], told: Told, url: str
     if not refused:
         yield _ok("configuration", "a collector would start with it")
     folder = Path(config.store.path)
-    if url is None:
-        yield from _collector(config)
-    else:
-        yield _ok("collector", f"one answers at {url}; --config FILE asks its health listener, too")
+    yield from _collector(config)
     yield from _store(folder, config.store.max_bytes, told)
     yield from _places(config)
 

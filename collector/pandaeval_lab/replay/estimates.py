@@ -10,7 +10,7 @@ from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.runs.manager import CostEstimate
 from pandaeval_collector.runs.spec import Chosen
 from pandaeval_collector.store import StoreReader
-from pandaeval_collector.store.jobs import Verdicts
+from pandaeval_collector.store.verdicts import Verdicts
 from pandaeval_lab.replay.counting import CallCount
 
 MOST = 200

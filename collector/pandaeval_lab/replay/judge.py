@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
+from pandaeval_collector.jobs.outcome import Patience
+from pandaeval_collector.jobs.record_budgets import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import Caller
@@ -21,7 +22,7 @@ from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import Store, StoreAccess
 
 T = TypeVar("T")
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
@@ -30,7 +31,7 @@ _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
 class OwnJudge:
     """A judge with a process of its own, to be closed. Raises :class:`pandaeval_collector.jobs.NoJudgeError`."""
 
-    def __init__(self, store: Store, config: JudgeConfig, environ: Mapping[str, str]) -> None:
+    def __init__(self, store: StoreAccess, config: JudgeConfig, environ: Mapping[str, str]) -> None:
         self._process, caller = open_caller(store, config, environ)
         self.complete, self.close = caller.complete, self._process.close
         self.record_budget = self._process.record_budget

@@ -29,10 +29,10 @@ from pandaeval_collector.runs.manager import CostEstimate
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.runs.spec import Chosen
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
-from pandaeval_collector.store import Store
-from pandaeval_collector.store.jobs import Verdicts
+from pandaeval_collector.store import Store, StoreAccess, StoreReader
+from pandaeval_collector.store.access import FrontWrites
 from pandaeval_collector.store.runs import RunBatch, RunResult
-from pandaeval_collector.store.store import READER_WRITES, AskedStore
+from pandaeval_collector.store.verdicts import Verdicts
 from pandaeval_lab.replay.counting import CountingCaller, usual_answers
 from pandaeval_lab.replay.estimates import NewVerdicts, estimate, sample_of
 from pandaeval_lab.replay.judge import OwnJudge, ReplayJudge, capped
@@ -88,7 +88,7 @@ class BatchScorer:
         self,
         setup: RunSetup,
         scorer: Evaluator,
-        live: Store,
+        live: StoreAccess,
         *,
         judged: JudgeConfig | None = None,
         caller: Caller | None = None,
@@ -181,7 +181,7 @@ class RunProcess:
 
     def __init__(self, setup: RunSetup, parent: Peer) -> None:
         self._setup, self._parent = setup, parent
-        self._store = AskedStore(setup.store, setup.clock, parent, READER_WRITES)
+        self._store = StoreAccess(StoreReader(setup.store), FrontWrites(parent), setup.clock)
         self._evaluator, self._judged = evaluator(setup.config), judge(setup.config)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-run")
         self._scorer: BatchScorer | None = None

@@ -13,7 +13,7 @@ from typing import Any
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.job_traces import hider
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.context import lines_of
@@ -119,11 +119,9 @@ def graded(
     grader: TrialGrader,
     matcher: TrialMatcher,
     judge: ReplayJudge | None = None,
-    ks: Sequence[int] = (),
 ) -> Iterator[Result]:
     """Yields the results of all trials that ``matcher`` gathered from scored traces: a trial may get another trace up
-    to the end of the input. Reads the traces of a trial, or of a few, again. ``ks``: for which k cases with as many
-    trials get pass@k and pass^k."""
+    to the end of the input. Reads the traces of a trial, or of a few, again."""
     attempts = matcher.attempts()
     trials = (Trial(each.case, each.name, tuple(_read_again(files, kept) for kept in each.traces)) for each in attempts)
     verdicts_of: Iterator[tuple[Trial, Mapping[str, TrialVerdict]]] = ((trial, {}) for trial in trials)
@@ -135,7 +133,7 @@ def graded(
             if result.metric == CORRECT:
                 correct.append(slim(result.to_dict()))
             yield result
-    yield from repeated(correct, ks)
+    yield from repeated(correct)
 
 
 def _read_again(files: TraceFiles, kept: TrialTrace) -> Trace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, PartitionLedger, SessionLedger
+from pandaeval_collector.kafka.partitions import PartitionClaim, PartitionLedger, SessionLedger
 from pandaeval_collector.store import Consumed
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))

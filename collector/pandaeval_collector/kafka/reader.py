@@ -18,16 +18,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers import Draining, Overloaded
-from pandaeval_collector.receivers.kafka.dead_letters import DeadLetters
-from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
-from pandaeval_collector.receivers.kafka.protocols import (
+from pandaeval_collector.kafka.dead_letters import DeadLetters
+from pandaeval_collector.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
+from pandaeval_collector.kafka.protocols import (
     Deliveries,
     LeftBehindError,
     MessageSink,
     ReaderSettings,
     StoppedError,
 )
+from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
 
@@ -130,7 +130,7 @@ class Reader:
             except StoppedError:
                 break
             except LeftBehindError as error:
-                again = "joining the group anew. No two collectors may have one kafka.instance"
+                again = "joining the group anew. No two collectors may have one group.instance.id"
                 _log.error("reading %s ended (%s); %s", self._settings.topic, error, again)
             except Exception:  # noqa: BLE001 - whatever a broker or a message does, the next attempt may succeed
                 _log.exception("reading %s broke off; trying again", self._settings.topic)

@@ -7,7 +7,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from pandaeval_collector.pipeline.topics import holds_logs
+from pandaeval_collector.kafka.topics import holds_logs
 from support.made_traces import Composer
 
 _ID = bytes(range(16))

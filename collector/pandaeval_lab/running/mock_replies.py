@@ -16,7 +16,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
 
 
-class Stage:
+class MockReplies:
     """Answers calls of the cases' tools. Any thread."""
 
     def __init__(self, cases: Sequence[Case], default: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What the pipeline makes of the messages of Kafka topics: spans with their log records, and members of sessions."""
+"""Messages of topics, taken apart for the pipeline: spans or their log records, and members of sessions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.owned_sessions import MemberMessage
-from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.kafka.protocols import SharingPipeline
+from pandaeval_collector.receivers.members import MemberMessage
 from pandaeval_collector.store import Consumed
 from pandaeval_otel.wire.fields import fields
 from pandaeval_otel.wire.fragments import MalformedOtlpError, Split
@@ -38,10 +38,10 @@ SpansOrLogs = tuple[Split, bool]
 
 
 class SpanTopic:
-    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.MessageSink`: units are traces. A message holds
+    """Implements :class:`pandaeval_collector.kafka.protocols.MessageSink`: units are traces. A message holds
     spans or the log records of spans."""
 
-    def __init__(self, pipeline: Pipeline, telemetry: Telemetry) -> None:
+    def __init__(self, pipeline: SharingPipeline, telemetry: Telemetry) -> None:
         self._pipeline, self._telemetry = pipeline, telemetry
         self.let_go, self.is_open = pipeline.let_go, pipeline.is_open
 
@@ -67,10 +67,10 @@ class SpanTopic:
 
 
 class MemberTopic:
-    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.MessageSink`: units are sessions, by ids as
+    """Implements :class:`pandaeval_collector.kafka.protocols.MessageSink`: units are sessions, by ids as
     UTF-8."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: SharingPipeline) -> None:
         self._pipeline = pipeline
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> list[MemberMessage]:

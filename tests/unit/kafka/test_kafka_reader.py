@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.kafka import reader as its_module
+from pandaeval_collector.kafka.protocols import ReaderSettings
+from pandaeval_collector.kafka.reader import Reader
 from pandaeval_collector.receivers import Overloaded
-from pandaeval_collector.receivers.kafka import reader as its_module
-from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
-from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.store import Consumed, Store
 
-SETTINGS = ReaderSettings({}, {}, "spans", "group", "me", "dlq", session_timeout=45.0)
+SETTINGS = ReaderSettings({}, {}, "spans", "group", "me")
 STILL = 7.0
 
 

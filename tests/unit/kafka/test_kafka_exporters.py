@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.exporters import RetryLaterError
-from pandaeval_collector.exporters.kafka import KafkaExporter
+from pandaeval_collector.kafka.exporters import KafkaExporter
 from pandaeval_collector.store import OutboxRow
 from pandaeval_otel._proto.member_pb2 import Member
 

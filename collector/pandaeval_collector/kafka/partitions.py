@@ -20,7 +20,7 @@ from pandaeval_collector.store import Consumed, Extent
 from pandaeval_collector.store.consumed import ConsumedTables
 
 if TYPE_CHECKING:
-    from pandaeval_collector.receivers.kafka.protocols import Deliveries
+    from pandaeval_collector.kafka.protocols import Deliveries
 
 _log = logging.getLogger(__name__)
 

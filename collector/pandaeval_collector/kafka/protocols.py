@@ -1,4 +1,4 @@
-"""What a reader is told and given."""
+"""The settings of a reader, and the parts of a collector that it works with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from pandaeval_collector.receivers.members import MemberMessage
 from pandaeval_collector.store import Consumed
+from pandaeval_otel.wire.fragments import Split
 
 T = TypeVar("T")
 
@@ -14,22 +16,20 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
     """The settings of a reader. ``client``, ``producer``: settings of librdkafka; ``owner``: the id of this collector's
-    store; ``name``: of the thread that reads."""
+    store; ``session_timeout``: seconds; ``name``: of the thread that reads."""
 
     client: Mapping[str, object]
     producer: Mapping[str, object]
     topic: str
     group: str
     owner: str
-    dead_letters: str
-    instance: str | None = None
     session_timeout: float = 45.0
     name: str = "kafka"
 
     def consumer(self) -> dict[str, object]:
         """Returns the settings of the consumer. It commits nothing by itself, and begins with the oldest message where
         nothing was committed."""
-        settings: dict[str, object] = {
+        return {
             "queued.max.messages.kbytes": 16_384,
             "fetch.message.max.bytes": 10 << 20,
             "topic.metadata.refresh.interval.ms": 10_000,
@@ -39,9 +39,12 @@ class ReaderSettings:
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
             "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": int(self.session_timeout * 1000),
         }
-        return settings if self.instance is None else settings | {"group.instance.id": self.instance}
+
+    @property
+    def dead_letters(self) -> str:
+        """The topic for messages that cannot be read."""
+        return f"{self.topic}.dlq"
 
 
 class MessageSink(Protocol[T]):
@@ -64,6 +67,43 @@ class MessageSink(Protocol[T]):
 
     def is_open(self, key: bytes) -> bool:
         """Returns whether something is left to be decided of a unit."""
+        ...
+
+
+class SharingPipeline(Protocol):
+    """A pipeline that stores what came from topics, and whose traces and sessions other collectors may take over. On
+    the event loop."""
+
+    may_decide: Callable[[], bool]
+    may_close: Callable[[], bool]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether undecided traces fill the memory that is set aside for them."""
+        ...
+
+    async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split]) -> None:
+        """Stores spans and log records, and how far their topic was read."""
+        ...
+
+    async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
+        """Stores members of sessions, and how far their topic was read."""
+        ...
+
+    async def let_go(self, trace_ids: Collection[bytes]) -> None:
+        """Forgets open traces."""
+        ...
+
+    async def let_go_sessions(self, session_ids: Collection[str]) -> None:
+        """Forgets open sessions."""
+        ...
+
+    def is_open(self, trace_id: bytes) -> bool:
+        """Returns whether a trace waits for its decision or is being decided."""
+        ...
+
+    def session_is_open(self, session_id: str) -> bool:
+        """Returns whether a session is not scored for good yet."""
         ...
 
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pandaeval_collector.base.runtime.kafka import deliver
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.kafka.client import deliver
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, Partitions
+from pandaeval_collector.kafka.partitions import PartitionClaim, Partitions
 from pandaeval_collector.store import Consumed, Extent, Store
 
 ID = bytes(16)
