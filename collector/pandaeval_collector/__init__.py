@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.exporters import Row as Row
     from pandaeval_collector.exporters import Sent as Sent
     from pandaeval_collector.exporters import Surroundings as Surroundings
-    from pandaeval_collector.judge.desk import Judge as Judge
+    from pandaeval_collector.judge.client import Judge as Judge
     from pandaeval_collector.judge.rubric import Reason as Reason
     from pandaeval_collector.judge.rubric import Rubric as Rubric
     from pandaeval_collector.judge.rubric import Verdict as Verdict
@@ -58,7 +58,7 @@ _NAMES = {
     ".base.score": "Assumed Finding Score Unscored Why",
     ".base.section": "Amount Count Duration Endpoint EnvName FilePath PositiveDuration Section Share Size Text Url",
     ".exporters": "Exporter Repeating RetryLaterError Row Sent Surroundings",
-    ".judge.desk": "Judge",
+    ".judge.client": "Judge",
     ".judge.rubric": "Reason Rubric Verdict",
     ".scoring.custom": "judged metric",
     ".scoring.metric": "EarlierOutput Metric SessionContext SessionMetric SessionSignal SessionView Texts "

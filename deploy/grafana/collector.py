@@ -143,7 +143,7 @@ def _log_lag() -> Panel:
     lag = f"sum by (instance, pandaeval_queue) (pandaeval_log_lag{_ON})"
     return graph(
         "Messages of Kafka that wait",
-        "Of the own partitions, not read yet. Needs kafka.brokers.",
+        "Of the own partitions, not read yet. Needs kafka.topic.",
         {"{{instance}} {{pandaeval_queue}}": lag},
         width=8,
     )

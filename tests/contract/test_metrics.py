@@ -15,7 +15,7 @@ import pytest
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.result import Identity
 from pandaeval_collector.base.score import Assumed, Score, Unscored
-from pandaeval_collector.judge.rubric import Guideline
+from pandaeval_collector.judge.guidelines import Guideline
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, trace_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
@@ -98,7 +98,7 @@ def test_a_metric_that_raises_costs_its_own_result_only() -> None:
 
     evaluator = Evaluator(Embedder())
     broken = Metric("trace", "broken", "code", "1", 0.5, "?", "-", fail)
-    evaluator._trace = [broken, *evaluator._trace]
+    evaluator.plan.alone = [broken, *evaluator.plan.alone]
     trace = Trace("a" * 32, (), "b" * 16, turns=(Turn("", ""),), trigger=Trigger.FILE)
     results = evaluator.trace(trace, evaluator.embed([trace]))
     assert [result.why for result in results if result.metric == "broken"] == ["metric_error"]

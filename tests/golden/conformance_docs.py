@@ -136,7 +136,8 @@ scripted model, and what it exported was recorded. Each recording is read by thi
 fact by fact. Some of the recordings are in `tests/golden/captures`.
 
 A dialect that raises on a span leaves the note `dialect NAME failed` on its trace, is
-[logged once and counted](../operate/deploy.md#components-that-raise). Other dialects still read the same span.
+[logged once and counted](../operate/troubleshooting.md#components-that-raise-errors).
+Other dialects still read the same span.
 
 | mark | meaning |
 |---|---|

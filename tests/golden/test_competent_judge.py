@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.score import Finding, Score, Unscored
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
@@ -36,7 +36,7 @@ CONTEXT = TraceContext(Texts({}, (), "none", None), 0.5)
 
 async def _finding(metric: TraceMetric, path: Path) -> list[Finding]:
     found: list[Finding] = []
-    desk = Desk(CompetentCaller(), Memory())
+    desk = JudgeClient(CompetentCaller(), Memory())
     for trace in _traces(path):
         finding = metric.evaluate(trace, CONTEXT)
         if finding is None and metric.ask is not None:

@@ -21,7 +21,7 @@ from pandaeval_collector.base.score import Score  # noqa: E402
 from pandaeval_collector.exporters._evaluation_spans import spans  # noqa: E402
 from pandaeval_collector.exporters.encode import encode_attributes, log_record  # noqa: E402
 from pandaeval_collector.judge.call import ModelAnswer  # noqa: E402
-from pandaeval_collector.judge.desk import AnswerCost  # noqa: E402
+from pandaeval_collector.judge.client import AnswerCost  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.scoring.evaluator.judged import provenance  # noqa: E402

@@ -14,11 +14,11 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.config import load
 from pandaeval_collector.pipeline.line.stored_traces import Part
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.drill.fault import NotApplicableError, faults, plant
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from tests.golden.test_drilled_captures import OWN, SETS, subjects

@@ -17,9 +17,9 @@ FOLDER = Path(__file__).parent
 sys.path[:0] = [str(FOLDER.parents[1]), str(FOLDER.parents[1] / "collector")] if __name__ == "__main__" else []
 
 from pandaeval_collector.analysis.embedding import load  # noqa: E402
-from pandaeval_collector.runs.replay import replay  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings  # noqa: E402
 from pandaeval_lab.replay.files import Input  # noqa: E402
+from pandaeval_lab.replay.replay import replay  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 
 STORED = FOLDER / "result_ids.json"

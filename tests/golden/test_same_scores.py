@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import app
-from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.show.mcp.fence import MOST_TOKENS
 from pandaeval_collector.show.view.texts import many
 from support.api import listening, served

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from mcp import Client, StdioServerParameters
 
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 from support.collector import CollectorProcess
 from support.deploy import ROOT
 from support.judge import JudgeServer, Say

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 from support.asked import GOOD, said
 from support.judge import Behave, JudgeServer, Say, rubric_of
 

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 from support.judge import JudgeServer, Say
 from support.ports import free_ports
 from tests.support.model_server import ModelServer
@@ -392,9 +392,9 @@ def test_a_model_plays_the_user_and_what_it_spoils_has_no_score(folder: Path) ->
     _suite(folder, SCENARIO)
     (folder / "own.py").write_text(OWN)
     with JudgeServer(_plays_a_user) as server, socket.create_server(("127.0.0.1", 0)) as live:
-        judge = {"api_base": server.url, "api_key_env": "JUDGE_KEY"}
+        judge = {"api_base": server.url, "api_key_env": "JUDGE_KEY", "parameters": {"temperature": 0.4}}
         (folder / "pandaeval.yaml").write_text(json.dumps({"judge": judge}))
-        options = ("--simulate", "openai/gpt-4o-mini", "--temperature", "0.4", "--seed", "7", "-c", "pandaeval.yaml")
+        options = ("--simulate", "openai/gpt-4o-mini", "--seed", "7", "-c", "pandaeval.yaml")
         variables = {"JUDGE_KEY": "sk-test", "PANDAEVAL_ENDPOINT": f"127.0.0.1:{live.getsockname()[1]}"}
         code, _, errors = _run(folder, "--agent", "own:answer", *options, **variables)
         sent = [body for _, body in server.requests]

@@ -32,7 +32,7 @@ def show(*values):
     raise Enough
 
 def run(snippet, known):
-    code = compile(snippet, "instrument.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    code = compile(snippet, "python.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     if code.co_flags & inspect.CO_COROUTINE:
         with contextlib.suppress(Enough):
             asyncio.run(eval(code, known))

@@ -18,12 +18,13 @@ import pytest_asyncio
 
 from pandaeval_collector.jobs.setup import StoredPurse
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelCall, OverBudgetError
-from pandaeval_collector.judge.client import WorkerProcess, estimated
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.judge.prompt import messages
+from pandaeval_collector.judge.usage import estimated
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.store import Store
 from support.judge import FAULTS, Behave, JudgeServer, Say, always, good, parrot, verdict
@@ -85,7 +86,7 @@ def _behaving(running: Running, behave: Behave) -> Running:
 
 
 def _judge(process: WorkerProcess, model: str = MODEL, **fields: Any) -> Judge:
-    return Judge(Desk(process, Memory()), pack(trace(calls=[call(1)], **fields), b"s" * 32), model)
+    return Judge(JudgeClient(process, Memory()), pack(trace(calls=[call(1)], **fields), b"s" * 32), model)
 
 
 async def test_every_fault_of_a_provider_is_no_verdict(running: Running) -> None:
@@ -282,7 +283,10 @@ async def test_a_record_that_is_too_long_for_the_model_is_told_as_that(running: 
 async def test_the_calls_about_a_record_begin_with_the_same_bytes(running: Running) -> None:
     """As a provider sees them: the form of the answer, which stands before the messages, is the same too."""
     server, process = _behaving(running, good)
-    desk, packed = Desk(process, Memory()), pack(trace(calls=[call(n, result="x " * 90) for n in range(30)]), b"s" * 32)
+    desk, packed = (
+        JudgeClient(process, Memory()),
+        pack(trace(calls=[call(n, result="x " * 90) for n in range(30)]), b"s" * 32),
+    )
     versions = [replace(RUBRIC, version=str(number)) for number in range(3)]
     await asyncio.gather(*(Judge(desk, packed, MODEL).ask(each) for each in versions))
     bodies = [body for _, body in server.requests]
@@ -311,7 +315,7 @@ async def test_anthropic_is_told_what_to_cache_and_its_cache_is_counted(running:
 
     server, process = _behaving(running, cached)
     packed = pack(trace(calls=[call(n, result="x " * 90) for n in range(60)]), b"s" * 32)
-    judge = Judge(Desk(process, Memory()), packed, CLAUDE)
+    judge = Judge(JudgeClient(process, Memory()), packed, CLAUDE)
     await judge.ask(RUBRIC)
     [(_, body)] = server.requests
     assert "tools" not in body, "which would stand before what is to be cached"
@@ -326,7 +330,7 @@ async def test_two_metrics_that_ask_the_same_at_once_cost_one_call(running: Runn
         return Say(verdict(body), hang_s=0.2)
 
     server, process = _behaving(running, slow)
-    desk, packed = Desk(process, Memory()), pack(trace(), b"s" * 32)
+    desk, packed = JudgeClient(process, Memory()), pack(trace(), b"s" * 32)
     judges = [Judge(desk, packed, MODEL) for _ in range(5)]
     await asyncio.gather(*(judge.ask(RUBRIC) for judge in judges))
     await judges[0].ask(RUBRIC)
@@ -372,7 +376,7 @@ async def test_no_order_in_a_trace_reaches_a_judge_that_obeys_any(running: Runni
             error=order,
             digest=f"order {number}",
         )
-        judge = Judge(Desk(process, Memory()), pack(everywhere, b"s" * 32), MODEL)
+        judge = Judge(JudgeClient(process, Memory()), pack(everywhere, b"s" * 32), MODEL)
         assert (await judge.ask(RUBRIC, {"task": order})).confidence == 0.31, order
 
 

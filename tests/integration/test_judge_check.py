@@ -60,7 +60,7 @@ def test_a_bad_judge_fails(opinion: Opinion) -> None:
     told = json.loads(done.stdout)
     assert told["complete"]
     assert not told["passed"]
-    assert any(not probe["passed"] for probe in told["probes"])
+    assert any(not figure["passed"] for figure in told["figures"].values())
 
 
 @pytest.mark.slow

@@ -14,8 +14,6 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli import app
 from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
@@ -25,6 +23,8 @@ from pandaeval_lab.cases.model import Recorded
 from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.replay import trial_grading
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.judge import ReplayJudge
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.replay.trial_grading import graded
 from support.chained import turn

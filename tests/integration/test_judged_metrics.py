@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.judge.client import WorkerProcess
+from pandaeval_collector.judge.client import Judge, JudgeClient
 from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_otel.model import Turn
 from support.asked import Memory
@@ -35,14 +35,16 @@ RUN = trace(
 
 async def test_all_seven_cost_one_call() -> None:
     by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL)))
-    _, every = by.judged(RUN)
+    _, every = by.judged.questions(RUN)
     questions = [question for question in every if question.metric.name in NAMES]
     assert (len(every), len(questions)) == (8, 7), "and correctness, as there is no session"
     with JudgeServer(behave) as server:
         setup = JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
-        desk, packed = Desk(process, Memory()), pack(RUN, b"s" * 32)
-        judges = {each.metric.name: Judge(desk, packed, MODEL, together=by.together(every, each)) for each in questions}
+        desk, packed = JudgeClient(process, Memory()), pack(RUN, b"s" * 32)
+        judges = {
+            each.metric.name: Judge(desk, packed, MODEL, together=by.judged.together(every, each)) for each in questions
+        }
         try:
             asked = [each.metric.ask(RUN, judges[each.metric.name]) for each in questions if each.metric.ask]
             findings = await asyncio.gather(*asked)

@@ -94,7 +94,7 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     assert command(collector, "labels", "export").count("\n") == labelled + 1
     assert "nothing to label" in command(collector, "labels", "next")
     calibrated = command(collector, "calibrate", str(file), "--results", str(collector.results_file))
-    assert "trace.confidence  openai/gpt-4o-mini " in calibrated, "the judge as the configuration names it"
+    assert "openai/gpt-4o-mini as a judge of trace.confidence" in calibrated, "the judge as the configuration names it"
     http.close()
     grpc.close()
     assert collector.stop() == 0

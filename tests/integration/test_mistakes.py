@@ -112,7 +112,7 @@ class TestWrongPort:
         with socket.create_connection(("127.0.0.1", collector.grpc_port), timeout=60) as connection:
             connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
             assert not connection.recv(100).startswith(b"HTTP/1")
-        guide = (_ROOT / "docs" / "operate" / "deploy.md").read_text()
+        guide = (_ROOT / "docs" / "operate" / "troubleshooting.md").read_text()
         assert "BadStatusLine" in guide
 
 

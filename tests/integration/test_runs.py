@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.selection import included
-from pandaeval_collector.runs.counting import counter
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.server import server as mcp_server
+from pandaeval_lab.replay.counting import counter
 from support.asked import GOOD
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, verdict

@@ -18,10 +18,8 @@ import pytest
 
 from pandaeval_collector.base.runtime.logs import BoundedFormatter
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.connection import FILE_NAME
 from support import forked
 from support.commands import whole
-from support.database import open_database
 from support.pty import Takes, commands, run_on_terminal
 
 MARK = "ZQX"
@@ -102,7 +100,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     good.write_text(
         json.dumps({"store": {"path": str(data)}, "judge": {"only": {"service.name": [HOSTILE]}}}), encoding="utf-8"
     )
-    _dead_job(data)
+    data.mkdir()
+    Store(data, "off").close()
     return {
         "trace": str(trace),
         "config": str(config),
@@ -112,21 +111,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def _dead_job(data: Path) -> None:
-    data.mkdir()
-    Store(data, "off").close()
-    with open_database(data / FILE_NAME) as database:
-        database.execute(
-            "INSERT INTO jobs (id, trace, trace_id, metric, state, due_at, created_at, body, error, why)"
-            " VALUES (?, 1, ?, ?, 'dead', 0, 0, '{}', ?, ?)",
-            ("0" * 32, bytes(16), HOSTILE, HOSTILE, HOSTILE),
-        )
-
-
 COMMANDS = dict(commands(whole()))
 _BESIDE = {"--model": ("--metrics", "coherence")}
 """So that no model is asked, which takes its time to fail."""
-_NEEDED = dict.fromkeys([("runs", "start"), ("schedule", "add")], ("--metrics", "coherence"))
+_NEEDED = {
+    **dict.fromkeys([("runs", "start"), ("schedule", "add")], ("--metrics", "coherence")),
+    ("store", "export"): ("--output", "-"),
+}
 """Options without which nothing else is looked at."""
 _HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trace", "missing")}
 
@@ -161,7 +152,7 @@ def test_no_command_shows_anything_that_a_terminal_obeys(
         assert any(MARK in each.decode() for each in shown), "the hostile text is shown, made harmless"
 
 
-def test_what_traces_and_jobs_say_is_shown(files: dict[str, str]) -> None:
+def test_what_traces_say_is_shown(files: dict[str, str]) -> None:
     """Else the tests above would prove little."""
     trace, good = files["trace"], files["good"]
     for call in (

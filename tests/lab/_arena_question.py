@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pandaeval_collector import Finding, Judge, Metric, Reason, Rubric, Score, Unscored, Verdict, Why
-from pandaeval_collector.judge.turns import Conversation
+from pandaeval_collector.judge.conversation import Conversation
 
 FILE, LEVEL = "ARENA_QUESTION", "ARENA_LEVEL"
 NAME = "arena_question"

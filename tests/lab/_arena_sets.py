@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lab._sessions import _SESSION, _TRACE, DATA, is_even
-from pandaeval_collector.judge.turns import conversation
+from pandaeval_collector.judge.conversation import conversation
 from pandaeval_otel.model import Kind, Trace, Trigger
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import Closing, build_trace

@@ -57,8 +57,8 @@ from lab._arena_sets import (  # noqa: E402
 from lab._mailbox import Folder, Letter, Mailbox, Rewrite, as_it_stands, content_of, letter  # noqa: E402
 from pandaeval_collector.cli._output import console, progress  # noqa: E402
 from pandaeval_collector.jobs import same_cause  # noqa: E402
-from pandaeval_collector.judge.neutral import tokens  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, SYSTEM, shape  # noqa: E402
+from pandaeval_collector.judge.shorten import tokens  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_lab.replay import grouping  # noqa: E402
 from support.ledger import commit, lines  # noqa: E402

@@ -38,9 +38,9 @@ from lab._sessions import HALVES, SETS, requests, success  # noqa: E402
 from pandaeval_collector.base.result import Result  # noqa: E402
 from pandaeval_collector.base.score import Score  # noqa: E402
 from pandaeval_collector.pipeline.line.decision import Conclusion  # noqa: E402
-from pandaeval_collector.runs.replay import replay  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_lab.replay.files import Request  # noqa: E402
+from pandaeval_lab.replay.replay import replay  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from support.flag_counts import LEDGER, record, recorded, table  # noqa: E402

@@ -21,10 +21,10 @@ from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTr
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.members import packed_answer
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Chunk, SessionTraceRow, Store
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger

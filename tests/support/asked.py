@@ -9,7 +9,7 @@ from typing import Any
 
 from pandaeval_collector.base.score import Finding, Unscored
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
@@ -123,7 +123,7 @@ class ScriptedCaller:
 
 
 class Memory:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory`."""
+    """Implements :class:`pandaeval_collector.judge.client.Memory`."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
@@ -140,7 +140,7 @@ class ScriptedJudge:
 
     def __init__(self, together: Sequence[TraceMetric] = (), **answers: Any) -> None:
         self.caller = ScriptedCaller(answers)
-        self._desk, self._parts = Desk(self.caller, Memory()), tuple(each.part for each in together if each.part)
+        self._desk, self._parts = JudgeClient(self.caller, Memory()), tuple(each.part for each in together if each.part)
 
     async def finding(self, metric: TraceMetric, trace: Trace) -> Finding | None:
         """What the metric says, asked only where it wants to ask."""

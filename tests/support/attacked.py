@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from pandaeval_collector.base.score import Finding, Score, Unscored
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
@@ -326,7 +326,7 @@ JUDGED: Sequence[TraceMetric] = [m for m in registry().values() if m.kind == "ll
 
 async def findings(trace: Trace, caller: Parrot | Copycat, together: bool = False) -> dict[str, Finding | None]:
     """What all judged metrics make of the run. ``together``: in one call, as by default."""
-    desk, packed = Desk(caller, Memory()), pack(redacted(trace), b"s" * 32)
+    desk, packed = JudgeClient(caller, Memory()), pack(redacted(trace), b"s" * 32)
     context = TraceContext(Texts({}, (), "none", None), 0.5)
     found: dict[str, Finding | None] = {}
     parts = tuple(metric.part for metric in JUDGED if together and metric.part and not metric.evaluate(trace, context))

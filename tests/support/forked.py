@@ -32,7 +32,7 @@ _HELPER_OF = {
     COMMAND: "collector",
     "pandaeval_collector.pipeline.line.main": "collector",
     "pandaeval_collector.app.judge_main": "collector",
-    "pandaeval_collector.runs.worker": "collector",
+    "pandaeval_lab.replay.run_process": "collector",
     "pandaeval_collector.app.reader_main": "collector",
     "pandaeval_collector.judge.worker": "judge",
 }

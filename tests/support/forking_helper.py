@@ -22,7 +22,7 @@ import typer.main
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.garbage import expect_imports
-from pandaeval_collector.judge.client import _OWN_ENVIRONMENT
+from pandaeval_collector.judge.process import _OWN_ENVIRONMENT
 from support import commands, forked
 
 _COLLECTOR = (
@@ -30,7 +30,7 @@ _COLLECTOR = (
     *("pandaeval_collector.cli._config", "pandaeval_collector.base.runtime.garbage", "uvicorn.lifespan.off"),
     *("pandaeval_collector.base.runtime.logs", "typer._click.decorators", "encodings.idna", "uvloop"),
     *("pandaeval_collector.show.api.app", "pandaeval_collector.show.api.pages", "pandaeval_collector.show.mcp.door"),
-    *("pandaeval_collector.runs.manager", "pandaeval_collector.runs.replay", "pandaeval_collector.runs.settings"),
+    *("pandaeval_collector.runs.manager", "pandaeval_collector.runs.settings"),
     *("pandaeval_collector.labels.rates", "pandaeval_collector.exporters.delivery.emitter"),
 )
 _FOUND_IN = ("pandaeval_collector.scoring.metrics", "pandaeval_collector.analysis.embedding", "pandaeval_otel.dialects")

@@ -18,6 +18,8 @@ QUICK = {
     "PANDAEVAL_SESSION__IDLE": "8s",
 }
 """Longer than the moments for which a broker or a group pauses in a test on a busy machine."""
+SESSION_TIMEOUT = "PANDAEVAL_KAFKA__OPTIONS__SESSION__TIMEOUT__MS"
+INSTANCE = "PANDAEVAL_KAFKA__OPTIONS__GROUP__INSTANCE__ID"
 
 
 def worker(
@@ -30,9 +32,7 @@ def worker(
             "PANDAEVAL_KAFKA__BROKERS": broker.address,
             "PANDAEVAL_KAFKA__TOPIC": spans,
             "PANDAEVAL_KAFKA__GROUP": f"readers-of-{spans}",
-            "PANDAEVAL_KAFKA__SESSION_TIMEOUT": "6s",
-            "PANDAEVAL_KAFKA__DEAD_LETTERS": f"{spans}.dlq",
-            "PANDAEVAL_EXPORTERS__KAFKA__BROKERS": broker.address,
+            SESSION_TIMEOUT: "'6000'",
             "PANDAEVAL_EXPORTERS__KAFKA__TOPIC": scores,
             **QUICK,
             **(settings or {}),

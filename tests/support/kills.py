@@ -16,9 +16,9 @@ from typing import Any
 
 from pandaeval_collector.config import load
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.replay.files import BadLine, Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.collector import CollectorProcess, DiedError, children_of, open_chunks, snapshot, standing
 from support.oracle import Oracle, problems_of

@@ -1,4 +1,4 @@
-"""The table of own metrics in ``docs/operate/deploy.md``, made from the code's two registries of instruments.
+"""The table of own metrics in ``docs/reference/telemetry.md``, made from the code's two registries of instruments.
 
 ``python tests/support/own_metrics.py`` writes it.
 """
@@ -13,7 +13,7 @@ from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.exporters.prometheus import metric_name
 from pandaeval_collector.store import series
 
-PAGE = Path(__file__).parents[2] / "docs" / "operate" / "deploy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "telemetry.md"
 _EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`, `deployment.environment.name`"
 _RATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`"
 _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
@@ -42,7 +42,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.requests": "`outcome`: accepted, partial, or why it was refused; `reason`: the door",
     "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",
     "pandaeval.component.errors": "`component`: its name; `kind`: dialect, metric, exporter, embedder",
-    "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe, gone, missing",
+    "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe",
     "pandaeval.queue.size": "`queue`: store, judge, outbox.logs, outbox.traces",
     "pandaeval.exporter.state": "`exporter`, `signal`",
     "pandaeval.judge.answers": "`outcome`: asked, remembered",

@@ -12,9 +12,9 @@ from pandaeval_collector.base.result import EvaluatorInfo
 from pandaeval_collector.exporters._evaluation_spans import spans
 from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.encode import encode_attributes, log_record
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.embedder import WordEmbedder
 from support.made_traces import MadeTrace

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.exporters.delivery import MEMBERS
+from pandaeval_collector.kafka.members import with_contents
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store

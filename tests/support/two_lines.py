@@ -7,16 +7,16 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters.delivery import MEMBERS
+from pandaeval_collector.kafka.members import with_contents
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.settings import scoring
 from support.line import RunningLine, Standing
 from support.made_traces import MadeTrace
 
 QUIET = 11.0
-UNSHARED = scoring(load(None, {"PANDAEVAL_KAFKA__BROKERS": "somewhere:9092"}))
+UNSHARED = scoring(load(None, {"PANDAEVAL_KAFKA__BROKERS": "somewhere:9092", "PANDAEVAL_KAFKA__TOPIC": "spans"}))
 """Of collectors that share traces and not their sessions."""
 
 

@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute
 from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
-from pandaeval_collector.app.sharing import members_exporters, topic_readers
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
@@ -27,6 +26,7 @@ from pandaeval_collector.config import Config, secret
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.kafka import receivers as kafka
 from pandaeval_collector.pipeline.accounting import STATM, resident_bytes, residual
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -41,14 +41,14 @@ from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.own_grpc import ResultsHandler, submit_handler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.front import hands_over, timing, trace_timeout, workers
+from pandaeval_collector.runs.front import timing, trace_timeout, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.access import JUDGE_WRITES, writing
 from pandaeval_collector.store.connection import FILE_NAME, note_damage
 from pandaeval_collector.store.directory import has_no_room
-from pandaeval_collector.store.failures import GroupGauges
+from pandaeval_collector.store.failure_groups import GroupGauges
 from pandaeval_collector.store.runs import RunBatch
-from pandaeval_collector.store.store import JUDGE_WRITES, writing
 
 _log = logging.getLogger(__name__)
 
@@ -127,12 +127,13 @@ class Collector:
             check_bind(address, self._tls, self._token, config.server.insecure_bind)
         health_server, health = await self._open_health(parse_address(config.server.health))
         store = await self._open_store(health_server)
-        outlets = await self._open_outlets(store)
+        around = Surroundings(store, self.telemetry, self._environ, await instance_id(store), config)
+        outlets = await self._open_outlets(around)
         line = await self._start_line(store, outlets.signals)
-        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=hands_over(config))
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=config.kafka.hands_over)
         self._publish(store, pipeline)
         watching = Watching(store, pipeline)
-        readers = await topic_readers(config, self._environ, self.telemetry, store, pipeline, outlets)
+        readers = await kafka.readers(around, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await pipeline.start()
@@ -168,9 +169,7 @@ class Collector:
         """Starts the listeners for OTLP in front of ``pipeline``. ``routes``: what HTTP answers beside OTLP. Returns
         their addresses (gRPC, HTTP) with real port numbers."""
         server, reading = self._config.server, self._body_reader
-        settings = DoorSettings(
-            self._admission, server.max_request_bytes, server.max_request_items, self._token, self.telemetry
-        )
+        settings = DoorSettings(self._admission, server.max_request_bytes, token=self._token, telemetry=self.telemetry)
         # Other machines reach it under names of their network, which are not known here.
         hosts = server.allowed_hosts if self._token is None and http.is_loopback else None
         app = otlp_http_app(pipeline, settings, hosts=hosts, routes=routes)
@@ -290,12 +289,12 @@ class Collector:
             return None
         return store
 
-    async def _open_outlets(self, store: Store) -> Outlets:
-        config = self._config
-        if config.exporters.scrape_results:
-            self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
-        around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
-        outlets = Outlets(config, around, members_exporters(config, self._environ, store))
+    async def _open_outlets(self, around: Surroundings) -> Outlets:
+        exporters = self._config.exporters
+        if exporters.scrape_results:
+            series = ZeroFirst(around.store, "scrape", exporters.otlp.metrics_interval)
+            self._scrape = Scrape(self.telemetry, series)
+        outlets = Outlets(self._config, around)
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets

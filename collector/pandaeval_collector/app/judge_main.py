@@ -22,17 +22,18 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.outcome import RecordBudgets
+from pandaeval_collector.jobs.record_budgets import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import StoredMemory, desk_of, open_caller
+from pandaeval_collector.jobs.setup import StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
+from pandaeval_collector.store.access import FrontWrites, StoreAccess
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.live_groups import LiveGroups
-from pandaeval_collector.store.store import JUDGE_WRITES, AskedStore
+from pandaeval_collector.store.reader import StoreReader
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     configured = judge_of(config)
     assert configured is not None, "a judge is configured"
-    store = AskedStore(Path(config.store.path), clock, front, JUDGE_WRITES)
+    store = StoreAccess(StoreReader(Path(config.store.path)), FrontWrites(front), clock)
     process, caller = open_caller(store, configured, os.environ)
     telemetry, scorer = Telemetry(), evaluator(config)
     longest_wait = math.inf
@@ -53,12 +54,12 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         await front.ask(name, pickle.dumps(answers, pickle.HIGHEST_PROTOCOL), *more)
 
     async def runner() -> Runner:
-        desk = desk_of(caller, scorer.settings.judge, StoredMemory(store, telemetry))
+        client = client_of(caller, scorer.settings.judge, StoredMemory(store, telemetry))
         attempts = Attempts(
             store,
             SessionScores(store.reads, scorer),
             scorer,
-            desk,
+            client,
             file,
             telemetry,
             budgets=RecordBudgets(process.record_budget),

@@ -26,7 +26,6 @@ class LineSetup:
         from pandaeval_collector.exporters.delivery.emitter import Emitter
         from pandaeval_collector.pipeline.line.hints import Hints
         from pandaeval_collector.pipeline.line.line import Line
-        from pandaeval_collector.runs.front import hands_over
         from pandaeval_collector.runs.settings import evaluator
         from pandaeval_collector.store import StoreReader
         from pandaeval_collector.store.live_groups import LiveGroups
@@ -47,4 +46,4 @@ class LineSetup:
         )
         groups = LiveGroups(scorer.embedder, store.failure_groups())
         hints = Hints(config.judge.model is not None)
-        return Line(store, scorer, emitter, failures=groups, hands_over=hands_over(config), hints=hints)
+        return Line(store, scorer, emitter, failures=groups, hands_over=config.kafka.hands_over, hints=hints)

@@ -8,7 +8,8 @@ import itertools
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.config import Config
@@ -36,6 +37,7 @@ async def instance_id(store: Store) -> str:
 
 def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repeating]:
     """Yields every exporter that the configuration asks for."""
+    around = replace(around, config=config)
     for way in ways():
         yield from way.exporters(getattr(config.exporters, way.name), around)
 
@@ -43,10 +45,9 @@ def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repe
 class Outlets:
     """Runs the exporters of one collector. On one event loop."""
 
-    def __init__(self, config: Config, around: Surroundings, more: Iterable[Exporter] = ()) -> None:
-        """``more``: exporters beside those of the configuration's section."""
+    def __init__(self, config: Config, around: Surroundings) -> None:
         self._store, self._telemetry = around.store, around.telemetry
-        found = [*configured(config, around), *more]
+        found = [*configured(config, around)]
         feed = [each for each in found if isinstance(each, Exporter)]
         repeat = [each for each in found if not isinstance(each, Exporter)]
         self._outboxes = [Outbox(around.store, exporter, around.telemetry) for exporter in feed]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,9 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
-from pandaeval_collector.labels.rates import PassRates
-from pandaeval_collector.runs.manager import Runs
+from pandaeval_collector.labels.pass_rate_gauges import PassRates
+from pandaeval_collector.runs.engine import RunSurroundings
+from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
@@ -38,10 +37,11 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import BoundedAnswers
 from pandaeval_collector.show.mcp.door import McpDoor
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
+from pandaeval_collector.store.access import FrontWrites
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.store import READER_WRITES, AskedStore
+from pandaeval_collector.store.reader import StoreReader
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ _RATES_S = 60.0
 """Seconds between two calculations of the corrected pass rates."""
 
 
-def application(reads: Reads, work: Work, runs: Runs | None = None, address: str | None = None) -> ASGIApp:
+def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, address: str | None = None) -> ASGIApp:
     """Returns what answers on the HTTP listener. ``address``: where people reach the page, if there is one."""
     api = api_app(reads, work, installed_version() or "0", runs)
     at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpDoor(api, address)}
@@ -65,28 +65,23 @@ def application(reads: Reads, work: Work, runs: Runs | None = None, address: str
     return BoundedAnswers().bound(answer)
 
 
-class LiveJudgeOfFront:
-    """Implements :class:`pandaeval_collector.runs.process.LiveJudge` by the front, which asks the judge's process."""
+def _asking(front: Peer, name: str) -> Callable[..., Awaitable[Any]]:
+    """Returns a handler that passes a request of the process of a run on to the front."""
 
-    def __init__(self, front: Peer, models: frozenset[str]) -> None:
-        self._front, self.models = front, models
+    async def ask(_: Any, *arguments: Any) -> Any:
+        return await front.ask(name, *arguments)
 
-    async def complete(self, call: ModelCall) -> ModelAnswer:
-        answer: ModelAnswer = await self._front.ask("complete", call)
-        return answer
-
-    async def prices(self) -> Mapping[str, Price]:
-        prices: Mapping[str, Price] = await self._front.ask("prices")
-        return prices
+    return ask
 
 
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     path, telemetry = Path(config.store.path), Telemetry()
-    store = AskedStore(path, clock, front, READER_WRITES)
+    store = StoreAccess(StoreReader(path), FrontWrites(front), clock)
     judged = judge(config)
-    live = None if judged is None else LiveJudgeOfFront(front, frozenset(judged.setup.models))
-    runs = Runs(store, config, os.environ, telemetry, live, lambda sent, batch: front.ask("emitted", sent, batch))
+    models = frozenset[str]() if judged is None else frozenset(judged.setup.models)
+    answers = {name: _asking(front, name) for name in ("write", "emitted", "complete", "prices")}
+    runs = EvaluationRuns(RunSurroundings(store, config, os.environ, answers, models), telemetry)
     await runs.start()
 
     async def relay() -> None:
@@ -122,7 +117,7 @@ _kept: list[Any] = []
 """What nobody else refers to and has to go on."""
 
 
-def _work(config: Config, store: Store, front: Peer) -> Work:
+def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
     """Returns what the API knows of the collector."""
     port = config.server.grpc.rpartition(":")[2]
     page = PageWork(config.ui.links, int(port) if port.isdecimal() else None)

@@ -22,8 +22,8 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.refusals import refusal
 from pandaeval_collector.show.api.writing import READING
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.access import READER_WRITES, writing
 from pandaeval_collector.store.runs import RunBatch
-from pandaeval_collector.store.store import READER_WRITES, writing
 
 MODULE = "pandaeval_collector.app.reader_main"
 _PATIENCE_S, _LONG_S = 60.0, 660.0

@@ -30,6 +30,12 @@ from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
+_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
+"""Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
+StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML): says where the store is.")]
+StoreFolder = Annotated[
+    Path | None, typer.Option("--store", metavar="FOLDER", help="The data directory; else as the configuration says.")
+]
 
 
 def resolve_config(
@@ -82,13 +88,6 @@ def _problems_apart(config: Config) -> list[Problem]:
     return asyncio.run(ask())
 
 
-# The store's file for commands that look into it, or change a little, beside a collector that may run on it.
-StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML): says where the store is.")]
-StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="FOLDER", help="The data directory; else as the configuration says.")
-]
-
-
 @contextmanager
 def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sqlite3.Connection]:
     """Opens the store in ``folder``, else that which the configuration names. Raises ``UserError`` where there is none,
@@ -126,10 +125,6 @@ def opened_folder(
         raise UserError(f"{file}: {error}{cure}") from error
     finally:
         connection.close()
-
-
-_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
-"""Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
 
 
 def start_problems(config: Config) -> Iterator[Problem]:

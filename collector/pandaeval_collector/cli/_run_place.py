@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,8 @@ from pandaeval_collector.show.api.client import Asker
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
 URL = "http://127.0.0.1:4328"
+_LOOK = "Look into this data directory instead, whether or not a collector runs on it."
+LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
 
 
 class ApiClient:
@@ -66,12 +68,9 @@ def over_http(url: str) -> ApiClient:
     return ApiClient(Asker.over_http(url))
 
 
-at_collector = in_place_of("api", {"url": (Url, URL)}, over_http)
-"""Gives a command the option ``--url`` in place of its parameter ``api``."""
-
-
-_LOOK = "Look into this data directory instead, whether or not a collector runs on it."
-LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
+def at_collector(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option ``--url`` in place of its parameter ``api``."""
+    return in_place_of("api", {"url": (Url, URL)}, over_http)(command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +93,6 @@ class Place:
             yield stored
 
 
-placed = in_place_of("place", declared(Place), Place)
-"""Gives a command the options that say where it looks, in place of its parameter ``place``."""
+def placed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of :class:`Place` in place of its parameter ``place``."""
+    return in_place_of("place", declared(Place), Place)(command)

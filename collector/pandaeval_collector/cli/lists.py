@@ -2,35 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
-from typer.core import TyperGroup
 
 from pandaeval_collector.base.filters import SEVERITIES
-from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._list_group import ListGroup
+from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
+from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.cli._run_place import Place, placed
-from pandaeval_collector.store.failures import Standing
+from pandaeval_collector.show.view.lines import headline, incident_line, result_text, session_headline, trace_lines
+from pandaeval_collector.show.view.texts import NONE, moment, said
+from pandaeval_collector.store.triage import Standing
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list has it.")]
 _Level: Any = Literal[tuple(SEVERITIES)]
 
 
-class _Lists(TyperGroup):
-    """Takes ``pandaeval traces --since 2h`` for ``pandaeval traces list --since 2h``."""
+_REASON = 100
+"""Characters of a reason in a table."""
+TRACES = Listing(
+    (
+        ("trace", lambda row: row["trace_id"][:ID]),
+        "agent",
+        ("started", lambda row: moment(row["started_at"])),
+        ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
+        ("failed", lambda row: "yes" if row["failed"] else ""),
+        ("session", lambda row: row["session_id"] or NONE),
+        ("what was found", lambda row: headline(row, _REASON)),
+    ),
+    "no trace is like that",
+    says_why=True,
+)
+SESSIONS = Listing(
+    (
+        (
+            "session",
+            lambda row: row["session_id"] or f"trace {_of_worst(row, 'trace_id')[:ID]}",
+        ),
+        ("agent", lambda row: _of_worst(row, "agent")),
+        "traces",
+        ("failed", lambda row: row["failed_traces"]),
+        ("last", lambda row: moment(row["last_at"])),
+        ("worst trace", lambda row: _of_worst(row, "trace_id")[:ID]),
+        ("what was found", lambda row: session_headline(row, _REASON)),
+    ),
+    "no session is like that",
+    says_why=True,
+)
+INCIDENTS = Listing(
+    (
+        *("id", "severity"),
+        ("state", lambda row: row["triage"]["state"]),
+        "runs",
+        ("last", lambda row: moment(row["last_at"])),
+        ("agent", lambda row: ", ".join(row["agents"])),
+        ("cause", lambda row: said(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * _REASON)),
+    ),
+    "no incident is like that",
+    says_why=True,
+)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        return super().parse_args(ctx, args if named else ["list", *args])
-
-
-traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=_Lists)
-sessions = typer.Typer(help="Sessions of a collector or a store, worst first.", cls=_Lists)
-failures = typer.Typer(help="Failures by root cause, gravest first.", cls=_Lists)
+traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=ListGroup)
+sessions = typer.Typer(help="Sessions of a collector or a store, worst first.", cls=ListGroup)
+failures = typer.Typer(help="Failures by root cause, gravest first.", cls=ListGroup)
 
 
 @traces.command("list")
@@ -47,7 +86,7 @@ def list_traces(
     """List traces with their worst result, worst first."""
     asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
     with place.looking() as api:
-        listings.show([*api.pages("/traces", limit, **asked)], listings.TRACES, format_)
+        show([*api.pages("/traces", limit, **asked)], TRACES, format_)
 
 
 @sessions.command("list")
@@ -57,7 +96,7 @@ def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.For
     """List sessions, and traces without one, with their worst result, worst first."""
     asked = {**filters, **given.api_times(filters)}
     with place.looking() as api:
-        listings.show([*api.pages("/sessions", limit, **asked)], listings.SESSIONS, format_)
+        show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
 
 
 @failures.command("list")
@@ -75,10 +114,41 @@ def list_failures(
     """List what failed by root cause."""
     asked = {**filters, **given.api_times(filters), "severity": severity, "state": state, "limit": limit}
     with place.looking() as api:
-        listings.show(api.get("/incidents", **asked)["incidents"], listings.INCIDENTS, format_)
+        show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
 
 
-def _add_show(group: typer.Typer, kind: str, tell: Callable[[listings.Row], None], text: str) -> None:
+def _of_worst(session: Row, key: str) -> str:
+    worst = session["worst"] or {}
+    return str(worst.get(key, NONE))
+
+
+def _tell_trace(row: Row) -> None:
+    """Prints all that is known of one trace."""
+    _lines((f"trace {row['trace_id']}", *trace_lines(row)))
+
+
+def _tell_session(row: Row) -> None:
+    """Prints one session: its results, then its traces in order."""
+    head = f"session {row['session_id']}: {many(row['traces'], 'trace')}, {row['failed_traces']} failed"
+    if row["open"]:
+        head += ", still open"
+    _lines((head, *(f"- {result_text(each, 400)}" for each in row["now"] or row["results"])))
+    show(row["members"], TRACES)
+
+
+def _tell_incident(row: Row) -> None:
+    """Prints one incident, of what its runs are, and the newest of them."""
+    parts = (f"- {each['kind']} {each['name']}: {each['failed']} of {each['runs']} failed" for each in row["parts"])
+    _lines((incident_line(row), *parts))
+    show(row["examples"], TRACES)
+
+
+def _lines(lines: Iterable[str]) -> None:
+    for line in filter(None, lines):
+        typer.echo(safe(line))
+
+
+def _add_show(group: typer.Typer, kind: str, tell: Callable[[Row], None], text: str) -> None:
     """Adds the command that shows one of a list. ``text``: the command's help."""
 
     @group.command("show", help=text)
@@ -86,14 +156,14 @@ def _add_show(group: typer.Typer, kind: str, tell: Callable[[listings.Row], None
     def show(id_: _Id, format_: given.Format = "table", *, place: Place) -> None:
         with place.looking() as api:
             row = api.get(f"/{kind}/{quote(id_, safe='')}")
-        listings.show_one(row, tell, format_)
+        show_one(row, tell, format_)
 
 
-_add_show(traces, "traces", listings.tell_trace, "Show one trace: what was asked and answered, its calls, its results.")
-_add_show(sessions, "sessions", listings.tell_session, "Show one session: its results and its traces in order.")
+_add_show(traces, "traces", _tell_trace, "Show one trace: what was asked and answered, its calls, its results.")
+_add_show(sessions, "sessions", _tell_session, "Show one session: its results and its traces in order.")
 _add_show(
     failures,
     "incidents",
-    listings.tell_incident,
+    _tell_incident,
     "Show one of them: its runs, by agent, version and model, the newest.",
 )

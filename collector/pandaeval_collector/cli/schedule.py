@@ -7,12 +7,25 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.filters import but_times
-from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
+from pandaeval_collector.show.view.texts import moment
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a schedule.")]
 
+
+_SCHEDULES = Listing(
+    (
+        "id",
+        ("cron (UTC)", lambda row: row["cron"]),
+        ("next", lambda row: "paused" if row["next_at"] is None else moment(row["next_at"])),
+        ("last run", lambda row: row["last_run"] or ""),
+        ("metrics", lambda row: ", ".join(row["run"]["metrics"])),
+        ("name", lambda row: row["run"]["name"]),
+    ),
+    "no schedules",
+)
 
 schedule = typer.Typer(
     help="Run metrics again and again over what is new or changed since the last run.", no_args_is_help=True
@@ -34,7 +47,7 @@ def add(
     """Add a schedule. Its first run is about what is decided from now on."""
     with api:
         found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
-    listings.show([found], listings.SCHEDULES, format_)
+    show([found], _SCHEDULES, format_)
 
 
 @schedule.command("list")
@@ -43,7 +56,7 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
     """List schedules."""
     with api:
         found = api.get("/schedules")["items"]
-    listings.show(found, listings.SCHEDULES, format_)
+    show(found, _SCHEDULES, format_)
 
 
 @schedule.command("remove")
@@ -69,4 +82,4 @@ def pause(schedule_id: _Id, *, api: ApiClient) -> None:
 def resume(schedule_id: _Id, *, api: ApiClient) -> None:
     """Have a schedule go on; what came meanwhile is in its next run."""
     with api:
-        listings.show([api.post(f"/schedules/{schedule_id}/resume")], listings.SCHEDULES)
+        show([api.post(f"/schedules/{schedule_id}/resume")], _SCHEDULES)

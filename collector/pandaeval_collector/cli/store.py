@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -109,31 +109,42 @@ def export(
     if trace.lower().strip("0123456789abcdef") or len(trace) > 32:
         raise UserError(f"--trace {trace}: the id of a trace has 32 hex digits, of which the first few are enough")
     traces = requests = 0
-    bad: list[StoredTrace] = []
-    with _read(config, store) as (connection, _), progress(console(stderr=True), "exporting") as told:
+    damaged: list[StoredTrace] = []
+    with (
+        _read(config, store) as (connection, _),
+        _opened(output) as file,
+        progress(console(stderr=True), "exporting") as on_progress,
+    ):
         total = count_traces(connection)
-        to = sys.stdout.buffer if str(output) == "-" else output.open("wb")
-        try:
-            for found in stored_traces(connection, trace):
-                if found.damage:
-                    bad.append(found)
-                for _, data in found.parts:
-                    to.write(len(data).to_bytes(4, "big") + data)
-                    requests += 1
-                traces += not found.damage
-                told(traces + len(bad), total)
-        finally:
-            to.flush() if str(output) == "-" else to.close()
-    if trace and not traces and not bad:
+        for stored in stored_traces(connection, trace):
+            if stored.damage:
+                damaged.append(stored)
+            else:
+                traces += 1
+            for _, data in stored.parts:
+                file.write(len(data).to_bytes(4, "big") + data)
+            requests += len(stored.parts)
+            on_progress(traces + len(damaged), total)
+    if trace and not traces and not damaged:
         raise UserError(
-            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, as far as "
-            "store.keep_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
+            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, in a fifth of "
+            "store.max_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
         )
     typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
-    for found in bad:
-        typer.echo(f"left out: trace {found.trace_id.hex()}: {found.damage}", err=True)
-    if bad:
+    for stored in damaged:
+        typer.echo(f"left out: trace {stored.trace_id.hex()}: {stored.damage}", err=True)
+    if damaged:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _opened(output: Path) -> Iterator[BinaryIO]:
+    if str(output) != "-":
+        with output.open("wb") as file:
+            yield file
+        return
+    yield sys.stdout.buffer
+    sys.stdout.flush()
 
 
 @contextmanager

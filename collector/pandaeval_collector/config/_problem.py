@@ -29,18 +29,28 @@ class WrittenAt:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to put right. ``key`` is dotted (``close.quiet``) or empty; ``place`` is ``None`` when not known."""
+    """A problem to fix. ``key`` is dotted (``close.quiet``) or empty; ``place`` is ``None`` if it is unknown;
+    ``others``: further keys that the problem is about."""
 
     key: str
     message: str
     place: WrittenAt | None = None
+    others: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that the problem is about."""
+        return (self.key, *self.others)
 
     def __str__(self) -> str:
         """Writes one line, whatever stands in the file or is its name."""
-        named = self.place is not None and self.place.key == self.key
-        where = " ".join(part for part in (str(self.place or ""), "" if named else self.key) if part)
-        text = one_printable_line(f"{where}: {self.message}" if where else self.message)
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        where = str(self.place or "")
+        if self.place is None or self.place.key != self.key:
+            where = f"{where} {self.key}".strip()
+        text = one_printable_line(": ".join(filter(None, (where, self.message))))
+        if len(text) > _LONGEST:
+            text = f"{text[: _LONGEST - 1]}…"
+        return text
 
 
 class ConfigError(UserError):

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, get_args
 
 from pandaeval_collector.base.section import Section, format_duration, group
-from pandaeval_collector.config.sections_in import Close, Kafka, Late, LineSection, Server, StoreSection
+from pandaeval_collector.config.sections_in import Close, Late, LineSection, Server, StoreSection
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
 from pandaeval_collector.config.sections_scoring import (
@@ -17,8 +17,8 @@ from pandaeval_collector.config.sections_scoring import (
     MetricsSection,
     ResponseSection,
     SessionSection,
-    TrialsSection,
 )
+from pandaeval_collector.kafka.settings import Kafka
 
 
 class Config(Section):
@@ -32,7 +32,6 @@ class Config(Section):
     session: SessionSection = group(SessionSection)
     metrics: MetricsSection = group(MetricsSection)
     response: ResponseSection = group(ResponseSection)
-    trials: TrialsSection = group(TrialsSection)
     embedding: Embedding = group(Embedding)
     judge: JudgeSection = group(JudgeSection)
     redact: Redact = group(Redact)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from pandaeval_collector.config._messages import flow
+from pandaeval_collector.config._shown import flow
 from pandaeval_collector.config._tree import Config, below
 
 _EXAMPLE_HEAD = """\

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from pandaeval_collector.base.runtime.kafka import KafkaCluster
 from pandaeval_collector.base.section import (
     Count,
     Duration,
@@ -70,9 +69,6 @@ class Server(Section):
     token, beside localhost and IP addresses: pages of others must not reach them under a name of theirs."""
     max_request_bytes: Size = 16 << 20
     """Largest request that is accepted, in bytes after decompression."""
-    max_request_items: Count = 200_000
-    """Largest number of items in a request: spans, log records, resources and scopes are one each, ten attributes,
-    values, events or links are one, and a submitted trace is twenty."""
     max_inflight_bytes: Size = 160 << 20
     """Bytes of requests in work at a time; beyond it senders are asked to come back later."""
     max_open_bytes: Size = 256 << 20
@@ -129,35 +125,11 @@ class StoreSection(Section):
     retention: Duration = 604800.0
     """How long results and the ids of scored traces are kept; less where max_bytes would not do."""
     keep_content: bool = True
-    """Keep the spans of agents' traces, compressed, after late.window: to be looked at and to be scored again. false:
-    only results are kept."""
-    keep_bytes: Size = 2 << 30
-    """Disk space that kept spans may take, at most a quarter of max_bytes; the oldest go first."""
+    """Keep the spans of agents' traces, compressed, after late.window, to show them and to score them again: in a fifth
+    of max_bytes at most, the oldest go first. false: only results are kept."""
     listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = ("gen_ai.request.model", "service.version")
     """Attributes by which lists, runs and schedules find traces (attribute=KEY=VALUE), of any span of a trace or its
     resource; at most 16. Of traces that came before a key was named here it is not known."""
     on_shutdown: Literal["persist", "decide"] = "persist"
     """Open traces at a stop: persist keeps them for the next start, decide scores them as they are. Use decide where
     the disk goes away."""
-
-
-class Kafka(KafkaCluster):
-    """Spans from a Kafka topic, which any number of collectors share (docs/operate/scale.md)."""
-
-    topic: Text = "otlp_spans"
-    """Topic with OTLP spans, each message keyed by trace id."""
-    group: Text = "pandaeval"
-    """Consumer group of the collectors that share the topic."""
-    instance: Text | None = None
-    """Name of this collector in the group, for good: one that is back within session_timeout keeps its partitions. No
-    two may have the same; null: its partitions move at each restart."""
-    session_timeout: Annotated[PositiveDuration, Field(ge=6)] = 45.0
-    """Time without a sign of life after which others take the partitions over."""
-    sessions: Literal["none", "here", "topic"] = "none"
-    """Traces of a session may reach different collectors. none: no metric of level session runs, and each trace is read
-    by itself; here: they run on the traces that reach this collector, right where one collector reads the whole topic;
-    topic: decided traces go to sessions_topic, and the collectors share the sessions."""
-    sessions_topic: Text = "eval.traces"
-    """Topic with decided traces, each keyed by the id of its session."""
-    dead_letters: Text = "eval.dlq"
-    """Topic for messages that cannot be read."""

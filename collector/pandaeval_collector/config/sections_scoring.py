@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from pandaeval_collector.base.section import (
     Amount,
-    Count,
     Duration,
     Section,
     Share,
@@ -19,14 +16,6 @@ from pandaeval_collector.base.section import (
 from pandaeval_collector.config.sections_in import Names
 
 # Gates: when a run over files fails, and when repeated trials are worse than they may be.
-Ks = Annotated[Count, Field(ge=1, le=1000)]
-
-
-class TrialsSection(Section):
-    """Repeated trials of a case: pandaeval evaluate --cases."""
-
-    k: tuple[Ks, ...] = (1, 3, 5)
-    """How many trials have to succeed all together."""
 
 
 class Baseline(Section):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store
@@ -91,9 +91,11 @@ class Repeating(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What exporters may need of the collector around them. ``instance_id``: who we are, the same after a restart."""
+    """What exporters may need of the collector around them. ``instance_id``: of this collector, the same after a
+    restart; ``config``: the whole configuration."""
 
     store: Store
     telemetry: Telemetry
     environ: Mapping[str, str]
     instance_id: str = ""
+    config: Any = None

@@ -43,7 +43,7 @@ class Role(NamedTuple):
     may_pass: bool
 
 
-class Summary(NamedTuple):
+class SpanSummary(NamedTuple):
     """The results of one span. ``scores``: the lowest score of each metric; ``lowest``: the lowest score of a verdict;
     ``worst``: the worst failure, else the result with the lowest score; ``failed``: results that fail the span, worst
     first; ``failing``: metrics with ``success`` false; ``explaining``: scores that are no verdicts; ``is_open``:
@@ -78,7 +78,7 @@ class SpanFields(NamedTuple):
     blamed: bytes
 
 
-def summarise(results: Sequence[Result]) -> Summary:
+def summarise(results: Sequence[Result]) -> SpanSummary:
     """Sum up the results of one span about a trace, session or turn."""
     scores: dict[str, float] = {}
     failures: list[tuple[float, Result]] = []
@@ -108,10 +108,10 @@ def summarise(results: Sequence[Result]) -> Summary:
         failures.sort(key=_score)
         failed = [result for _, result in failures]
         worst = failed[0]
-    return Summary(results, scores, lowest, worst, failed, failing, passing, explaining, is_open)
+    return SpanSummary(results, scores, lowest, worst, failed, failing, passing, explaining, is_open)
 
 
-def encode(summary: Summary, role: Role, shows_failed: bool) -> SpanFields:
+def encode(summary: SpanSummary, role: Role, shows_failed: bool) -> SpanFields:
     """Encode the fields of a span. ``shows_failed``: whether a failing result gives the status ERROR."""
     attributes: list[bytes] = []
     for result in summary.explaining:
@@ -162,7 +162,7 @@ def _leaves_it_open(result: Result) -> bool:
     return result.metric in ("goal_completion", "user_friction") or "band" in result.finding.metadata
 
 
-def _verdict(summary: Summary, role: Role) -> tuple[bytes, ...]:
+def _verdict(summary: SpanSummary, role: Role) -> tuple[bytes, ...]:
     if summary.failed:
         return _FAIL
     if summary.is_open or not role.may_pass:
@@ -176,7 +176,7 @@ def _verdict(summary: Summary, role: Role) -> tuple[bytes, ...]:
     return _UNSCORED
 
 
-def _title(summary: Summary, role: Role) -> str:
+def _title(summary: SpanSummary, role: Role) -> str:
     """Return the name of a span."""
     if summary.failed and role.level != "session":
         return f"✗ {_names(summary.failed)}"
@@ -190,7 +190,7 @@ def _title(summary: Summary, role: Role) -> str:
     return f"✓ {label}" if role.level == "session" else "✓ evaluate"
 
 
-def _label(summary: Summary, role: Role) -> str:
+def _label(summary: SpanSummary, role: Role) -> str:
     if role.named_by == "judged":
         return "judged"
     if role.named_by == "metrics":

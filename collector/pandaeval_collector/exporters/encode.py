@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from pandaeval_collector.base.result import Result, cut_each
-from pandaeval_collector.base.score import Assumed, Score, Unscored
+from pandaeval_collector.base.score import Assumed, Score
 from pandaeval_collector.exporters._fields import (
     before_number,
     double,
@@ -34,18 +34,6 @@ FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"
 """Reasons (``why``) for which the evaluation itself failed: reported as ``error.type``."""
 LOG_ATTRIBUTES, SPAN_ATTRIBUTES, EVENT_ATTRIBUTES = tag(6), tag(9), tag(3)
 """The fields ``attributes`` of the messages ``LogRecord``, ``Span`` and ``Span.Event`` of ``opentelemetry-proto``."""
-_KEYS = {
-    "verdict": (
-        *("gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "error.type", "pandaeval.outcome"),
-        *("pandaeval.why", "pandaeval.metric.version", "pandaeval.judge.model", "pandaeval.embedder"),
-        *("pandaeval.revision", "pandaeval.final", "pandaeval.coverage", "pandaeval.threshold"),
-        *("pandaeval.passed", "pandaeval.assumed_value"),
-    ),
-    "unit": (
-        *("pandaeval.level", "pandaeval.service", "gen_ai.agent.name", "deployment.environment.name"),
-        *("pandaeval.trigger", "pandaeval.late_spans"),
-    ),
-}
 _BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
 _SAMPLED = 0x1
 _AS_IN_BROWSERS = "!'()*"
@@ -95,7 +83,9 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
         kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
         finding = result.finding
         # ``score.value`` only where something was measured.
-        own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
+        own: list[bytes] = []
+        if isinstance(finding, Score):
+            own.append(_BEFORE_SCORE + double(finding.value))
         own.extend(text_pair("gen_ai.evaluation.explanation", reason))
         own.extend(text_pair("pandaeval.result.id", result.id))
         if result.evaluator.kind == "llm" and result.judge:  # a judge was asked
@@ -123,25 +113,67 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
 
 
 def _verdict(result: Result) -> Alike:
-    """Encodes the attributes that many results share: which metric came to which kind of conclusion, and how."""
     finding, by = result.finding, result.evaluator
-    return _alike(
-        "verdict",
+    coverage = assumed = None
+    if isinstance(finding, Assumed):
+        assumed = finding.value
+    else:
+        coverage = finding.coverage
+    return _verdict_attributes(
         result.metric,
         result.label,
-        result.why if result.why in FAILED else None,
         result.outcome,
         result.why,
         by.version,
-        by.model if by.kind == "llm" else None,
-        by.model if by.kind == "embedding" else None,
+        by.kind,
+        by.model,
         result.revision,
         result.final,
-        None if isinstance(finding, Assumed) else float(finding.coverage),
-        None if result.threshold is None else float(result.threshold),
-        None if isinstance(finding, Unscored) else result.success,
-        float(finding.value) if isinstance(finding, Assumed) else None,
+        coverage,
+        result.threshold,
+        result.success,
+        assumed,
     )
+
+
+@lru_cache(maxsize=8192)
+def _verdict_attributes(
+    metric: str,
+    label: str | None,
+    outcome: str,
+    why: str | None,
+    version: str,
+    kind: str,
+    model: str | None,
+    revision: int,
+    final: bool,
+    coverage: float | None,
+    threshold: float | None,
+    passed: bool | None,
+    assumed: float | None,
+) -> Alike:
+    """Encode the attributes that many results of a metric share."""
+    facts: dict[str, Any] = {
+        "gen_ai.evaluation.name": metric,
+        "gen_ai.evaluation.score.label": label,
+        "error.type": why if why in FAILED else None,
+        "pandaeval.outcome": outcome,
+        "pandaeval.why": why,
+        "pandaeval.metric.version": version,
+        "pandaeval.judge.model": model if kind == "llm" else None,
+        "pandaeval.embedder": model if kind == "embedding" else None,
+        "pandaeval.revision": revision,
+        "pandaeval.final": final,
+        "pandaeval.coverage": _double(coverage),
+        "pandaeval.threshold": _double(threshold),
+        "pandaeval.passed": passed,
+        "pandaeval.assumed_value": _double(assumed),
+    }
+    return _alike(facts)
+
+
+def _double(value: float | None) -> float | None:
+    return None if value is None else float(value)
 
 
 @lru_cache(maxsize=16)
@@ -152,7 +184,7 @@ def _about(
     response_id: str,
     session_id: str | None,
     level: str,
-    *others: str | int | None,
+    *kind: Any,
 ) -> SharedAttributes:
     """Encodes what results of a unit share; cached, since they come one after the other."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
@@ -163,13 +195,28 @@ def _about(
         repeated(LOG_ATTRIBUTES, ids + shown),
         repeated(EVENT_ATTRIBUTES, ids),
         repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", session_id) + shown),
-        _alike("unit", level, *others),
+        _unit_attributes(level, *kind),
     )
 
 
-@lru_cache(maxsize=8192)
-def _alike(about: str, *values: str | float | None) -> Alike:
-    encoded = pairs(dict(zip(_KEYS[about], values, strict=True)))
+@lru_cache(maxsize=1024)
+def _unit_attributes(
+    level: str, service: str, agent: str, environment: str | None, trigger: str | None, late_spans: int
+) -> Alike:
+    """Encode the attributes that many units share."""
+    facts = {
+        "pandaeval.level": level,
+        "pandaeval.service": service,
+        "gen_ai.agent.name": agent,
+        "deployment.environment.name": environment,
+        "pandaeval.trigger": trigger,
+        "pandaeval.late_spans": late_spans,
+    }
+    return _alike(facts)
+
+
+def _alike(facts: Mapping[str, Any]) -> Alike:
+    encoded = pairs(facts)
     return Alike(
         repeated(LOG_ATTRIBUTES, encoded), repeated(EVENT_ATTRIBUTES, encoded), repeated(SPAN_ATTRIBUTES, encoded)
     )

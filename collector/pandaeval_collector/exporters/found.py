@@ -7,6 +7,7 @@ of another package by the name of its entry point.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,8 @@ from pandaeval_otel.base.plugins import NotUsableError, Plugin, find_by_module, 
 _log = logging.getLogger(__name__)
 
 _PACKAGE, _GROUP = "pandaeval_collector.exporters", "pandaeval.exporters"
+_PLUGINS = {"kafka": "pandaeval_collector.kafka.exporters"}
+"""Our modules of exporters outside the folder, by the names of their sections."""
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 _TAKEN = frozenset({"scrape_results"})
 """Names in the section around the exporters' own."""
@@ -75,6 +78,9 @@ def ways() -> tuple[Way, ...]:
     """Finds every way out: ours by name, then those of installed packages. Raises :class:`ImportError` when one of ours
     cannot be imported; of another package that cannot be used the name is left, so that its section stays valid."""
     settings, makes = find_by_module(_PACKAGE, "SETTINGS"), find_by_module(_PACKAGE, "exporters")
+    for name, path in _PLUGINS.items():
+        module = importlib.import_module(path)
+        settings[name], makes[name] = module.SETTINGS, module.exporters
     ours = [Way(name, settings.get(name, Section), makes.get(name)) for name in sorted({*settings, *makes})]
     return (*ours, *_installed({way.name for way in ours}))
 

@@ -10,88 +10,36 @@ from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret, hider
-from pandaeval_collector.jobs.outcome import (
-    Complaints,
-    GivenUp,
-    Kinship,
-    Later,
-    Patience,
-    RecordBudgets,
-    after_failure,
-)
+from pandaeval_collector.base.untrusted.foreign import explained
+from pandaeval_collector.jobs.failure_warnings import FailureWarnings
+from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret
+from pandaeval_collector.jobs.outcome import GivenUp, Later, Patience, after_failure
+from pandaeval_collector.jobs.pauses import Pauses
+from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.conversation import Conversation
+from pandaeval_collector.judge.known_models import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
-from pandaeval_collector.judge.turns import Conversation, TurnView
+from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
-from pandaeval_collector.store import Job, JobEnd, Store
+from pandaeval_collector.store import Job, JobEnd, StoreAccess
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
-
-# When no judge is asked as it failed too often just now: how long all jobs wait, and when nobody asks any more.
-_SAME_PAUSE_S = 1.0
-_IN_VAIN_AT_FIRST, _IN_VAIN = 1, 10
-"""After more pauses in a row than this, a run that somebody waits for asks no more: a judge that never answered is not
-there, one that did may come back."""
-
-
-class Pauses:
-    """The pauses in which a runner's jobs wait for a judge that fails. ``interactive``: somebody waits for the jobs.
-    Times are those of the store's running clock. On one event loop."""
-
-    def __init__(self, interactive: bool) -> None:
-        self._interactive = interactive
-        self._until = 0.0
-        self._in_vain, self._answered = 0, False
-        """Pauses since a judge answered last, and whether one ever did."""
-        self._last = ""
-
-    @property
-    def given_up(self) -> str:
-        """Why this run asks no judge any more; ``""`` as long as it asks."""
-        most = _IN_VAIN if self._answered else _IN_VAIN_AT_FIRST
-        if not self._interactive or self._in_vain <= most:
-            return ""
-        return f"the judge could not be reached, and was not asked again ({self._last or 'no answer'})"
-
-    def room(self, now: float, slots: int) -> int:
-        """Returns how many jobs may run now: none in a pause; after one, a single job to test the judge."""
-        if self.given_up:
-            return slots
-        if now < self._until:
-            return 0
-        return 1 if self._in_vain else slots
-
-    def begin(self, until: float) -> None:
-        """Begins a pause until ``until``, after a call that was not even tried."""
-        if until > self._until + _SAME_PAUSE_S:
-            self._until = until
-            self._in_vain += 1
-
-    def answered(self) -> None:
-        """Notes that a judge answered, whatever it said, and ends the count of pauses in vain."""
-        self._in_vain, self._answered = 0, True
-
-    def failed(self, error: CallFailedError) -> None:
-        """Notes the error of a failed call for :attr:`given_up`."""
-        if error.failure is not CallFailure.COOLDOWN:
-            self._last = told(error)
-
 
 _log = logging.getLogger(__name__)
 
@@ -120,25 +68,25 @@ class Attempts:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreAccess,
         scores: SessionScores,
         evaluator: Evaluator,
-        desk: Desk,
+        client: JudgeClient,
         filing: Filing,
         telemetry: Telemetry,
         patience: Patience | None = None,
         budgets: RecordBudgets | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``scores``: reads the sessions that questions are about; ``desk`` asks the judge; ``filing``: where answers
+        """``scores``: reads the sessions that questions are about; ``client`` asks the judge; ``filing``: where answers
         go. ``failures``: the groups that judged failures are filed under, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience = telemetry, patience or Patience()
         judge = evaluator.settings.judge
-        self._desk = desk
+        self._client = client
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._failures = budgets or RecordBudgets(), failures
-        self._complaints, self._kinship = Complaints(), Kinship()
+        self._warnings = FailureWarnings()
         self._ends: dict[bytes, _Ends] = {}
         self.pauses = Pauses(self._patience.interactive)
         """While a pause lasts, no job should be started."""
@@ -167,16 +115,16 @@ class Attempts:
 
     async def _file(self, ended: Sequence[tuple[Job, Judgement]]) -> None:
         """Files how jobs ended: all together, or one by one where that fails."""
-        try:
-            await self._filing("judged", [judgement for _, judgement in ended])
-        except Exception as error:  # noqa: BLE001 - as above
-            for each in ended if len(ended) > 1 else ():
-                await self._file([each])
-            if len(ended) == 1:
-                await self._unfinished(ended[0][0], error)
-            return
-        for _, judgement in ended:
-            self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
+        parts = Isolated(ended)
+        for part in parts:
+            try:
+                await self._filing("judged", [judgement for _, judgement in part])
+            except Exception as error:  # noqa: BLE001 - as above
+                if not parts.split():
+                    await self._unfinished(part[0][0], error)
+                continue
+            for _, judgement in part:
+                self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
 
     async def _unfinished(self, job: Job, error: Exception) -> None:
         _log.error("job %s could not be finished", job.id, exc_info=error)
@@ -205,14 +153,13 @@ class Attempts:
         question = next((each for each in questions if each.metric.key == job.metric), None)
         if question is None:
             return self._end(job, JobEnd(job.id, "cancelled", "not_wanted"))
-        self._kinship.meets(question.model, loaded.trace.models)
 
         async def shorter() -> Pack:
             smaller = self._budgets.was_too_long(question.model, loaded.pack.tokens)
             return (await self._loaded(job, smaller)).pack
 
-        together = self._evaluator.together(questions, question)
-        judge = Judge(self._desk, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
+        together = self._evaluator.judged.together(questions, question)
+        judge = Judge(self._client, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
         finding = instead or await self._finding(job, question, loaded, judge)
         await self._conclude(job, question, loaded, judge, finding)
 
@@ -228,13 +175,13 @@ class Attempts:
             case GivenUp() | Unscored():
                 missed = finding.finding if isinstance(finding, GivenUp) else finding
                 found = without_verdict(question, loaded.subject, missed)
-                result = self._evaluator.answered(question, found, judge.spent)
+                result = self._evaluator.judged.answered(question, found, judge.spent)
                 end = JobEnd(job.id, "done", missed.why.value)
                 if isinstance(finding, GivenUp):
                     end = JobEnd(job.id, "dead", missed.why.value, finding.error)
                 self._end(job, end, result)
             case _:
-                result = self._evaluator.answered(question, finding, judge.spent)
+                result = self._evaluator.judged.answered(question, finding, judge.spent)
                 await self._group(result, question.model)
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
 
@@ -245,7 +192,7 @@ class Attempts:
             return
 
         async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
-            return await Judge(self._desk, shown, model).ask(SAME_CAUSE, given)
+            return await Judge(self._client, shown, model).ask(SAME_CAUSE, given)
 
         result.failure_group = await judged_group(self._failures, failure, ask)
 
@@ -258,12 +205,12 @@ class Attempts:
         suspicious = bool(about.get("suspicious"))
         match subject:
             case TurnView():
-                return self._evaluator.judged_turn(subject, suspicious)[1]
+                return self._evaluator.judged.of_turn(subject, suspicious)[1]
             case Conversation():
                 known = self._scores.conversation(about[SESSION], Trigger(about["trigger"]))
                 return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
             case _:
-                return self._evaluator.judged(subject, suspicious)[1]
+                return self._evaluator.judged.questions(subject, suspicious)[1]
 
     async def _finding(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge
@@ -280,7 +227,7 @@ class Attempts:
         except OverBudgetError:
             return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
         except CallFailedError as error:
-            self._complaints.hear(question.model, error)
+            self._warnings.add(question.model, error)
             self.pauses.failed(error)
             return after_failure(job, error, self._patience, self._store.clock.running())
         except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge

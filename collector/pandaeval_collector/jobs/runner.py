@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.store import Job, Store
+from pandaeval_collector.store import Job, StoreAccess
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +22,11 @@ class Runner:
     """Runs the due jobs of one store, up to ``slots`` at a time. One event loop."""
 
     def __init__(
-        self, store: Store, attempts: Attempts, slots: int = 16, longest_wait: Callable[[], float] = lambda: math.inf
+        self,
+        store: StoreAccess,
+        attempts: Attempts,
+        slots: int = 16,
+        longest_wait: Callable[[], float] = lambda: math.inf,
     ) -> None:
         """``attempts`` runs one job. ``slots``: most jobs at a time. ``longest_wait``: seconds after which a job is
         ended without asking a judge."""

@@ -11,12 +11,12 @@ from importlib.util import find_spec
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.judge.call import RECORDED, Caller
-from pandaeval_collector.judge.client import WorkerProcess
+from pandaeval_collector.judge.client import JudgeClient, Memory
 from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.judge.desk import Desk, Memory
 from pandaeval_collector.judge.limits import LimitedCaller
+from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 
 
 class NoJudgeError(UserError):
@@ -45,7 +45,7 @@ class JudgeConfig:
 class StoredPurse:
     """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: sums survive a crash."""
 
-    def __init__(self, store: Store, daily_usd: float) -> None:
+    def __init__(self, store: StoreAccess, daily_usd: float) -> None:
         self._spending, self._daily_usd = store.spending, daily_usd
         self.share(1.0)
 
@@ -62,10 +62,10 @@ class StoredPurse:
 
 
 class StoredMemory:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory` on the store, and counts how often an answer was
+    """Implements :class:`pandaeval_collector.judge.client.Memory` on the store, and counts how often an answer was
     found."""
 
-    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+    def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
         self._verdicts, self._telemetry = store.verdicts, telemetry
 
     def recall(self, key: str) -> bytes | None:
@@ -87,7 +87,9 @@ def check_installed(api_base: str | None) -> None:
         )
 
 
-def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) -> tuple[WorkerProcess, LimitedCaller]:
+def open_caller(
+    store: StoreAccess, judge: JudgeConfig, environ: Mapping[str, str]
+) -> tuple[WorkerProcess, LimitedCaller]:
     """Makes the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
     check_installed(judge.setup.api_base)
     limits = judge.limits
@@ -96,8 +98,8 @@ def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) ->
     return process, LimitedCaller(process, limits.concurrency, limits.rpm, limits.tpm, purse)
 
 
-def desk_of(caller: Caller, judge: JudgeSettings | None, memory: Memory) -> Desk:
-    """Makes the desk that asks through ``caller``. ``judge``: the settings; ``None``: the defaults."""
+def client_of(caller: Caller, judge: JudgeSettings | None, memory: Memory) -> JudgeClient:
+    """Makes the client that asks through ``caller``. ``judge``: the settings; ``None``: the defaults."""
     if judge is None:
-        return Desk(caller, memory)
-    return Desk(caller, memory, parameters=judge.answer_parameters, secrets=judge.secrets)
+        return JudgeClient(caller, memory)
+    return JudgeClient(caller, memory, parameters=judge.answer_parameters, secrets=judge.secrets)

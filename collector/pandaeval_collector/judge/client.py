@@ -1,180 +1,302 @@
-"""The collector's side of the worker process: started at the first call, and again after it died."""
+"""Where metrics ask: each question about a trace is put to a model once, however many metrics want the answer.
+
+Verdicts are remembered under the hash of all that they depend on: model, parameters, prompt version, pack without its
+nonce, rubric and what was given with it. So are failures that asking again would not change, until each metric that
+wants the answer has heard of them: an extraction that cannot be had costs its calls once a trace, not once a metric.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import logging
-import math
-import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeGuard
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
-from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonCodec, RemoteError
-from pandaeval_collector.base.runtime.child import ChildStartError
-from pandaeval_collector.base.runtime.every import Backoff
-from pandaeval_collector.base.untrusted.foreign import secrets_in, told
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, Permit
-from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price
-from pandaeval_collector.judge.neutral import tokens
+from pydantic import BaseModel
 
-# What an answer did cost: the provider's own word, where it can be true, and else what was set aside for it.
-#
-# A provider, or whoever stands between it and us, may leave its usage out or state anything: a negative count would
-# fill the day's budget up again, an enormous one would end it. Neither is believed.
-_FEWEST = 10
-"""A stated count below a tenth of ours is not believed: our count is rarely twice the true one."""
-_OVERHEAD = 4000
-"""Tokens that a provider may add to what was sent: its template, and how it words a schema."""
-_MOST_OUT = 10
-"""Times ``max_tokens``, the largest believable count: some providers count thinking beyond that limit."""
-_CHEAPEST, _DEAREST = 0.01, 10.0
-"""Parts of the list price that a call may cost: cached prompts are cheaper, tiers of service dearer."""
-_DEAREST_TOKEN = 0.01
-"""US dollars, where there is no list price: ten times what the dearest models take."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerUsage:
-    """Tokens and US dollars of one answer. ``stated``: the provider stated at least the tokens; else all is estimated.
-    ``cached_tokens``: of the prompt's; the provider's word only."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float
-    stated: bool = True
-    cached_tokens: int = 0
-
-
-def estimated(call: ModelCall, price: Price) -> AnswerUsage:
-    """Estimates the most that an answer to a call can cost, which is reserved for it."""
-    sent = sum(tokens(message["content"]) for message in call.messages)
-    return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out, stated=False)
-
-
-def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price) -> AnswerUsage:
-    """Returns the usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens``, ``cached_tokens`` and
-    ``cost_usd`` as the provider gave them, each of any type or missing; ``text``: of the answer. An implausible count
-    of tokens replaces both counts by the estimate; an implausible cost becomes the list price, with cached tokens at
-    their own price; an implausible count of cached tokens becomes 0."""
-    estimate = estimated(call, price)
-    # No tokenizer makes two tokens of one byte.
-    shape = json.dumps(call.response_format) if call.response_format else ""  # sent or not
-    most_in = sum(len(each["content"].encode(errors="replace")) for each in call.messages) + len(shape) + _OVERHEAD
-    prompt, completion = stated.get("prompt_tokens"), stated.get("completion_tokens")
-    if not _is_count(prompt, max(1, estimate.prompt_tokens // _FEWEST), most_in):
-        return estimate
-    if not _is_count(completion, max(1, tokens(text) // _FEWEST) if text else 0, _MOST_OUT * call.max_tokens):
-        return estimate
-    said = stated.get("cached_tokens")
-    cached = said if _is_count(said, 0, prompt) else 0
-    listed = (prompt - cached) * price.into + cached * price.cached + completion * price.out
-    least, most = _CHEAPEST * listed, _DEAREST * listed if listed else _DEAREST_TOKEN * (prompt + completion)
-    cost: Any = stated.get("cost_usd")
-    if type(cost) not in (int, float) or not math.isfinite(cost) or not least <= cost <= most:
-        cost = listed
-    return AnswerUsage(prompt, completion, float(cost), cached_tokens=cached)
-
-
-def _is_count(value: Any, least: int, most: int) -> TypeGuard[int]:
-    return type(value) is int and least <= value <= most
-
+from pandaeval_collector.base.score import Why
+from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
+from pandaeval_collector.judge.guidelines import Guidance
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, repair, response_format
+from pandaeval_collector.judge.redact import redact_value
+from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
+from pandaeval_collector.judge.rubric import QuestionPart, Rubric, Verdict, rubric_of
 
 _log = logging.getLogger(__name__)
+_MAX_REFUSED = 1024
 
-_SLACK_S = 30.0
-"""How much longer than a try may take the process may say nothing before it is taken to hang."""
-_OWN_ENVIRONMENT = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else a price list is fetched from the net at import
-    "OTEL_SDK_DISABLED": "true",  # the judge's own calls are nobody's traces
-    "LITELLM_LOG": "CRITICAL",  # its messages quote prompts
-}
+V = TypeVar("V", bound=Verdict)
+P = TypeVar("P", bound=BaseModel)
 
 
-class WorkerProcess:
-    """Implements :class:`pandaeval_collector.judge.call.Caller` by a process of its own. On one event loop."""
+class Memory(Protocol):
+    """Remembers earlier verdicts. :meth:`recall` may block for a look-up; any thread."""
 
-    def __init__(self, setup: JudgeProcessSetup, environ: Mapping[str, str] | None = None) -> None:
-        environ = os.environ if environ is None else environ
-        self.timeout = setup.timeout
-        """The seconds that one try of a call may take."""
-        self._secrets = secrets_in(environ, setup.api_key_env)
-        self._calls = Calls(
-            "the judge's process",
-            "pandaeval_collector.judge.worker",
-            asdict(setup),
-            {**environ, **_OWN_ENVIRONMENT},
-            codec=JsonCodec(),
-            silent=True,
-            backoff=Backoff(0.0, 0.0),  # whoever asks has pauses of his own
-        )
-        self.prices: dict[str, Price] = {}
-        """US dollars per token, of the models whose price is known; known after the start."""
-        self._budgets: dict[str, int] = {}
-        self._unbelieved: set[str] = set()
-        """Models whose usage was estimated, which is said once."""
+    def recall(self, key: str) -> bytes | None: ...
+    async def keep(self, key: str, body: bytes) -> None: ...
+
+
+class NoVerdictError(Exception):
+    """The judge answered without a verdict; ``why`` becomes the result's reason."""
+
+    def __init__(self, why: Why, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+@dataclass(slots=True)
+class AnswerCost:
+    """The costs of one metric's answers: calls, tokens, US dollars, seconds of waiting for the model; the model that
+    gave the last one, maybe a fallback; and what that model was shown.
+
+    ``cached``: those of the tokens in ``prompt`` that the provider had in its cache; ``completion``: hidden reasoning
+    included; ``pack``: digest of the record, ``""`` if nothing was asked; ``truncated``: the record's parts that were
+    shortened; ``suspected``: words in the record speak to a judge."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+    model: str = ""
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    pack: str = ""
+    truncated: tuple[str, ...] = ()
+    suspected: bool = False
+
+    def add(self, answer: ModelAnswer) -> None:
+        self.calls += 1
+        self.tokens += answer.tokens
+        self.cost_usd += answer.cost_usd
+        self.seconds += answer.seconds
+        self.prompt += answer.prompt_tokens
+        self.completion += answer.completion_tokens
+        self.cached += answer.cached_tokens
+
+    def pay(self, other: AnswerCost) -> None:
+        """Adds the costs of other answers."""
+        for name in ("calls", "tokens", "prompt", "completion", "cached", "cost_usd"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.model = other.model or self.model
+
+    def saw(self, pack: Pack) -> None:
+        """Notes the record that a judge was shown, or whose verdict was remembered."""
+        self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
+
+
+class JudgeClient:
+    """Asks questions through one caller, and remembers the answers in ``memory``, if any.
+
+    ``parameters``: those of the calls that may change an answer, as a text. ``secrets``: secrets are redacted in the
+    facts that are sent with a question. On one event loop.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        memory: Memory | None = None,
+        *,
+        parameters: str = "",
+        secrets: bool = True,
+    ) -> None:
+        self.secrets = secrets
+        self._caller, self._memory, self._parameters = caller, memory, parameters
+        self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
+        self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
+        """Failures that are remembered, with the names of the askers that were told."""
+
+    async def ask(
+        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
+    ) -> V:
+        """Returns the verdict; waits if the same question is being asked already. The costs go to the first asker.
+
+        ``asker``: the metric that asks. A failure that would not pass is raised once for each asker without a call;
+        whoever asks again, or has no name, has the model asked again.
+        """
+        spent.saw(pack)
+        facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
+        asked_with = f"temperature=0{self._parameters} en"
+        parts = [model, asked_with, PROMPT_VERSION, pack.digest, rubric.name, rubric.version, facts]
+        key = hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+        if key in self._refused and key not in self._asking:
+            error, told = self._refused[key]
+            if asker and asker not in told:
+                told.add(asker)
+                # A copy: one that was raised before would keep its old traceback.
+                if isinstance(error, NoVerdictError):
+                    raise NoVerdictError(error.why, str(error))
+                raise CallFailedError(error.failure, str(error), error.retry_after)
+            del self._refused[key]
+        task = self._asking.get(key)
+        if task is None:
+            task = self._asking[key] = asyncio.create_task(self._verdict(key, pack, model, rubric, given, spent))
+            task.add_done_callback(lambda done: self._done(key, done))
+        try:
+            verdict, spent.model = await asyncio.shield(task)
+        except (NoVerdictError, CallFailedError) as error:
+            # The same question would fail again: a provider may come back, a refused prompt stays refused.
+            stays = isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
+            if asker and stays:
+                self._refused.setdefault(key, (error, set()))[1].add(asker)
+                while len(self._refused) > _MAX_REFUSED:
+                    self._refused.popitem(last=False)
+            raise
+        if not isinstance(verdict, rubric.verdict):
+            raise TypeError(f"two rubrics are called {rubric.name} {rubric.version}")
+        return verdict
+
+    def _done(self, key: str, task: asyncio.Task[Any]) -> None:
+        self._asking.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; without this the loop complains if nobody waits any more
+
+    async def _verdict(
+        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
+    ) -> tuple[V, str]:
+        """Returns the remembered verdict with its model; else asks, and asks once more with what is wrong with the
+        answer if it is no verdict."""
+        remembered = None if self._memory is None else self._memory.recall(key)
+        if remembered is not None:
+            try:
+                held = json.loads(remembered)
+                return rubric.verdict.model_validate_json(json.dumps(held["verdict"])), held["model"]
+            except (KeyError, TypeError, ValueError):
+                _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
+        echo = echo_code(pack, rubric)
+        call = ModelCall(model, messages(pack, rubric, given), rubric.max_tokens, response_format(rubric))
+        answer, call = await self._whole(call, spent)
+        try:
+            verdict = read_reply(answer.text, rubric, echo, sure=False, given=given)
+        except InvalidReplyError as error:
+            said = [*call.messages, repair(str(error))]
+            answer, _ = await self._whole(replace(call, messages=said, held=True), spent)
+            try:
+                verdict = read_reply(answer.text, rubric, echo, given=given)
+            except InvalidReplyError as again:
+                raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {again}") from again
+        if self._memory is not None:
+            kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
+            await self._memory.keep(key, json.dumps(kept).encode())
+        return verdict, answer.model
+
+    async def _whole(self, call: ModelCall, spent: AnswerCost) -> tuple[ModelAnswer, ModelCall]:
+        """Returns an answer that was not cut, with its call, which is made once more with more room if that helps.
+        Raises :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
+        answer = await self._get(call, spent)
+        if answer.cut and not call.more:
+            call = replace(call, more=True)
+            answer = await self._get(call, spent)
+        if answer.cut:
+            raise NoVerdictError(
+                Why.INVALID_VERDICT,
+                f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise max_tokens in "
+                "judge.parameters, or lower reasoning_effort",
+            )
+        return answer, call
+
+    async def _get(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
+        answer = await self._caller.complete(call)
+        spent.add(answer)
+        spent.model = answer.model
+        return answer
+
+
+class Judge:
+    """Answers a metric's questions about one trace. ``shorter`` makes a shorter pack, if ``pack`` proves too long for
+    the model's window. ``together``: the questions about the trace that are put in one call. ``guidance``: the
+    guidelines that are added to the metric's own question."""
+
+    together: tuple[QuestionPart[Any], ...] = ()
+
+    def __init__(
+        self,
+        client: JudgeClient,
+        pack: Pack,
+        model: str,
+        asker: str = "",
+        shorter: Callable[[], Awaitable[Pack]] | None = None,
+        together: tuple[QuestionPart[Any], ...] = (),
+        guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
+    ) -> None:
+        self.together, self._guidance, self._shorter = together, guidance, shorter
+        self._client, self._pack, self._model, self._asker = client, pack, model, asker
+        self.spent = AnswerCost()
 
     @property
-    def pid(self) -> int | None:
-        """The id of the process, ``None`` while none runs."""
-        return self._calls.pid
+    def pack(self) -> Pack:
+        """The record as it is shown now."""
+        return self._pack
 
-    async def start(self) -> None:
-        """Starts the process unless it runs. Raises :class:`CallFailedError` when that fails."""
-        if self._calls.pid is None or not self._budgets:
-            known: dict[str, Any] = await self._asked("known")
-            self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
-            self._budgets = {model: each["budget"] for model, each in known.items()}
+    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
+        """Returns the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
 
-    async def record_budget(self, model: str) -> int:
-        """Returns how many tokens of a record fit into the windows of a model and its fallbacks, at most 12,000. Raises
-        :class:`CallFailedError` when the process does not start."""
-        await self.start()
-        return self._budgets.get(model, MOST_RECORD)
-
-    async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
-        """Asks the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died
-        meanwhile), and what ``permit`` raises."""
-
-        async def permitted(attempt: tuple[str, bool, int]) -> None:
-            if permit is not None:
-                await permit(*attempt)
-
-        await self.start()
-        reply: Mapping[str, Any] = await self._asked("call", asdict(call), on_piece=permitted)
-        if not reply["ok"]:
-            failure, message = CallFailure(reply["failure"]), told(reply["message"], self._secrets)
-            raise CallFailedError(failure, message, reply.get("retry_after"), reply.get("answered", False))
-        model = reply["model"]
-        sent = replace(call, max_tokens=reply["max_tokens"])
-        usage = believed(reply["usage"], sent, reply["text"], self.prices.get(model, FREE))
-        if not usage.stated and model not in self._unbelieved:
-            self._unbelieved.add(model)
-            _log.warning(
-                "the judge %s does not say, or not believably, how many tokens its answers took: each counts as what "
-                "is set aside for a call",
-                model,
-            )
-        return ModelAnswer(
-            text=reply["text"],
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cost_usd=usage.cost_usd,
-            model=model,
-            cached_tokens=usage.cached_tokens,
-            cut=reply["cut"],
-            max_tokens=sent.max_tokens,
-        )
-
-    async def _asked(self, name: str, *arguments: Any, **given: Any) -> Any:
+        Raises :class:`NoVerdictError` when the reply is no verdict, or when the trace tries to instruct the judge: such
+        verdicts are worth nothing, good or bad.
+        """
+        rubric = self._guidance.added_to(rubric)
+        facts = dict(given or {})
+        if self._client.secrets:
+            facts = {name: redact_value(value) for name, value in facts.items()}
         try:
-            return await self._calls.ask(name, *arguments, patience=self.timeout + _SLACK_S, **given)
-        except (ChildStartError, RemoteError) as error:
-            raise CallFailedError(CallFailure.UNAVAILABLE, told(error, self._secrets)) from error
-        except ChildEndedError as error:
-            raise CallFailedError(CallFailure.TIMEOUT if error.hung else CallFailure.CRASHED, str(error)) from error
+            verdict = await self._ask(rubric, facts)
+        except CallFailedError as error:
+            shorter, self._shorter = self._shorter, None
+            if error.failure is not CallFailure.TOO_LONG or shorter is None:
+                raise
+            self._pack = await shorter()
+            verdict = await self._ask(rubric, facts)
+        if verdict.instructed:
+            raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
+        return verdict
 
-    async def close(self) -> None:
-        """Ends the process, if one runs."""
-        await self._calls.close()
+    async def answer(self, part: QuestionPart[P], subject: Any) -> tuple[P, dict[str, Any]]:
+        """Returns the answer to a question about the subject, and the facts that it needs: from the call that it shares
+        with others, or, as far as that does not hold, from calls of their own. Raises as :meth:`ask` does."""
+        shared = await self._shared(subject) if part in self.together else None
+        facts: dict[str, Any] = {}
+        for needed in part.needs:
+            known = needed.known(subject, self.pack)
+            if known is None:
+                found = getattr(shared, needed.name, None)
+                if found is None:  # what the shared answer rests on is not known
+                    shared, found = None, await self.ask(rubric_of((needed,)), needed.given(subject, facts))
+                known = needed.facts(found, subject)
+            facts |= known
+        found = getattr(shared, part.name, None)
+        if found is None:
+            found = await self.ask(rubric_of((part,)), {**part.given(subject, facts), **part.of_pack(self.pack)})
+        assert isinstance(found, part.answer)
+        return found, facts
+
+    async def _shared(self, subject: Any) -> Verdict | None:
+        """Returns the verdict of the shared call, which is asked for once; ``None`` where nothing of it holds, or there
+        is one question alone."""
+        facts: dict[str, Any] = {}
+        asked: dict[QuestionPart[Any], None] = {}
+        for needed in (each for part in self.together for each in part.needs):
+            known = needed.known(subject, self.pack)
+            facts |= known or {}
+            if known is None:
+                asked[needed] = None
+        parts = (*asked, *self.together)
+        if len(parts) < 2:
+            return None
+        given: dict[str, Any] = {}
+        for part in parts:
+            given |= {**part.given(subject, facts), **part.of_pack(self.pack)}
+        try:
+            verdict: Verdict = await self.ask(rubric_of(parts), given)
+        except NoVerdictError as error:
+            if error.why is not Why.INVALID_VERDICT:
+                raise
+            return None
+        return verdict
+
+    async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:
+        return await self._client.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
-from pandaeval_collector.judge.client import estimated
-from pandaeval_collector.judge.known import FREE, Price
+from pandaeval_collector.judge.known_models import FREE, Price
+from pandaeval_collector.judge.usage import estimated
 
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter

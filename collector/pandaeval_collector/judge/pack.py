@@ -15,17 +15,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from pandaeval_collector.judge.before import EarlierTurns, before, joined
-from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
-from pandaeval_collector.judge.sections import (
-    FAILED,
-    KeptBlock,
-    OwnWords,
-    PromptSection,
-    StepLimits,
-    facts,
-    sections,
-)
+from pandaeval_collector.judge.context import EarlierTurns, before, joined
+from pandaeval_collector.judge.run_facts import facts
+from pandaeval_collector.judge.sanitize import neutral
+from pandaeval_collector.judge.sections import PromptSection, sections
+from pandaeval_collector.judge.shorten import elided, fitting, tokens
+from pandaeval_collector.judge.steps import FAILED, KeptBlock, OwnWords, StepLimits
 from pandaeval_otel.model import Trace
 
 _LEAST_VALUE = 100

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pandaeval_collector.judge.neutral import elided, neutral, one_line
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.judge.schemas import field
+from pandaeval_collector.judge.shorten import elided
 
 ChatMessage = dict[str, str]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -13,6 +12,11 @@ from pydantic.json_schema import SkipJsonSchema
 
 from pandaeval_collector.judge.schemas import ECHO
 
+P = TypeVar("P", bound=BaseModel)
+Facts = Mapping[str, Any]
+"""Facts that are given with a question, by name; JSON."""
+_TOKENS = 550
+"""Tokens of an answer beside its parts."""
 Reason = Annotated[str, Field(max_length=1200)]
 """Free text of a judge: shown to people, never parsed. Bounded, or small models ramble until the reply is cut."""
 
@@ -58,13 +62,6 @@ class Rubric(Generic[V]):
     max_tokens: int = 900
     check: Callable[[V, Mapping[str, Any]], str | None] | None = None
     parts: tuple[QuestionPart[Any], ...] = ()
-
-
-# Questions that are put in one call, each with its own criteria and an answer of its own in the verdict.
-P = TypeVar("P", bound=BaseModel)
-_TOKENS = 550
-Facts = Mapping[str, Any]
-"""What is given with a question, by name; JSON."""
 
 
 class Answer(BaseModel):
@@ -125,51 +122,3 @@ def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
         max_tokens=_TOKENS + sum(part.tokens for part in parts),
         parts=parts,
     )
-
-
-# What the people who are responsible for an agent ask a judge to heed beyond the words of a question.
-#
-# A guideline belongs to one metric, and to one agent or to all. It is put behind the criteria of the question that
-# gives the metric's verdict, and marks the version of that question and of its results: verdicts with and without it
-# are never taken for one another.
-MOST_CHARS = 600
-_HEAD = """\
-The people who are responsible for this agent add the following. Where it differs from the criteria above, it holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Guideline:
-    """A rule added to a question. ``metric``: its key (``trace.task_completion``); ``agent``: ``""`` for all."""
-
-    metric: str
-    text: str
-    agent: str = ""
-
-    def concerns(self, metric: str, agent: str) -> bool:
-        """Returns whether the guideline applies to a metric's question about a run of this agent."""
-        return self.metric == metric and self.agent in ("", agent)
-
-
-@dataclass(frozen=True, slots=True)
-class Guidance:
-    """The guidelines for one question. ``rubric``: the name of the rubric that gives the metric's verdict."""
-
-    rubric: str = ""
-    texts: tuple[str, ...] = ()
-
-    @property
-    def mark(self) -> str:
-        """A suffix for versions that names the guidelines; ``""`` without any."""
-        return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest() if self.texts else ""
-
-    def added_to(self, rubric: Rubric[V]) -> Rubric[V]:
-        """Returns the rubric with the guidelines, if they belong to it; else unchanged."""
-        if not self.texts or rubric.name != self.rubric:
-            return rubric
-        text = "\n".join([rubric.text.strip(), "", _HEAD, *(f"- {text}" for text in self.texts)])
-        return replace(rubric, version=f"{rubric.version}{self.mark}", text=text)
-
-
-def guidance(guidelines: Iterable[Guideline], metric: str, rubric: str, agent: str) -> Guidance:
-    """Returns the guidelines that concern a question, in their order."""
-    return Guidance(rubric, tuple(each.text for each in guidelines if each.concerns(metric, agent)))

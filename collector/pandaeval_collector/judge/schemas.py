@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_collector.judge.neutral import elided, neutral, one_line
+from pandaeval_collector.judge.sanitize import neutral, one_line
+from pandaeval_collector.judge.shorten import elided
 
 _LONGEST = 400
 _DEEPEST = 6

@@ -11,8 +11,10 @@ import logging
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
+from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
@@ -68,18 +70,19 @@ class Committer:
         decide: Callable[[Sequence[T]], Awaitable[Decision]],
         failed: Callable[[T, Exception], None],
     ) -> list[T]:
-        """Has a decision about ``items`` made and committed; where it raises, about each by itself: whatever one
-        raises, it must not cost the others. Returns those that raise alone, after ``failed`` was told."""
-        try:
-            await self.commit(lambda: decide(items))
-        except Exception as error:  # whatever one raises
-            if self.stopping:
-                raise
-            if len(items) > 1:
-                return [item for alone in items for item in await self.together([alone], decide, failed)]
-            failed(items[0], error)
-            return [*items]
-        return []
+        """Has a decision about ``items`` made and committed, or a decision about each if that raises. Returns the items
+        that raise alone, after ``failed`` was called."""
+        parts, raising = Isolated(items), list[T]()
+        for part in parts:
+            try:
+                await self.commit(partial(decide, part))
+            except Exception as error:
+                if self.stopping:
+                    raise
+                if not parts.split():
+                    failed(part[0], error)
+                    raising += part
+        return raising
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Repeats ``work`` once a second while the store fails."""
@@ -145,41 +148,64 @@ class TraceDecider:
     async def _understood(self, due: Sequence[DueTrace], alone: bool = False) -> HeldBatch:
         return await self._committer.patiently(lambda: self._line.understand(due, alone))
 
-    async def _decide(
-        self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch], deaths: int = MOST_DEATHS, alone: bool = False
-    ) -> None:
-        """``alone``: the trace is tried again by itself; ``deaths``: over which it is given up then."""
-        failpoints.reach("before_decide")
-        try:
-            held = await understood
-            await self._committer.commit(lambda: self._line.file(due, held))
-        except Exception as error:  # whatever one trace raises, it must not cost the others, nor be tried forever
-            if self._committer.stopping:
-                raise
-            if isinstance(error, ChildEndedError) and not self._has_hinted:
-                self._has_hinted = True
-                _log.error(
-                    "traces are decided again, as a process of the line ended; if the machine is short of memory, "
-                    "lower line.workers or give it more: a trace over which %d processes end is set aside",
-                    MOST_DEATHS,
-                )
-            if isinstance(error, ChildEndedError) and not error.over_it:
-                await self._decide(due, self._understood(due, alone), deaths, alone)  # it only waited behind others
-            elif len(due) > 1:
-                for trace in due:
-                    await self._decide([trace], self._understood([trace], True), alone=True)
-            elif isinstance(error, ChildEndedError) and deaths > 1 and not (alone and error.hung):
-                await self._decide(due, self._understood(due, True), deaths - 1, alone=True)
+    async def _decide(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> None:
+        """Decides traces, each alone if that fails. A trace that fails alone is set aside."""
+        parts = Isolated(due)
+        for part in parts:
+            alone = part is not due
+            error = await self._attempt(part, self._understood(part, alone) if alone else understood, alone)
+            if error is not None:
+                if parts.split():
+                    continue
+                await self._set_aside(part[0], error)
+            self._note(part)
+
+    async def _attempt(
+        self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch], alone: bool
+    ) -> Exception | None:
+        """Decides traces; returns the error if that fails. Traces are tried again if a process ended that they only
+        waited for. A single trace is tried again until :data:`MOST_DEATHS` processes ended over it, or one hung that
+        was watched. ``alone``: the trace is tried again by itself."""
+        deaths = 0
+        while True:
+            failpoints.reach("before_decide")
+            try:
+                held = await understood
+                await self._committer.commit(partial(self._line.file, due, held))
+            except ChildEndedError as error:
+                if self._committer.stopping:
+                    raise
+                self._hint()
+                deaths += error.over_it
+                hangs = alone and error.hung
+                if error.over_it and (len(due) > 1 or hangs or deaths == MOST_DEATHS):
+                    return error
+                alone = alone or error.over_it
+                understood = self._understood(due, alone)
+            except Exception as error:
+                if self._committer.stopping:
+                    raise
+                return error
             else:
-                # Its results are those of one that cannot be read; its spans stay in the store as long as results do.
-                _log.error("trace %s could not be decided", due[0].trace_id.hex(), exc_info=error)
-                kind, why = type(error).__name__, str(error).partition("\n")[0]
-                if isinstance(error, ChildEndedError):
-                    kind, why = failure(error)
-                await self._committer.commit(lambda: self._line.decide("set_aside", due[0], kind, why))
-                self._note(due)
+                return None
+
+    async def _set_aside(self, trace: DueTrace, error: Exception) -> None:
+        """Gives a trace the results of a trace that cannot be read. Its spans stay as long as its results."""
+        _log.error("trace %s could not be decided", trace.trace_id.hex(), exc_info=error)
+        kind, why = type(error).__name__, str(error).partition("\n")[0]
+        if isinstance(error, ChildEndedError):
+            kind, why = failure(error)
+        await self._committer.commit(lambda: self._line.decide("set_aside", trace, kind, why))
+
+    def _hint(self) -> None:
+        if self._has_hinted:
             return
-        self._note(due)
+        self._has_hinted = True
+        _log.error(
+            "traces are decided again, as a process of the line ended; if the machine is short of memory, lower "
+            "line.workers or give it more: a trace over which %d processes end is set aside",
+            MOST_DEATHS,
+        )
 
     def _note(self, due: Sequence[DueTrace]) -> None:
         for trace in due:

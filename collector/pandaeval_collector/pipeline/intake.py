@@ -63,38 +63,37 @@ class Intake:
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         self._require_open()
         taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]
-        failpoints.reach("after_decode")
-        good = [each for each in taken if not each.problem]
-        submitted = [each.submitted for each in good]
-        words: dict[bytes, Submitted] = {}
+        good = [submission for submission in taken if not submission.problem]
+        submitted = [submission.submitted for submission in good]
+        endings = [trace.session_id for trace in submitted if trace.session_end and trace.session_id]
+        splits = {SPANS: [submission.spans for submission in good], LOGS: [submission.logs for submission in good]}
+        any_late = await self._keep(splits, _last_words(submitted), endings) > 0
+        for submission in taken:
+            if submission.problem:
+                self._count_rejected(SPANS, submission.spans)
+                self._count_rejected(LOGS, submission.logs)
         for trace in submitted:
-            # Once an application said "complete", that stays true, whatever later parts say.
-            if trace.trace_id not in words or words[trace.trace_id].fragment:
-                words[trace.trace_id] = trace
-        endings = [each.session_id for each in submitted if each.session_end and each.session_id]
-        splits = {SPANS: [each.spans for each in good], LOGS: [each.logs for each in good]}
-        any_late = await self._keep(splits, words, endings) > 0
-        for each in taken:
-            for instrument, split in ((SPANS, each.spans), (LOGS, each.logs)) if each.problem else ():
-                self._telemetry.add(instrument, "decoded", split.decoded)
-                self._telemetry.add(instrument, "rejected", split.decoded, "invalid")
-        for trace in submitted:
-            if self._traces.knows(trace.trace_id):
-                self._sessions.expect(trace.trace_id, trace.session_id)
-                if not trace.fragment:
-                    self._traces.close(trace.trace_id)
-            if trace.session_end and trace.session_id and self._sessions.may_end(trace.session_id):
-                self._end_session(trace.session_id)
-        failpoints.reach_soon("after_ack")
-        return [each.problem or (self._too_late(each) if any_late else "") for each in taken]
+            self._end(trace)
+        return [submission.problem or (self._too_late(submission) if any_late else "") for submission in taken]
+
+    def _count_rejected(self, instrument: str, split: Split) -> None:
+        self._telemetry.add(instrument, "decoded", split.decoded)
+        self._telemetry.add(instrument, "rejected", split.decoded, "invalid")
+
+    def _end(self, trace: Submitted) -> None:
+        """Closes a stored trace that is complete, and its session if the application ended it."""
+        if self._traces.knows(trace.trace_id):
+            self._sessions.expect(trace.trace_id, trace.session_id)
+            if not trace.fragment:
+                self._traces.close(trace.trace_id)
+        if trace.session_end and trace.session_id and self._sessions.may_end(trace.session_id):
+            self._end_session(trace.session_id)
 
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
         """Stores the spans and log records of messages of a log, and with them how far it was read; returns after the
         commit. Raises a ``Refusal``, after which the same messages have to come again."""
         self._require_open()
-        failpoints.reach("after_decode")
         await self._keep({SPANS: spans, LOGS: logs}, read=read)
-        failpoints.reach_soon("after_ack")
 
     def _require_open(self) -> None:
         if self._is_draining():
@@ -157,9 +156,7 @@ class Intake:
             raise Dense("it would hold up the event loop") from error
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
-        failpoints.reach("after_decode")
         late = await self._keep({instrument: [split]})
-        failpoints.reach_soon("after_ack")
         messages = [split.message] if split.rejected else []
         if late:
             messages.append(f"{late} came after their trace was scored for good (late.window, close.max_spans)")
@@ -173,7 +170,8 @@ class Intake:
         read: Sequence[Consumed] = (),
     ) -> int:
         """Stores what was split, by instrument, and counts it; see :meth:`Keeper.keep`. Returns how many items came
-        after their trace was scored for good."""
+        after their trace was scored for good. The acknowledgement follows."""
+        failpoints.reach("after_decode")
         groups = [
             FragmentGroup(name, [part for each in some for part in each.fragments]) for name, some in splits.items()
         ]
@@ -181,6 +179,7 @@ class Intake:
         for instrument, some in splits.items():
             for split in some:
                 count_in_no_fragment(self._telemetry, instrument, split)
+        failpoints.reach_soon("after_ack")
         return sum(group.late for group in groups)
 
     def _too_late(self, taken: _TakenApart) -> str:
@@ -191,6 +190,15 @@ class Intake:
             return ""
         items = [item for split in (taken.spans, taken.logs) for fragment in split.fragments for item in fragment.items]
         return "late: the trace was scored for good" if any(item.id not in decided.known for item in items) else ""
+
+
+def _last_words(submitted: Sequence[Submitted]) -> dict[bytes, Submitted]:
+    """Returns the submission that counts for each trace. A complete trace stays complete, whatever parts follow."""
+    words: dict[bytes, Submitted] = {}
+    for trace in submitted:
+        if trace.trace_id not in words or words[trace.trace_id].fragment:
+            words[trace.trace_id] = trace
+    return words
 
 
 def _items(chunk: Chunk) -> list[Item]:

@@ -6,10 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-
-from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.deciding import Committer
@@ -18,39 +15,11 @@ from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Draining, Overloaded
+from pandaeval_collector.receivers.members import MemberMessage
 from pandaeval_collector.store import Consumed, Store, WriteSet
-from pandaeval_otel._proto.member_pb2 import Member
 from pandaeval_otel.model import Trigger
-from pandaeval_otel.wire.labels import MOST_ID
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class MemberMessage:
-    """A message about a trace that another collector decided, or about the end of a session. ``body``: packed, for the
-    line to read; ``ends``: it says that the session is over; ``is_done``: an owner before this one has scored the
-    session for good, as far as it had come."""
-
-    body: bytes
-    session_id: str
-    ends: bool = False
-    is_done: bool = False
-
-    @classmethod
-    def read(cls, body: bytes) -> MemberMessage:
-        """Reads what the front has to know of a message. Raises ``ValueError`` for what no collector has sent."""
-        try:
-            member = Member.FromString(body)
-        except DecodeError as error:
-            raise ValueError(f"not a protobuf Member: {error}") from error
-        if not member.session_id:
-            raise ValueError("it names no session")
-        if len(member.session_id) > MOST_ID:
-            raise ValueError(f"its session id has more than {MOST_ID} characters")
-        if not member.session_end and len(member.trace_id) != 16:
-            raise ValueError("its trace id has not 16 bytes")
-        return cls(body, member.session_id, member.session_end)
 
 
 class OwnedSessions:

@@ -75,7 +75,7 @@ class Pipeline:
         self.traces, self.logs, self.submit = self._intake.traces, self._intake.logs, self._intake.submit
         """Store what came by OTLP or from a span processor, see :class:`Intake`."""
         self.consume, self.adopt = self._intake.consume, self._sessions.adopt
-        """Store what came from Kafka topics, see :class:`Intake` and :class:`OwnedSessions`."""
+        """Store what came from shared topics, see :class:`Intake` and :class:`OwnedSessions`."""
         self.let_go_sessions = self._sessions.let_go
         """Forgets open sessions that another collector scores from now on."""
         self.commit = self._committer.commit

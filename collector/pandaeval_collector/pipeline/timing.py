@@ -20,8 +20,8 @@ class Timing:
     """Seconds of quiet after which an open session is scored as far as it has come; ``None``: never."""
     late_window: float = 600.0
     retention: float = 604_800.0
-    keep_bytes: int = 0
-    """Bytes that spans may take which are kept, compressed, after the late window."""
+    keeps_content: bool = False
+    """Whether spans are kept, compressed, after the late window."""
     judged: float = 30 * 86_400.0
     """How long judged scores are kept for people's labels."""
     upkeep: float = 30.0

@@ -20,8 +20,8 @@ _FORGET = 500
 """Rows of a kind that go in one step. Senders wait while it lasts: some 40 ms where pages are given back, too."""
 _KEEP = 100
 """Traces that are compressed in one step."""
-_MOST_KEPT = 0.25
-"""The part of the disk budget that kept spans take at most, whatever ``keep_bytes`` says."""
+_MOST_KEPT = 0.2
+"""The part of the disk budget that kept spans take at most."""
 _CROWDED, _FULL = 0.7, 0.9
 """Parts of the disk budget between which the retention goes down to nothing but the late window."""
 _LOOK_S = 1.0
@@ -72,10 +72,10 @@ class Upkeep:
             while has_more and not self._stopping:
                 compressed, now = 0, self._store.clock.calendar()
                 # Not where the disk budget has room for the late window alone.
-                if timing.keep_bytes > 0 and self.kept_for() > timing.late_window:
+                if timing.keeps_content and self.kept_for() > timing.late_window:
                     keeping = asyncio.to_thread(self._store.kept.keep, timing.late_window, now, self._keep(), _KEEP)
                     compressed = await self._paced(keeping)
-                most = min(timing.keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
+                most = int(_MOST_KEPT * self._store.max_bytes)
                 kept = await asyncio.wrap_future(self._store.kept.forget(self.kept_for(), most, now, limit=_FORGET))
                 work = self._store.forget(
                     timing.late_window,
@@ -84,7 +84,7 @@ class Upkeep:
                     self._keep(),
                     limit=_FORGET,
                     judged_s=timing.judged,
-                    unlisted_only=timing.keep_bytes > 0,  # else what comes due after the compressing would be deleted
+                    unlisted_only=timing.keeps_content,  # else what comes due after the compressing would be deleted
                 )
                 forgotten = await self._paced(asyncio.wrap_future(work))
                 has_more = _FORGET in (kept, forgotten) or compressed > 0

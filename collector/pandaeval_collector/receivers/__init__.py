@@ -1,7 +1,6 @@
-"""The doors: OTLP over gRPC and HTTP, submissions, health, Kafka, files and trace stores; they know wire formats and
-status codes, and nothing of traces.
+"""The receivers: OTLP over gRPC and HTTP, completed traces and watched results over gRPC, and health checks.
 
-Imports base, store.
+Imports base.
 """
 
 from __future__ import annotations

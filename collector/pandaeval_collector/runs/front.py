@@ -37,11 +37,6 @@ def close_rules(config: Config) -> CloseRules:
     )
 
 
-def hands_over(config: Config) -> bool:
-    """Returns whether the traces that this collector decides go to the collectors that share their sessions."""
-    return config.kafka.brokers is not None and config.kafka.sessions == "topic"
-
-
 def timing(config: Config) -> Timing:
     return Timing(
         close=close_rules(config),
@@ -52,6 +47,6 @@ def timing(config: Config) -> Timing:
         judge_wait=JUDGE_WAIT_SECONDS if config.judge.model is not None else 0.0,
         late_window=config.late.window,
         retention=config.store.retention,
-        keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
+        keeps_content=config.store.keep_content,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,20 +13,16 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.cron import is_cron, next_time
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config
-from pandaeval_collector.judge.known import Price
-from pandaeval_collector.runs.engine import Emit, Engine, run_setup
-from pandaeval_collector.runs.process import CallCount, LiveJudge, RunProcess, judge_of_run
-from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, config_of
-from pandaeval_collector.store import Store
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.runs.engine import Engine, RunSurroundings
+from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, judged
+from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.runs import FullError, RunRow
 from pandaeval_collector.store.schedules import ScheduleRow
 
-# What a run would do, before it does: how many traces, how many calls of judges, what they would cost.
-MOST = 200
-"""Traces that are read and packed at most; the others are assumed to be like them."""
-_SEED = 20
+_TICK_S = 1.0
+_MOST_ESTIMATES = 8
+"""Estimates that may run or wait at the same time. Each reads all traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,53 +33,16 @@ class CostEstimate:
     traces: int
     sessions: int
     counted: int
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    remembered: int
-    cost_usd: float | None
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    remembered: int = 0
+    cost_usd: float | None = 0.0
     models: dict[str, Any] = field(default_factory=dict)
 
 
-def some(chosen: Sequence[Chosen]) -> list[tuple[int, int]]:
-    """Returns a sample of about 200 of the chosen traces, in whole sessions; the same sample each time."""
-    groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for no, session in chosen:
-        groups.setdefault((session, 0) if session else (0, no), []).append((no, session))
-    order = sorted(groups)
-    if len(chosen) > MOST:
-        random.Random(_SEED).shuffle(order)
-    taken: list[tuple[int, int]] = []
-    for key in order:
-        if taken and len(taken) + len(groups[key]) > MOST:
-            break
-        taken += groups[key]
-    return taken
-
-
-def extrapolated(chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price]) -> CostEstimate:
-    """Estimates the whole run from the calls ``counted`` for a sample of ``of`` traces."""
-    times = len(chosen) / of if of else 0.0
-    cost, models = 0.0, {}
-    for model, (calls, into, out) in counted.models.items():
-        price = prices.get(model)
-        cost += times * (into * price[0] + out * price[1]) if price is not None else float("nan")
-        models[model] = {"calls": round(calls * times), "tokens": round((into + out) * times)}
-    return CostEstimate(
-        traces=len(chosen),
-        sessions=len({session for _, session in chosen if session}),
-        counted=of,
-        calls=round(counted.calls * times),
-        prompt_tokens=round(counted.prompt_tokens * times),
-        completion_tokens=round(counted.completion_tokens * times),
-        remembered=round(counted.remembered * times),
-        cost_usd=None if cost != cost else round(cost, 6),
-        models=models,
-    )
-
-
-# Fires schedules: each at its times, once for all that were missed, and never while its last run is under way.
-_TICK_S = 1.0
+class EstimateError(Exception):
+    """A run could not be estimated."""
 
 
 def check_cron(text: str) -> None:
@@ -93,9 +51,9 @@ def check_cron(text: str) -> None:
         raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
 
 
-async def fire_due(store: Store, now: float) -> list[RunRow]:
+async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
     """Queues a run for each schedule whose time has come and whose last run has ended, about the traces that were
-    decided since that; returns the runs. ``now``: Unix seconds."""
+    decided since that; returns the runs. Times that were missed give one run. ``now``: Unix seconds."""
     schedules, fired = store.schedules, list[RunRow]()
 
     def due() -> list[ScheduleRow]:
@@ -111,26 +69,12 @@ async def fire_due(store: Store, now: float) -> list[RunRow]:
     return fired
 
 
-_MOST_ESTIMATES = 8
-"""Estimates that may run or wait at the same time. Each reads all traces."""
-
-
-class Runs:
+class EvaluationRuns:
     """Manages the runs and schedules of one store. On one event loop."""
 
-    def __init__(
-        self,
-        store: Store,
-        config: Config,
-        environ: Mapping[str, str],
-        telemetry: Telemetry,
-        live: LiveJudge | None = None,
-        emit: Emit | None = None,
-    ) -> None:
-        """``emit``: for runs that export their results."""
-        self.store, self.config, self._environ, self._live = store, config, environ, live
-        self.engine = Engine(store, config, environ, live, telemetry, emit)
-        self._telemetry = telemetry
+    def __init__(self, around: RunSurroundings, telemetry: Telemetry) -> None:
+        self.store, self.config, self._around, self._telemetry = around.store, around.config, around, telemetry
+        self.engine = Engine(around, telemetry)
         self._ticking: Every | None = None
         self._trying, self._estimates = asyncio.Semaphore(1), 0
 
@@ -186,10 +130,7 @@ class Runs:
         try:
             async with self._trying:
                 chosen = await asyncio.to_thread(self._all_chosen, spec)
-                config = config_of(self.config, spec)
-                if judge_of(config) is None:
-                    return extrapolated(chosen, CallCount(), len(chosen), {})
-                return await self._counted(config, spec, chosen)
+                return await self._estimate(spec, chosen)
         finally:
             self._estimates -= 1
 
@@ -205,17 +146,15 @@ class Runs:
         check(self.config, spec)
         check_asked(self.config, spec, dry)
 
-    async def _counted(self, config: Config, spec: RunSpec, chosen: Sequence[Chosen]) -> CostEstimate:
-        items = some(chosen)
-        run_id = f"dry-{secrets.token_hex(4)}"
-        setup = run_setup(self.store, config, run_id, spec, self.engine.folder, counting=True)
-        process = RunProcess(setup, self._environ, None, self.store, 1)
-        async with judge_of_run(self.store, self._environ, self._live, judge_of(config)) as judge:
-            assert judge is not None, "these metrics ask a judge"
-            prices = await judge.prices()
+    async def _estimate(self, spec: RunSpec, chosen: Sequence[Chosen]) -> CostEstimate:
+        if not judged(self.config, spec):
+            sessions = {session for _, session in chosen if session}
+            return CostEstimate(len(chosen), len(sessions), len(chosen))
+        async with self._around.process(spec, 0, f"dry-{secrets.token_hex(4)}") as process:
             try:
-                scored = await process.score(items) if items else None
-            finally:
-                await process.close()
-            counted = (scored.counted if scored else None) or CallCount()
-            return extrapolated(chosen, counted, len(items), prices)
+                estimate: CostEstimate = await process.ask("estimate", chosen)
+            except (UserError, CallFailedError):
+                raise
+            except Exception as error:  # the process ended, or failed over a trace
+                raise EstimateError(f"{type(error).__name__}: {error}") from error
+        return estimate

@@ -13,10 +13,11 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import Config, ConfigError, MetricNames, read_yaml
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
-from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline
+from pandaeval_collector.judge.guidelines import MOST_CHARS, Guideline
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.front import trace_timeout
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 
 State = Literal["candidate", "adopted", "rejected", "withdrawn"]
@@ -81,8 +82,7 @@ def evaluator(config: Config) -> Evaluator:
 def scoring(config: Config) -> EvaluatorSettings:
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     enabled = names.enabled(config)
-    shares_sessions = config.kafka.brokers is None or config.kafka.sessions != "none"
-    if not shares_sessions:  # others may hold traces of a session
+    if not config.kafka.scores_sessions:  # others may hold traces of a session
         enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
         enabled=enabled,
@@ -92,7 +92,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         coherence_signal=config.session.coherence_signal,
         end_tokens=config.response.end_tokens,
         modules=config.metrics.modules,
-        shares_sessions=shares_sessions,
+        shares_sessions=config.kafka.scores_sessions,
         listed_attributes=config.store.listed_attributes,
         trace_timeout=trace_timeout(config),
         judge=_judge(config, names),
@@ -133,7 +133,8 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
 
 def _models(config: Config, names: MetricNames) -> dict[str, str]:
     """Returns the model of each metric that has its own; the configuration's choice overrides the metric's."""
-    own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
+    judged = [metric for metric in registry(config.metrics.modules).values() if isinstance(metric, JudgedMetric)]
+    own = {metric.key: metric.model for metric in judged if metric.model is not None}
     return {**own, **names.by_key(config.judge.models)}
 
 

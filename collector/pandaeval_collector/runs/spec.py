@@ -13,7 +13,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config, MetricNames
 from pandaeval_collector.judge.selection import included
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.listed import Wanted
 
 _SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
@@ -63,7 +63,7 @@ Chosen = tuple[int, int]
 """Number of a trace, and number of its session (0: none)."""
 
 
-def choose(store: Store, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
+def choose(store: StoreAccess, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
     """Returns a page of the traces with numbers above ``after`` that a run scores, and where the page ends: those in
     the sample, sessions whole, and the same ones as live. Blocks."""
     rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided)

@@ -3,11 +3,12 @@
 Imports analysis, base.
 """
 
+from pandaeval_collector.store.access import StoreAccess
 from pandaeval_collector.store.changes import WriteSet
 from pandaeval_collector.store.chunks import StoreFullError, packed_contents
 from pandaeval_collector.store.consumed import Consumed, Extent
 from pandaeval_collector.store.directory import StoreBusyError
-from pandaeval_collector.store.failures import FailureGroupRow
+from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.outbox import DamagedError, outbox_batches
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.responses import response_digest
@@ -51,6 +52,7 @@ __all__ = [
     "SeriesRow",
     "SessionTraceRow",
     "Store",
+    "StoreAccess",
     "StoreBusyError",
     "StoreFullError",
     "StoreReader",

@@ -12,7 +12,6 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,7 @@ import zstandard
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.rows import Chunk, row_sum
-from pandaeval_collector.store.table import StoreTable, insert
+from pandaeval_collector.store.table import StoreTable, insert, written
 
 _log = logging.getLogger(__name__)
 _HEAD = struct.Struct("<BI")
@@ -31,6 +30,13 @@ _READ_BYTES = 8 << 20
 _NEWEST = "newest_chunk"
 _COMPRESS_FROM = 4096
 _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on real agent traces
+Part = tuple[bool, bytes]
+"""A request as it came: whether it holds logs, and its bytes."""
+
+
+CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
+"""The columns of a chunk that :func:`chunk_content` reads. The checksum is of all others, the id among them: a row in
+the place of another one is found, too."""
 
 
 def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
@@ -61,15 +67,6 @@ class _Zstd(threading.local):
 
 
 _own = _Zstd()
-
-
-Part = tuple[bool, bytes]
-"""A request as it came: whether it holds logs, and its bytes."""
-
-
-CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
-"""The columns of a chunk that :func:`chunk_content` reads. The checksum is of all others, the id among them: a row in
-the place of another one is found, too."""
 
 
 class DamagedChunkError(zstandard.ZstdError):
@@ -146,7 +143,7 @@ class KeptTraces(StoreTable):
                 _log.warning("the spans of a trace cannot be kept (%s)", error)
             packed.append((no, chunks, data))
         if packed:
-            self._writer.submit(lambda connection: _move(connection, packed, now)).result()
+            self._move(packed, now).result()
         return len(packed)
 
     def _due(self, before: float, wanted: Collection[bytes], limit: int) -> list[tuple[int, bytes]]:
@@ -167,38 +164,40 @@ class KeptTraces(StoreTable):
                 due.append((no, chunks))
         return due
 
-    def forget(self, retention_s: float, max_bytes: int, now: float, limit: int = 500) -> Future[int]:
+    @written
+    def forget(
+        self, connection: sqlite3.Connection, retention_s: float, max_bytes: int, now: float, limit: int = 500
+    ) -> int:
         """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
-        take more than ``max_bytes``; at most ``limit``. The future holds how many."""
+        take more than ``max_bytes``; at most ``limit``. Returns how many."""
+        (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
+        oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
+        old = []
+        for no, kept_at, size in oldest.fetchall():
+            if kept_at >= now - retention_s and held <= max_bytes:
+                break
+            held -= size
+            old.append((no,))
+        connection.executemany("DELETE FROM kept WHERE no = ?", old)
+        return len(old)
 
-        def work(connection: sqlite3.Connection) -> int:
-            (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
-            oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
-            old = []
-            for no, kept_at, size in oldest.fetchall():
-                if kept_at >= now - retention_s and held <= max_bytes:
-                    break
-                held -= size
-                old.append((no,))
-            connection.executemany("DELETE FROM kept WHERE no = ?", old)
-            return len(old)
-
-        return self._writer.submit(work)
-
-
-def _move(connection: sqlite3.Connection, packed: Sequence[tuple[int, bytes, bytes | None]], now: float) -> None:
-    """Puts compressed contents into the place of chunks, unless a late span has changed the trace meanwhile. Chunks
-    that cannot be read have none."""
-    keep_newest(connection)
-    for no, chunks, data in packed:
-        taken = connection.execute(
-            "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ? AND chunks = ? AND size > 0",
-            (no, chunks),
-        ).rowcount
-        if taken:
+    @written
+    def _move(
+        self, connection: sqlite3.Connection, packed: Sequence[tuple[int, bytes, bytes | None]], now: float
+    ) -> None:
+        """Puts compressed contents into the place of chunks, unless a late span has changed the trace meanwhile. Chunks
+        that cannot be read have none."""
+        keep_newest(connection)
+        for no, chunks, data in packed:
+            taken = connection.execute(
+                "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ? AND chunks = ? AND size > 0",
+                (no, chunks),
+            ).rowcount
+            if not taken:
+                continue
             connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in orjson.loads(chunks)])
-        if taken and data is not None:
-            connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", (no, now, len(data), data))
+            if data is not None:
+                connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", (no, now, len(data), data))
 
 
 def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
@@ -237,8 +236,6 @@ def unpacked(data: bytes) -> list[Part]:
     return parts
 
 
-# Reads all spans that a store holds, trace by trace, beside a collector that may run on it: open ones, decided ones,
-# and those that are kept for lists.
 @dataclass(frozen=True, slots=True)
 class StoredTrace:
     """``parts``: the requests of the trace, oldest first; none where ``damage`` says why it cannot be read whole."""

@@ -11,7 +11,7 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from operator import attrgetter
@@ -70,9 +70,11 @@ class Writer:
         value or error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
         return self._submit(_Job(Future(), work))
 
-    def execute(self, statement: str, *values: object) -> Future[int]:
-        """Submits one statement; the future holds how many rows it changed."""
-        return self.submit(lambda connection: connection.execute(statement, values).rowcount)
+    def write(
+        self, work: Callable[..., T], table: object, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Future[T]:
+        """Submits the work of a table, see :class:`pandaeval_collector.store.table.Writes`."""
+        return self.submit(lambda connection: work(table, connection, *arguments, **options))
 
     def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
         """Submits work that costs less done together: items that wait next to each other and have the same

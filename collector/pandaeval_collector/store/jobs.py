@@ -1,24 +1,19 @@
-"""What is still to be judged, what judges said, and what they cost: durable, so that a restart forgets no job, pays for
-no verdict twice, and does not reset the day's spending.
+"""What is still to be judged: durable, so that a restart forgets no job.
 
 A job is ``due``, then ``leased`` (this process is at it), then ``done``, ``dead`` (given up, can be retried by hand) or
 ``cancelled`` (a newer revision or a changed configuration made it pointless). A lease does not run out: one process
-owns the store, and what the one before it held is due again at the start. Jobs begin and end in the transactions of
-:mod:`pandaeval_collector.store.changes`; here is what happens to them in between.
+owns the store, and the jobs of the process before it are due again at the start. Jobs begin and end in the transactions
+of :mod:`pandaeval_collector.store.changes`.
 """
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from datetime import UTC, datetime
-from typing import Any
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.rows import Job, JobEnd, JobRow
-from pandaeval_collector.store.table import StoreTable, insert
+from pandaeval_collector.store.table import StoreTable, insert, written
 
 _JOB = ", ".join(Job.__dataclass_fields__)
 _BLOCK_BITS = 12
@@ -30,53 +25,45 @@ _DAY_S = 86_400.0
 class Jobs(StoreTable):
     """The jobs of one store. Due times are of the store's running clock."""
 
-    def lease(self, now: float, count: int) -> Future[list[Job]]:
+    @written
+    def lease(self, connection: sqlite3.Connection, now: float, count: int) -> list[Job]:
         """Leases ``count`` due jobs, newest first: nobody gets them again until they are put back. With more than one,
         also the others that are due about the same traces, which share calls. An attempt is counted before it is
         made."""
-        return self._lease("due_at <= ? ORDER BY created_at DESC", now, count)
+        return _lease(connection, "due_at <= ? ORDER BY created_at DESC", now, count)
 
-    def lease_old(self, before: float, count: int) -> Future[list[Job]]:
+    @written
+    def lease_old(self, connection: sqlite3.Connection, before: float, count: int) -> list[Job]:
         """Leases ``count`` jobs, as :meth:`lease` does, that were created before a time of the running clock, oldest
         first, whether they are due or put off."""
-        return self._lease("created_at < ? ORDER BY created_at", before, count)
+        return _lease(connection, "created_at < ? ORDER BY created_at", before, count)
 
-    def _lease(self, which: str, time: float, count: int) -> Future[list[Job]]:
-        def work(connection: sqlite3.Connection) -> list[Job]:
-            query = f"SELECT no, trace FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
-            found = connection.execute(query, (time, count)).fetchall()
-            held = dict.fromkeys((no,) for no, _ in found)
-            for trace in dict.fromkeys(trace for _, trace in found if trace and count > 1):
-                rest = "SELECT no FROM jobs WHERE trace = ? AND state = 'due' AND due_at <= ?"
-                held |= dict.fromkeys(connection.execute(rest, (trace, time)).fetchall())
-            connection.executemany("UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", held)
-            jobs = f"SELECT {_JOB} FROM jobs WHERE no = ?"  # noqa: S608
-            return [Job(*connection.execute(jobs, key).fetchone()) for key in held]
-
-        return self._writer.submit(work)
-
+    @written
     def put_back(
-        self, job_id: str, due_at: float, error: str = "", *, crashed: bool = False, free: bool = False
-    ) -> Future[int]:
+        self,
+        connection: sqlite3.Connection,
+        job_id: str,
+        due_at: float,
+        error: str = "",
+        *,
+        crashed: bool = False,
+        free: bool = False,
+    ) -> None:
         """Makes a leased job due again at ``due_at``. ``free``: the attempt does not count."""
-        statement = f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?,
-                        attempts = attempts - ? WHERE {_BY_ID} AND state = 'leased'"""  # noqa: S608
-        values = (due_at, error[:500], crashed, free)
-        return self._writer.submit(
-            lambda connection: connection.execute(statement, (*values, _blocks(connection), job_id)).rowcount
+        connection.execute(
+            f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
+                WHERE {_BY_ID} AND state = 'leased'""",  # noqa: S608
+            (due_at, error[:500], crashed, free, _blocks(connection), job_id),
         )
 
-    def release_all(self) -> Future[int]:
+    @written
+    def release_all(self, connection: sqlite3.Connection) -> int:
         """Makes all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
-        job is put off, which may be longer in a store that followed a wrong clock. The future holds how many leases
-        there were."""
+        job is put off, which may be longer in a store that followed a wrong clock. Returns how many leases there
+        were."""
         longest = self._clock.running() + _DAY_S
-
-        def work(connection: sqlite3.Connection) -> int:
-            connection.execute("UPDATE jobs SET due_at = ? WHERE state = 'due' AND due_at > ?", (longest, longest))
-            return connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
-
-        return self._writer.submit(work)
+        connection.execute("UPDATE jobs SET due_at = ? WHERE state = 'due' AND due_at > ?", (longest, longest))
+        return connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
 
     def counts(self) -> dict[str, int]:
         """Counts the jobs in each state."""
@@ -101,6 +88,18 @@ class Jobs(StoreTable):
         """Returns when the next job is due; ``None`` where none waits."""
         due: float | None = self._row("SELECT min(due_at) FROM jobs WHERE state = 'due'")[0]
         return due
+
+
+def _lease(connection: sqlite3.Connection, which: str, time: float, count: int) -> list[Job]:
+    query = f"SELECT no, trace FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
+    rows = connection.execute(query, (time, count)).fetchall()
+    held = dict.fromkeys((no,) for no, _ in rows)
+    for trace in dict.fromkeys(trace for _, trace in rows if trace and count > 1):
+        rest = "SELECT no FROM jobs WHERE trace = ? AND state = 'due' AND due_at <= ?"
+        held |= dict.fromkeys(connection.execute(rest, (trace, time)).fetchall())
+    connection.executemany("UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", held)
+    jobs = f"SELECT {_JOB} FROM jobs WHERE no = ?"  # noqa: S608
+    return [Job(*connection.execute(jobs, key).fetchone()) for key in held]
 
 
 def add(
@@ -175,77 +174,3 @@ def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) ->
         ).rowcount
         for job_id in job_ids
     )
-
-
-# Verdicts that judges gave, under the hash of what they were given for: a restart pays for none of them twice.
-class Verdicts(StoreTable):
-    """The verdicts of one store."""
-
-    def recall(self, key: str) -> bytes | None:
-        """Returns the verdict that was kept under ``key``; ``None`` where there is none."""
-        row = self._row("SELECT body FROM verdicts WHERE key = ?", key)
-        return None if row is None else bytes(row[0])
-
-    def keep(self, key: str, body: bytes) -> Future[Any]:
-        """Remembers a verdict under the hash of what it was given for."""
-        return self._writer.execute(
-            "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", key, self._clock.calendar(), body
-        )
-
-
-# What judges cost, day by day. An amount is set aside (``reserved``) before a call is made, and replaced by what the
-# call did cost (``settled``) after it. Days are those of the machine's clock, UTC.
-_CENT = 1e-9
-"""Sums of dollars are compared with this much tolerance."""
-
-
-class Spending(StoreTable):
-    """The spending of one store."""
-
-    def today(self, now: float) -> float:
-        """Returns a time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that
-        was set back, by less than two days, stays with the day that was begun: no day is paid for twice."""
-        (newest,) = self._row("SELECT substr(max(day), 1, 10) FROM spending")
-        if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
-            return now
-        return datetime.fromisoformat(newest).replace(tzinfo=UTC).timestamp()
-
-    def reserve(self, usd: float, most: float | None, now: float) -> Future[bool]:
-        """Reserves money of the day (UTC) for one call; the future holds ``False`` if less is left. ``most``: US
-        dollars of the day, ``None``: no limit."""
-        day = _day(now)
-
-        def work(connection: sqlite3.Connection) -> bool:
-            connection.execute("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", (day,))
-            (used,) = connection.execute("SELECT reserved + settled FROM spending WHERE day = ?", (day,)).fetchone()
-            if most is not None and used + usd > most + _CENT:
-                return False
-            connection.execute("UPDATE spending SET reserved = reserved + ? WHERE day = ?", (usd, day))
-            return True
-
-        return self._writer.submit(work)
-
-    def settle(self, reserved: float, spent: float, reserved_at: float) -> Future[None]:
-        """Replaces a reservation by the cost of the call. A cost that is negative or not finite counts as the
-        reservation, so that no cost refills a day's budget."""
-        day = _day(reserved_at)
-        cost = spent if 0 <= spent < math.inf else reserved
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", (day,))
-            change = "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?"
-            connection.execute(change, (reserved, cost, day))
-
-        return self._writer.submit(work)
-
-    def settle_all(self) -> Future[int]:
-        """Counts what a process that died had set aside as spent: its calls may have been made."""
-        return self._writer.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
-
-    def spent(self, now: float) -> float:
-        """Returns the US dollars of the day (UTC) of ``now``, reservations included."""
-        return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _day(now))[0])
-
-
-def _day(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).date().isoformat()

@@ -11,14 +11,13 @@ import sqlite3
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 
 import zstandard
 
 from pandaeval_collector.store.chunks import compress, decompress
 from pandaeval_collector.store.numbers import following
 from pandaeval_collector.store.rows import OutboxBatch, OutboxRow
-from pandaeval_collector.store.table import StoreTable, insert
+from pandaeval_collector.store.table import StoreTable, insert, written
 
 READ_BYTES = 4 << 20
 """Bytes of what waits to be sent that are read at a time, or one item that is larger."""
@@ -122,31 +121,34 @@ class OutboxRows(StoreTable):
         """Returns the number of the newest item of a signal; 0 where there is none."""
         return int(self._row("SELECT coalesce(max(seq), 0) FROM outbox WHERE signal = ?", signal)[0])
 
-    def forget_sent(self, signal: str, seq: int, limit: int = 5000) -> Future[int]:
-        """Deletes rows that a cursor has passed, at most ``limit``; the future holds how many."""
+    @written
+    def forget_sent(self, connection: sqlite3.Connection, signal: str, seq: int, limit: int = 5000) -> int:
+        """Deletes rows that a cursor has passed, at most ``limit``; returns how many."""
         old = "SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?"
-        return self._writer.execute(f"DELETE FROM outbox WHERE seq IN ({old})", signal, seq, limit)  # noqa: S608
+        return connection.execute(f"DELETE FROM outbox WHERE seq IN ({old})", (signal, seq, limit)).rowcount  # noqa: S608
 
+    @written
     def drop_unsent(
-        self, before: float, excess_bytes: int, done: Mapping[str, int], limit: int = 1000
-    ) -> Future[Counter[tuple[str, str]]]:
+        self,
+        connection: sqlite3.Connection,
+        before: float,
+        excess_bytes: int,
+        done: Mapping[str, int],
+        limit: int = 1000,
+    ) -> Counter[tuple[str, str]]:
         """Drops the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
-        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds
-        how many unsent items went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
-
-        def work(connection: sqlite3.Connection) -> Counter[tuple[str, str]]:
-            oldest = connection.execute(
-                "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)
-            )
-            dropped: Counter[tuple[str, str]] = Counter()
-            last = freed = 0
-            for seq, signal, created_at, size, items in oldest:
-                reason = "too_old" if created_at < before else "disk_share"
-                if reason == "disk_share" and freed >= excess_bytes:
-                    break
-                last, freed = seq, freed + size
-                dropped[signal, reason] += min(items, max(0, seq - done.get(signal, 0)))
-            connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
-            return dropped
-
-        return self._writer.submit(work)
+        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. Returns how many
+        unsent items went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
+        oldest = connection.execute(
+            "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)
+        )
+        dropped: Counter[tuple[str, str]] = Counter()
+        last = freed = 0
+        for seq, signal, created_at, size, items in oldest:
+            reason = "too_old" if created_at < before else "disk_share"
+            if reason == "disk_share" and freed >= excess_bytes:
+                break
+            last, freed = seq, freed + size
+            dropped[signal, reason] += min(items, max(0, seq - done.get(signal, 0)))
+        connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
+        return dropped

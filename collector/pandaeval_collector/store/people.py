@@ -9,11 +9,10 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from typing import Literal
 
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
-from pandaeval_collector.store.table import StoreTable
+from pandaeval_collector.store.table import StoreTable, written
 from pandaeval_otel.wire.labels import HumanLabel
 
 MOST_LABELS = 100_000
@@ -33,14 +32,16 @@ STANDING = f"""
 class People(StoreTable):
     """The verdicts of people in one store."""
 
-    def put(self, labels: Sequence[HumanLabel], now: float) -> Future[Fates]:
+    @written
+    def put(self, connection: sqlite3.Connection, labels: Sequence[HumanLabel], now: float) -> Fates:
         """See :func:`put`."""
-        return self._writer.submit(lambda connection: put(connection, labels, now))
+        return put(connection, labels, now)
 
-    def remove(self, unit: str, metric: str, annotator: str) -> Future[int]:
-        """Takes a verdict back that a person entered. The future holds how many there were: 0 or 1."""
+    @written
+    def remove(self, connection: sqlite3.Connection, unit: str, metric: str, annotator: str) -> int:
+        """Deletes a verdict that a person entered. Returns how many there were: 0 or 1."""
         query = "DELETE FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ? AND door = 'person'"
-        return self._writer.execute(query, unit, metric, annotator)
+        return connection.execute(query, (unit, metric, annotator)).rowcount
 
     def has_labels(self) -> bool:
         """Returns whether any verdict is stored."""

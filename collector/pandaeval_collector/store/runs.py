@@ -10,13 +10,12 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import astuple, dataclass
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.store.listed import Wanted, conditions
-from pandaeval_collector.store.table import StoreTable
+from pandaeval_collector.store.table import StoreTable, written
 
 _ENDED = "('done', 'cancelled')"
 MOST_WAITING = 100
@@ -95,101 +94,90 @@ class RunBatch:
 class RunTable(StoreTable):
     """The runs of one store."""
 
-    def create(self, body: bytes, key: str | None = None) -> Future[tuple[RunRow, bool]]:
-        """Queues a run over the traces that there are by now. The future holds the run, and whether it is new: a
-        ``key`` that was given before returns its run. Raises :class:`KeyTakenError` where that run asked for something
-        else, :class:`FullError` where too many wait already."""
+    @written
+    def create(self, connection: sqlite3.Connection, body: bytes, key: str | None = None) -> tuple[RunRow, bool]:
+        """Queues a run over the traces that there are by now. Returns the run, and whether it is new: a known ``key``
+        returns its run. Raises :class:`KeyTakenError` where that run asked for something else, :class:`FullError` where
+        too many wait already."""
+        row = connection.execute(f"SELECT {RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
+        if row is None:
+            # Schedules' runs do not count: each has one at a time.
+            query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
+            (waiting,) = connection.execute(query).fetchone()
+            if waiting >= MOST_WAITING:
+                raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")
+            return queued(connection, body, self._clock.calendar(), key=key), True
+        if bytes(row[-1]) != body:
+            raise KeyTakenError("this Idempotency-Key asked for another run before: give a new one")
+        return RunRow(*row), False
 
-        def work(connection: sqlite3.Connection) -> tuple[RunRow, bool]:
-            row = connection.execute(f"SELECT {RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
-            if row is None:
-                # Schedules' runs do not count: each has one at a time.
-                query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
-                (waiting,) = connection.execute(query).fetchone()
-                if waiting >= MOST_WAITING:
-                    raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")
-                return queued(connection, body, self._clock.calendar(), key=key), True
-            if bytes(row[-1]) != body:
-                raise KeyTakenError("this Idempotency-Key asked for another run before: give a new one")
-            return RunRow(*row), False
-
-        return self._writer.submit(work)
-
-    def cancel(self, id_: str) -> Future[int]:
-        """Cancels a run. The future holds 0 where there was nothing to cancel."""
-        return self._writer.execute(
+    @written
+    def cancel(self, connection: sqlite3.Connection, id_: str) -> int:
+        """Cancels a run. Returns 0 where there was nothing to cancel."""
+        return connection.execute(
             "UPDATE runs SET state = 'cancelled', ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
-            self._clock.calendar(),
-            id_,
+            (self._clock.calendar(), id_),
+        ).rowcount
+
+    @written
+    def retry(self, connection: sqlite3.Connection, id_: str) -> bool:
+        """Queues a run that ended again, with the traces that failed and those that it did not come to. Returns whether
+        there are any."""
+        row = connection.execute(
+            f"SELECT no FROM runs WHERE id = ? AND state IN {_ENDED} AND (total != done OR planned < upto)",  # noqa: S608
+            (id_,),
+        ).fetchone()
+        if row is None:
+            return False
+        connection.execute("UPDATE run_items SET state = 'pending', why = '' WHERE run = ? AND state = 'failed'", row)
+        connection.execute(
+            """UPDATE runs SET state = 'queued', failed = 0, started_at = NULL, ended_at = NULL, error = ''
+               WHERE no = ?""",
+            row,
         )
+        return True
 
-    def retry(self, id_: str) -> Future[bool]:
-        """Queues a run that ended again, with the traces that failed and those that it did not come to. The future
-        holds whether there are any."""
+    @written
+    def begin(self, connection: sqlite3.Connection, no: int) -> float | None:
+        """Marks a queued run as running. Returns when this attempt at it began, which :meth:`end` asks for; ``None``
+        for a run that is over."""
+        row = connection.execute(
+            """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
+               WHERE no = ? AND state IN ('queued', 'running') RETURNING started_at""",
+            (self._clock.calendar(), no),
+        ).fetchone()
+        return None if row is None else float(row[0])
 
-        def work(connection: sqlite3.Connection) -> bool:
-            row = connection.execute(
-                f"""SELECT no FROM runs WHERE id = ? AND state IN {_ENDED}
-                    AND (total != done OR planned < upto)""",  # noqa: S608
-                (id_,),
-            ).fetchone()
-            if row is None:
-                return False
-            connection.execute(
-                "UPDATE run_items SET state = 'pending', why = '' WHERE run = ? AND state = 'failed'", row
-            )
-            connection.execute(
-                """UPDATE runs SET state = 'queued', failed = 0, started_at = NULL, ended_at = NULL, error = ''
-                   WHERE no = ?""",
-                row,
-            )
-            return True
-
-        return self._writer.submit(work)
-
-    def begin(self, no: int) -> Future[float | None]:
-        """Marks a queued run as running. The future holds when this attempt at it began, which :meth:`end` asks for;
-        ``None`` for a run that is over."""
-
-        def work(connection: sqlite3.Connection) -> float | None:
-            row = connection.execute(
-                """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
-                   WHERE no = ? AND state IN ('queued', 'running') RETURNING started_at""",
-                (self._clock.calendar(), no),
-            ).fetchone()
-            return None if row is None else float(row[0])
-
-        return self._writer.submit(work)
-
-    def end(self, no: int, attempt: float | None, error: str = "") -> Future[int]:
+    @written
+    def end(self, connection: sqlite3.Connection, no: int, attempt: float | None, error: str = "") -> int:
         """Marks a run as done, unless it was cancelled; then it may have been queued again, and another attempt ends
         it. ``error``: why it could not go on."""
-        return self._writer.execute(
+        return connection.execute(
             """UPDATE runs SET state = 'done', ended_at = ?, error = ?
                WHERE no = ? AND state = 'running' AND started_at = ?""",
-            *(self._clock.calendar(), error[:500], no, attempt),
-        )
+            (self._clock.calendar(), error[:500], no, attempt),
+        ).rowcount
 
-    def plan(self, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool) -> Future[None]:
+    @written
+    def plan(
+        self, connection: sqlite3.Connection, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool
+    ) -> None:
         """Adds items (trace, session) to a run, which is now planned up to the number ``upto``. ``sessions``: adds the
         other traces of these sessions that there were when the run was asked for."""
+        _add_items(connection, no, items)
+        for session in {session for _, session in items if sessions and session}:
+            others = connection.execute(
+                """SELECT no, session FROM listed
+                   WHERE session = ? AND no > 0 AND no <= (SELECT upto FROM runs WHERE no = ?)""",
+                (session, no),
+            )
+            _add_items(connection, no, others.fetchall())
+        connection.execute("UPDATE runs SET planned = ? WHERE no = ?", (upto, no))
 
-        def work(connection: sqlite3.Connection) -> None:
-            _add_items(connection, no, items)
-            for session in {session for _, session in items if sessions and session}:
-                others = connection.execute(
-                    """SELECT no, session FROM listed
-                       WHERE session = ? AND no > 0 AND no <= (SELECT upto FROM runs WHERE no = ?)""",
-                    (session, no),
-                )
-                _add_items(connection, no, others.fetchall())
-            connection.execute("UPDATE runs SET planned = ? WHERE no = ?", (upto, no))
-
-        return self._writer.submit(work)
-
-    def add(self, batch: RunBatch) -> Future[None]:
+    @written
+    def add(self, connection: sqlite3.Connection, batch: RunBatch) -> None:
         """Files a batch, with what it cost."""
-        return self._writer.submit(lambda connection: add(connection, [batch]))
+        add(connection, [batch])
 
     def next(self) -> RunRow | None:
         """Returns the run to go on with: one that is running, else the oldest that is queued."""

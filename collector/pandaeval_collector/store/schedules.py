@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from concurrent.futures import Future
 from dataclasses import astuple, dataclass
 
 from pandaeval_collector.store.runs import MOST_WAITING, RUN, FullError, RunRow, queued
-from pandaeval_collector.store.table import StoreTable
+from pandaeval_collector.store.table import StoreTable, insert, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,42 +44,35 @@ class Schedules(StoreTable):
         row = self._row(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", id_)  # noqa: S608
         return None if row is None else RunRow(*row)
 
-    def add(self, cron: str, body: bytes, now: float) -> Future[ScheduleRow]:
+    @written
+    def add(self, connection: sqlite3.Connection, cron: str, body: bytes, now: float) -> ScheduleRow:
         """Adds a schedule, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
         :class:`FullError` where there are too many."""
+        (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
+        if kept >= MOST_WAITING:
+            raise FullError(f"there are {kept} schedules already: remove some")
         row = ScheduleRow(secrets.token_hex(4), cron, False, now, now, self._clock.calendar(), body)
+        insert(connection, f"schedules ({_SCHEDULE})", [astuple(row)])
+        return row
 
-        def work(connection: sqlite3.Connection) -> ScheduleRow:
-            (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
-            if kept >= MOST_WAITING:
-                raise FullError(f"there are {kept} schedules already: remove some")
-            connection.execute(
-                f"INSERT INTO schedules ({_SCHEDULE}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                astuple(row),
-            )
-            return row
+    @written
+    def remove(self, connection: sqlite3.Connection, id_: str) -> int:
+        """Deletes a schedule and keeps its runs. Returns 0 where there was none."""
+        return connection.execute("DELETE FROM schedules WHERE id = ?", (id_,)).rowcount
 
-        return self._writer.submit(work)
-
-    def remove(self, id_: str) -> Future[int]:
-        """Deletes a schedule and keeps its runs. The future holds 0 where there was none."""
-        return self._writer.execute("DELETE FROM schedules WHERE id = ?", id_)
-
-    def pause(self, id_: str, paused: bool, now: float) -> Future[int]:
-        """Pauses a schedule or lets it go on: what came meanwhile is then in its next run, at its next time after
-        ``now``. The future holds 0 where there is no such schedule."""
+    @written
+    def pause(self, connection: sqlite3.Connection, id_: str, paused: bool, now: float) -> int:
+        """Pauses a schedule or resumes it: what came meanwhile is then in its next run, at its next time after ``now``.
+        Returns 0 where there is no such schedule."""
         statement = "UPDATE schedules SET paused = ?, fired_at = CASE WHEN ? THEN fired_at ELSE ? END WHERE id = ?"
-        return self._writer.execute(statement, paused, paused, now, id_)
+        return connection.execute(statement, (paused, paused, now, id_)).rowcount
 
-    def fire(self, id_: str, body: bytes, now: float, until: float) -> Future[RunRow | None]:
+    @written
+    def fire(self, connection: sqlite3.Connection, id_: str, body: bytes, now: float, until: float) -> RunRow | None:
         """Queues a run of what was decided since the schedule fired last, up to ``until`` (in the store's calendar),
-        and notes that, in one transaction. ``body``: what is asked for. The future holds ``None`` for a schedule that
-        was removed."""
-
-        def work(connection: sqlite3.Connection) -> RunRow | None:
-            statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"
-            if not connection.execute(statement, (now, until, id_)).rowcount:
-                return None
-            return queued(connection, body, until, schedule=id_)
-
-        return self._writer.submit(work)
+        and notes that, in one transaction. ``body``: what is asked for. Returns ``None`` for a schedule that was
+        removed."""
+        statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"
+        if not connection.execute(statement, (now, until, id_)).rowcount:
+            return None
+        return queued(connection, body, until, schedule=id_)

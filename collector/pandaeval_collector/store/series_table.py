@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Sequence
-from concurrent.futures import Future
 
 import orjson
 
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.rows import SeriesRow, StoredSeries
-from pandaeval_collector.store.table import StoreTable, insert
+from pandaeval_collector.store.table import StoreTable, insert, written
 
 _ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
 """Which column notes that a reader was shown a series as 0."""
@@ -44,12 +43,12 @@ class SeriesTable(StoreTable):
         """The label values that were admitted so far."""
         return self._rows("SELECT kind, value FROM labels")
 
-    def show_zeros(self, reader: str, keys: Sequence[str], now: float) -> Future[None]:
+    @written
+    def show_zeros(self, connection: sqlite3.Connection, reader: str, keys: Sequence[str], now: float) -> None:
         """Notes that a reader was shown these series as 0."""
         column = _ZEROS[reader]
         statement = f"UPDATE series SET {column} = ? WHERE key = ? AND {column} IS NULL"  # noqa: S608
-        values = [(now, key) for key in keys]
-        return self._writer.submit(lambda connection: connection.executemany(statement, values).rowcount)
+        connection.executemany(statement, [(now, key) for key in keys])
 
 
 def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:

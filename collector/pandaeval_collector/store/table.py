@@ -1,4 +1,4 @@
-"""What the tables of a store have in common: how they are read and written, and how many rows go in at once.
+"""How the tables of a store are read and written, and how many rows are inserted by one statement.
 
 While a statement runs, the thread releases the interpreter lock; beside a thread that computes it waits up to five
 milliseconds to get it back. With one statement for each row, a commit would take many times as long as its work does.
@@ -6,33 +6,58 @@ milliseconds to get it back. With one statement for each row, a commit would tak
 
 from __future__ import annotations
 
+import functools
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import chain, islice, repeat
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.commits import Writer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Table = TypeVar("Table", bound="StoreTable")
 
 _MOST, _EXACT = 64, 16
 """Rows of a statement; up to how many there is one for each number of them."""
 
 
+class Writes(Protocol):
+    """Runs the work that tables do on the store's writing connection. Any thread."""
+
+    def write(
+        self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Future[T]:
+        """Queues ``work(table, connection, *arguments, **options)``. The future is done after the commit."""
+        ...
+
+
 class StoreTable:
-    """The tables of one subject in one store. Reading is safe from any thread that ``reader`` has a connection for,
-    writing happens on the store's writer: nothing can be written without one."""
+    """The tables of one subject in one store. Reading is safe from any thread that ``reader`` has a connection for.
+    Without ``writes``, nothing can be written."""
 
     def __init__(
-        self, reader: Callable[[], sqlite3.Connection], writer: Writer | None = None, clock: StoreClock | None = None
+        self, reader: Callable[[], sqlite3.Connection], writes: Writes | None = None, clock: StoreClock | None = None
     ) -> None:
-        self._reader, self._writer, self._clock = reader, cast(Writer, writer), cast(StoreClock, clock)
+        self._reader, self._writes, self._clock = reader, cast(Writes, writes), cast(StoreClock, clock)
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         return self._reader().execute(query, values).fetchall()
 
     def _row(self, query: str, *values: object) -> Any:
         return self._reader().execute(query, values).fetchone()
+
+
+def written(work: Callable[Concatenate[Table, sqlite3.Connection, P], T]) -> Callable[Concatenate[Table, P], Future[T]]:
+    """Has a method of a table run on the store's writing connection, in a transaction. Callers get a future, which is
+    done after the commit."""
+
+    @functools.wraps(work)
+    def queue(table: Table, /, *arguments: P.args, **options: P.kwargs) -> Future[T]:
+        return table._writes.write(work, table, arguments, options)
+
+    return queue
 
 
 def insert(
@@ -62,7 +87,7 @@ def _sizes(rows: int) -> Iterator[int]:
         yield rows
 
 
-@cache
+@functools.cache
 def _statement(verb: str, into: str, columns: int, rows: int, on_conflict: str) -> str:
     row = f"({', '.join('?' * columns)})"
     return f"{verb} INTO {into} VALUES {', '.join([row] * rows)} {on_conflict}"

@@ -19,16 +19,18 @@ from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_ra
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.same_cause import fenced
-from pandaeval_collector.judge.neutral import elided, neutral, one_line
+from pandaeval_collector.judge.guidelines import MOST_CHARS, Guideline
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline, Reason, Rubric, Verdict
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.sanitize import neutral, one_line
+from pandaeval_collector.judge.shorten import elided
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.runs.settings import judge, scoring
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.replay.files import BadLine, Request
+from pandaeval_lab.replay.judge import ReplayJudge, capped
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 LEAST = 40

@@ -9,13 +9,19 @@ from typing import Any
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding
 from pandaeval_collector.config import Config, MetricsSection, check_metrics
-from pandaeval_collector.scoring.metric import Metric, ends
+from pandaeval_collector.scoring.metric import JudgedTrialMetric, TrialMetric, ends
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks, plain_function
 from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, source_of
 
-# What is allowed in a case file and is hardly meant.
+CORRECT = "trial_correct"
+SEPARATOR = ":"
+Grader = TrialMetric | JudgedTrialMetric
+Place = tuple[str | int, ...]
+"""Keys and positions that lead to a value of a case file."""
+CaseFault = tuple[Place, str]
+"""The place of a fault, and its text."""
 _MOST = 5
 
 
@@ -51,14 +57,9 @@ def some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_MOST]) + (", …" if len(ids) > _MOST else "")
 
 
-CORRECT = "trial_correct"
-Grader = Metric[Trial, TrialContext]
-SEPARATOR = ":"
-
-
 def known_graders(modules: tuple[str, ...]) -> list[Grader]:
     """Returns all metrics of level trial: ours, those of installed packages and of the user's own ``modules``."""
-    return [metric for metric in registry((GRADERS, *modules)).values() if metric.level == "trial"]
+    return [metric for metric in registry((GRADERS, *modules)).values() if isinstance(metric, Grader)]
 
 
 def declared(case: Case) -> tuple[str, ...]:
@@ -90,42 +91,53 @@ def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
             yield ("cases", at, "scenario", "thresholds", name), problem.message
 
 
-CaseFault = tuple[tuple[str | int, ...], str]
-"""Where something is wrong, and what."""
-
-
 def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFault]]:
-    """Writes out each function that ``graders`` name by a bare name; returns the suite, and what is wrong with any
-    name. ``known``: names of the metrics of level trial."""
-    wrong: list[CaseFault] = []
+    """Writes out each function that ``graders`` name by a bare name. Returns the suite, and its faults. ``known``:
+    names of the metrics of level trial."""
+    faults: list[CaseFault] = []
     cases: list[Case] = []
-    ids: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for at, case in enumerate(suite.cases):
-        first = ids.setdefault(case.id, at)
+        first = positions.setdefault(case.id, at)
         if first != at:
-            fault = f"the id {case.id} is that of cases[{first}] already; rename one"
-            wrong.append((("cases", at, "id"), fault))
-        names = case.graders
-        if suite.graders_from is not None:
-            bare = {name for name in names if SEPARATOR not in name and name not in known}
-            names = tuple(f"{suite.graders_from}{SEPARATOR}{name}" if name in bare else name for name in names)
-        by_short: dict[str, str] = {}
-        for index, name in enumerate(names):
-            wrong += [(("cases", at, "graders", index), fault) for fault in _faults(name, known)]
-            other = by_short.setdefault(short(name), name)
-            if other != name:  # one would hide the other
-                fault = f"{name}: results of {other} have the same name, {short(name)}; give one another name"
-                wrong.append((("cases", at, "graders", index), fault))
-        unknown = set(case.thresholds) - set(known) - {short(name) for name in names}
-        wrong += [(("cases", at, "thresholds", name), _unknown(name, known)) for name in sorted(unknown)]
-        if case.end_state_from is not None:
-            wrong += [(("cases", at, "end_state_from"), fault) for fault in _making(function, case.end_state_from)]
-        for tool, several in case.mocks.items():
-            for index, mock in enumerate(several):
-                faults = () if mock.function is None else _making(plain_function, mock.function)
-                wrong += [(("cases", at, "mocks", tool, index, "function"), fault) for fault in faults]
-        cases.append(case.model_copy(update={"graders": names}))
-    return suite.model_copy(update={"cases": tuple(cases)}), wrong
+            faults.append((("cases", at, "id"), f"the id {case.id} is that of cases[{first}] already; rename one"))
+        names = tuple(_written_out(name, suite.graders_from, known) for name in case.graders)
+        case = case.model_copy(update={"graders": names})
+        faults += [(("cases", at, *place), fault) for place, fault in _case_faults(case, known)]
+        cases.append(case)
+    return suite.model_copy(update={"cases": tuple(cases)}), faults
+
+
+def _written_out(name: str, module: str | None, known: Collection[str]) -> str:
+    if module is None or SEPARATOR in name or name in known:
+        return name
+    return f"{module}{SEPARATOR}{name}"
+
+
+def _case_faults(case: Case, known: Collection[str]) -> Iterator[CaseFault]:
+    by_short: dict[str, str] = {}
+    for index, name in enumerate(case.graders):
+        if fault := _grader_fault(name, known):
+            yield ("graders", index), fault
+        other = by_short.setdefault(short(name), name)
+        if other != name:  # results of one would replace those of the other
+            fault = f"{name}: results of {other} have the same name, {short(name)}; give one another name"
+            yield ("graders", index), fault
+    for name in sorted(set(case.thresholds) - set(known) - by_short.keys()):
+        yield ("thresholds", name), _unknown(name, known)
+    for place, load, name in _functions(case):
+        if fault := _load_fault(load, name):
+            yield place, fault
+
+
+def _functions(case: Case) -> Iterator[tuple[Place, Callable[[str], object], str]]:
+    """Yields each function that a case names beside its graders: place, loader, name."""
+    if case.end_state_from is not None:
+        yield ("end_state_from",), function, case.end_state_from
+    for tool, mocks in case.mocks.items():
+        for index, mock in enumerate(mocks):
+            if mock.function is not None:
+                yield ("mocks", tool, index, "function"), plain_function, mock.function
 
 
 def short(name: str) -> str:
@@ -143,28 +155,39 @@ def _metric(name: str) -> Grader:
     def evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return finding(function(name)(trial))
 
-    layer = getattr(function(name), "layer", "outcome")
+    layer: Any = getattr(function(name), "layer", "outcome")
     of = {"of": name, "source": source_of(name)}  # what else a function could say is another result
-    return Metric("trial", short(name), "code", "1", 0.5, "?", "-", evaluate, settings=of, layer=layer)
+    return TrialMetric(
+        name=short(name),
+        version="1",
+        threshold=0.5,
+        question="?",
+        needs="-",
+        evaluate=evaluate,
+        settings=of,
+        layer=layer,
+    )
 
 
-def _faults(name: str, known: Collection[str]) -> Iterator[str]:
-    if SEPARATOR in name:
-        yield from _making(_metric, name)
-        if short(name) in known:
-            yield f"{name}: there is a grader {short(name)} already; give the function another name"
-    elif name not in known or name == CORRECT:
-        yield _unknown(name, known)
+def _grader_fault(name: str, known: Collection[str]) -> str:
+    """Returns why a case cannot use a grader; ``""`` if it can."""
+    if SEPARATOR not in name:
+        return "" if name in known and name != CORRECT else _unknown(name, known)
+    fault = _load_fault(_metric, name)
+    if not fault and short(name) in known:
+        return f"{name}: there is a grader {short(name)} already; give the function another name"
+    return fault
 
 
-def _making(make: Callable[[str], object], name: str) -> Iterator[str]:
-    """Yields why nothing can be made of a function: it cannot be loaded, or its name or layer is wrong."""
+def _load_fault(load: Callable[[str], object], name: str) -> str:
+    """Returns why a function cannot be loaded, or has a wrong name or layer; ``""`` if it can."""
     try:
-        make(name)
+        load(name)
     except ModuleLoadError as error:
-        yield str(error)
+        return str(error)
     except ValueError as error:
-        yield f"{name}: {error}"
+        return f"{name}: {error}"
+    return ""
 
 
 def _unknown(name: str, known: Collection[Any]) -> str:

@@ -11,8 +11,10 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, trace_unit
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
+from pandaeval_collector.scoring.evaluator.units import trace_unit
+from pandaeval_collector.scoring.metric import JudgedTrialMetric, TrialMetric
 from pandaeval_lab.cases.graders import CORRECT, Grader, custom, declared, known_graders, short
 from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cases.trial import Graded, Trial, TrialContext
@@ -44,8 +46,8 @@ class TrialGrader:
         self._preparation = Preparation(self._settings, evaluator.embedder, known)
         self._correct = next(metric for metric in known if metric.name == CORRECT)
         others = [metric for metric in known if metric.name != CORRECT]
-        self._inline: list[Grader] = [metric for metric in others if metric.kind != "llm"]
-        self.judged: list[Grader] = [metric for metric in others if metric.kind == "llm"]
+        self._inline = [metric for metric in others if isinstance(metric, TrialMetric)]
+        self.judged = [metric for metric in others if isinstance(metric, JudgedTrialMetric)]
         """The graders that ask a judge."""
         self._custom = custom(suite.cases)
         every = (*self._inline, *self.judged, *self._custom.values(), self._correct)

@@ -19,9 +19,10 @@ from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import WrittenGuideline
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import NONE, dollars, interval
 from pandaeval_lab.alignment.align import (
@@ -42,7 +43,9 @@ from pandaeval_lab.cli._judges import judge_of
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
-from pandaeval_lab.judge_check import METRIC, CheckRun, Sheet, planned, sheet
+from pandaeval_lab.judge_check.check_run import CheckRun
+from pandaeval_lab.judge_check.probes import probes
+from pandaeval_lab.judge_check.questions import METRIC, planned
 from pandaeval_lab.labels.calibration import word_of_most
 from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.replay.trace_files import TraceFiles
@@ -112,7 +115,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
     async def ask() -> list[str]:
         async with judge_of(judging.config, judging.environ) as found:
-            asked = Judge(Desk(found), disagreements(errors), name)
+            asked = Judge(JudgeClient(found), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:
@@ -128,16 +131,17 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 def _check_guard(judging: FileJudging, text: str) -> str:
     if judging.metric != METRIC:
         return ""
-    before, after = (_sheet(judging, each) for each in ("", text))
-    passed = {probe.name for probe in before.probes if probe.passed}
-    lost = sorted(probe.name for probe in after.probes if not probe.passed and probe.name in passed)
+    before, after = (_passed_probes(judging, guideline) for guideline in ("", text))
+    lost = sorted(before - after)
     return f"the judge check passed {', '.join(lost)} without it, and fails with it" if lost else ""
 
 
-def _sheet(judging: FileJudging, text: str) -> Sheet:
+def _passed_probes(judging: FileJudging, text: str) -> set[str]:
     settings = judging.evaluator(text).settings.judge
     assert settings is not None
-    guidance = settings.guidance(registry()[METRIC], judging.agent)
+    metric = registry()[METRIC]
+    assert isinstance(metric, JudgedMetric)
+    guidance = settings.guidance(metric, judging.agent)
     name, items = judging.config.judge.model or "", planned()
 
     async def ask() -> CheckRun:
@@ -148,7 +152,7 @@ def _sheet(judging: FileJudging, text: str) -> Sheet:
 
     run = asyncio.run(ask())
     judging.spent += run.spent.cost_usd
-    return sheet(name, len(items), run.replies, run.spent)
+    return {probe.name for probe in probes(run.replies) if probe.passed}
 
 
 def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:

@@ -13,17 +13,17 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_lab.cli._gates import GateOutcome
-from pandaeval_lab.cli._stages import Outcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.passk.attempts import CaseTrials, slim, trials
 from pandaeval_lab.passk.gate import GateVerdict, Rules, compared, first_of
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 
 BASELINE = "baseline"
 """Key of the gate."""
 
 
-class Baseline(Stage):
+class BaselineStage(Stage):
     """Fails if trials are worse than in the baseline file. The constructor reads the file, and raises ``UserError`` if
     it is unusable."""
 
@@ -50,7 +50,7 @@ class Baseline(Stage):
         sentences = [*verdict.failures, verdict.told] if verdict.failures else [*filter(None, [verdict.notice])]
         yield GateOutcome(BASELINE, verdict.passed, f"baseline: {'; '.join(sentences)}" if sentences else "")
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         """Prints effect, interval and reasons of failure on standard error."""
         verdict = self._verdict
         if verdict is None:

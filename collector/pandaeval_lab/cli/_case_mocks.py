@@ -24,7 +24,7 @@ from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import RecordedTool
 from pandaeval_lab.cases.trial import MOCK_SCOPE
 from pandaeval_lab.cli._cases import no_case
-from pandaeval_lab.running.stage import Stage
+from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_otel import PandaEvalSpanProcessor
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class _Answers:
         self.cases = {each.id: each for each in read_suite(suite).cases}
         if case is not None and case not in self.cases:
             raise no_case("--case", case, suite, [*self.cases])
-        self._stage = Stage([*self.cases.values()], case or "")
+        self._replies = MockReplies([*self.cases.values()], case or "")
         provider = TracerProvider(sampler=ParentBased(ALWAYS_OFF))
         provider.add_span_processor(PandaEvalSpanProcessor())
         self._tracer = provider.get_tracer(MOCK_SCOPE)
@@ -128,7 +128,7 @@ class _Answers:
         token = context.attach(carried)
         try:
             with self._tracer.start_as_current_span(f"mock {tool}"):
-                reply = await asyncio.to_thread(self._stage.reply, tool, arguments)
+                reply = await asyncio.to_thread(self._replies.reply, tool, arguments)
         finally:
             context.detach(token)
         if reply.kind == "passed":

@@ -27,7 +27,7 @@ from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
-from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, SavedResults
 from pandaeval_lab.cli._judges import judge_of, settings_of
@@ -36,10 +36,10 @@ from pandaeval_lab.cli._reachable import unreachable
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation
 from pandaeval_lab.running.agent import http_agent, python_agent
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
-from pandaeval_lab.running.door import Door
-from pandaeval_lab.running.mocked import play
+from pandaeval_lab.running.mock_replies import MockReplies
+from pandaeval_lab.running.mocked import use_mocks
+from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
-from pandaeval_lab.running.stage import Stage
 
 _AGENT = (
     "The agent under test: module:function or ./file.py:function, called with (message, context), which returns a text "
@@ -51,6 +51,8 @@ _SIMULATE = (
 )
 _OUTPUT = "Folder for traces.pb, results.jsonl (a later --baseline), report.html and cases.xml (JUnit)."
 _BASELINE = "results.jsonl of an earlier run: leave with 1 when trials do worse than in it."
+_TEMPERATURE = 0.7
+"""Of the simulated user, unless judge.parameters sets another."""
 _FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
 
 
@@ -62,7 +64,6 @@ class CaseRunOptions:
     agent: Annotated[str, typer.Option(help=_AGENT, metavar="AGENT")]
     trials: Annotated[int, typer.Option(min=1, help="Attempts at each case.")] = 1
     simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
-    temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="With --simulate: that of its calls.")] = 0.7
     seed: Annotated[int, typer.Option(help="With --simulate: another number, other conversations.")] = 0
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Attempts at the same time.")] = 4
     turn_timeout: Annotated[str, typer.Option(metavar="TIME", help="What one turn of the agent may take.")] = "2m"
@@ -116,8 +117,8 @@ def run(options: CaseRunOptions) -> None:
         EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded), suite, outputs
     )
     if options.simulate is not None:
-        asked = {**config.judge.parameters, "temperature": options.temperature, "seed": options.seed}
-        simulation = settings_of(options.config, options.simulate, {"judge.parameters": asked})
+        parameters = {"temperature": _TEMPERATURE, **config.judge.parameters, "seed": options.seed}
+        simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
     for line in unanswered(suite):
         typer.echo(f"notice: {safe(line)}", err=True)
     run_id = secrets.token_hex(4)
@@ -157,69 +158,91 @@ async def _run(
     """Makes the attempts and writes their spans into the folder. Returns whether all were made."""
     turn_s, case_s, wait_s = limits
     async with AsyncExitStack() as held:
-        door = await held.enter_async_context(Door(config if options.is_remote else None))
-        os.environ["PANDAEVAL_ENDPOINT"] = door.grpc  # for a processor that the agent's module makes
-        if not options.is_remote and any(each.case.is_mocked for each in attempts):
-            play(Stage([each.case for each in attempts]))
+        receiver = await held.enter_async_context(SpanReceiver(config if options.is_remote else None))
+        os.environ["PANDAEVAL_ENDPOINT"] = receiver.grpc  # for a processor that the agent's module makes
+        if not options.is_remote and any(attempt.case.is_mocked for attempt in attempts):
+            use_mocks(MockReplies([attempt.case for attempt in attempts]))
         agent = http_agent(options.agent, held) if options.is_remote else python_agent(options.agent)
-        tracing = Tracing(door.grpc, here=not options.is_remote)
-        simulator = None
-        if simulation is not None and options.simulate is not None:
-            how = f"{options.simulate}, temperature {options.temperature:g}, seed {options.seed}"
-            caller = await held.enter_async_context(judge_of(simulation, os.environ))
-            simulator = Simulator(caller, options.simulate, how)
-        made = CaseAttempts(agent, tracing, turn_s, case_s, options.concurrency, simulator)
-        with progress(console(stderr=True), "running") as tell:
-            is_whole = await made.run(attempts, lambda: tell(sum(a.has_ended for a in attempts), len(attempts)))
+        tracing = Tracing(receiver.grpc, here=not options.is_remote)
+        simulator = await _simulator(options, simulation, held)
+        case_attempts = CaseAttempts(agent, tracing, turn_s, case_s, options.concurrency, simulator)
+        with progress(console(stderr=True), "running") as on_ended:
+            is_whole = await case_attempts.run(
+                attempts, lambda: on_ended(sum(attempt.has_ended for attempt in attempts), len(attempts))
+            )
         if simulator is not None:
-            played = [each for each in attempts if each.case.scenario and each.has_ended]
-            ends = Counter("spoilt" if each.spoilt else each.how or "agent failed" for each in played)
-            told = ", ".join(f"{how} {count}" for how, count in ends.most_common())
-            typer.echo(f"simulated user: {simulator.told()}; conversations: {told or 'none'}", err=True)
+            _tell_conversations(simulator, attempts)
         await asyncio.to_thread(tracing.flush, _FLUSH_MS)
-        # What came is graded also where somebody waits no longer.
-        is_whole &= await unless_interrupted(_arrived(door, attempts, options.is_remote, time.monotonic() + wait_s))
-        owners = _owners(door, attempts)
-        kept, spoilt = {each.spoilt_id for each in attempts}, set[str]()
-        for id_ in door.items():
-            owner = owners.get(id_)
-            if owner is not None and owner.spoilt:
-                spoilt.add(id_)
-            elif (owner is None and not options.is_remote) or (owner is not None and owner.has_ended):
-                kept.add(id_)
-        door.write(options.output / "traces.pb", kept)
-        door.write(options.output / "spoilt.pb", spoilt - kept)
+        # Spans that came are graded even if the user interrupts the wait.
+        deadline = time.monotonic() + wait_s
+        is_whole &= await unless_interrupted(_arrived(receiver, attempts, options.is_remote, deadline))
+        _write_spans(receiver, attempts, options)
         return is_whole
 
 
-def _owners(door: Door, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
-    """Returns the attempts of the traces that came: each trace is one of its turns, or names its session. An agent
-    elsewhere may still send spans of an earlier run, and they have none."""
-    turns = {id_: each for each in attempts for id_ in each.trace_ids}
-    sessions = {each.session: each for each in attempts}
-    named = door.naming(sessions, door.items().keys() - turns.keys())
+async def _simulator(options: CaseRunOptions, simulation: Config | None, held: AsyncExitStack) -> Simulator | None:
+    if simulation is None or options.simulate is None:
+        return None
+    how = f"{options.simulate}, temperature {simulation.judge.parameters['temperature']}, seed {options.seed}"
+    return Simulator(await held.enter_async_context(judge_of(simulation, os.environ)), options.simulate, how)
+
+
+def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> None:
+    """Prints the cost of the simulated user, and how its conversations ended."""
+    ends: Counter[str] = Counter()
+    for attempt in attempts:
+        if attempt.case.scenario and attempt.has_ended:
+            ends["spoilt" if attempt.spoilt else attempt.how or "agent failed"] += 1
+    counts = ", ".join(f"{how} {count}" for how, count in ends.most_common()) or "none"
+    typer.echo(f"simulated user: {simulator.told()}; conversations: {counts}", err=True)
+
+
+def _write_spans(receiver: SpanReceiver, attempts: Sequence[Attempted], options: CaseRunOptions) -> None:
+    """Writes the spans of attempts that have ended, and apart those that the simulated user spoilt."""
+    owners = _owners(receiver, attempts)
+    kept, spoilt = {attempt.spoilt_id for attempt in attempts}, set[str]()
+    for id_ in receiver.items():
+        owner = owners.get(id_)
+        if owner is None:
+            if not options.is_remote:
+                kept.add(id_)
+        elif owner.spoilt:
+            spoilt.add(id_)
+        elif owner.has_ended:
+            kept.add(id_)
+    receiver.write(options.output / "traces.pb", kept)
+    receiver.write(options.output / "spoilt.pb", spoilt - kept)
+
+
+def _owners(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
+    """Returns the attempts of the traces that came: each trace is a turn of its attempt, or names its session. Spans of
+    an earlier run have no owner: an agent elsewhere may still send them."""
+    turns = {id_: attempt for attempt in attempts for id_ in attempt.trace_ids}
+    sessions = {attempt.session: attempt for attempt in attempts}
+    named = receiver.naming(sessions, receiver.items().keys() - turns.keys())
     return {**turns, **{id_: sessions[session] for id_, session in named.items()}}
 
 
-async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, deadline: float) -> None:
-    """Waits until the traces are complete. Raises ``UserError`` where the agent left no spans at all."""
+async def _arrived(receiver: SpanReceiver, attempts: Sequence[Attempted], is_remote: bool, deadline: float) -> None:
+    """Waits until the traces are complete. Raises ``UserError`` if the agent left no spans."""
     good = [attempt for attempt in attempts if attempt.has_ended and not (attempt.error or attempt.spoilt)]
     ids = [id_ for attempt in good for id_ in attempt.trace_ids]
-    # The first span of each is ours, those of mocks come at once; an agent elsewhere sends its own when it likes.
-    while not await door.is_complete(ids, is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
+    # The first span of each trace is ours, and mocks send theirs at once. An agent elsewhere may send late.
+    while not await receiver.is_complete(ids, is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_POLL_S)
-    owners = _owners(door, attempts)
-    spoke = {owners[id_].session for id_ in door.spoken(owners)}
-    silent = [each for each in good if each.session not in spoke]
-    if not silent or (not is_remote and door.items().keys() - owners.keys()):
+    owners = _owners(receiver, attempts)
+    with_spans = {owners[id_].session for id_ in receiver.spoken(owners)}
+    silent = [attempt for attempt in good if attempt.session not in with_spans]
+    if not silent or (not is_remote and receiver.items().keys() - owners.keys()):
         return
     cure = "instrument it (docs/start/python.md); its module sets the global TracerProvider when it is loaded"
     if is_remote:
-        cure = f"have it send OTLP to {door.grpc} (gRPC) or http://{door.http}, within the trace of traceparent"
-    told = f"no spans of the agent came for {len(silent)} of {many(len(good), 'attempt')}: {cure}"
+        addresses = f"{receiver.grpc} (gRPC) or http://{receiver.http}"
+        cure = f"have it send OTLP to {addresses}, within the trace of traceparent"
+    problem = f"no spans of the agent came for {len(silent)} of {many(len(good), 'attempt')}: {cure}"
     if len(silent) == len(good):
-        raise UserError(told)
-    typer.echo(f"notice: {told}", err=True)
+        raise UserError(problem)
+    typer.echo(f"notice: {problem}", err=True)
 
 
 def _failed(folder: Path) -> set[str]:
@@ -236,22 +259,36 @@ def _failed(folder: Path) -> set[str]:
 
 
 def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
-    """Returns the cases that are asked for. Raises ``UserError`` for none, and for one that nobody can play."""
-    ids = [case.id for case in suite.cases]
-    if (options.only or options.failed) and options.baseline is not None:
-        raise UserError("--baseline compares whole suites: leave out --only and --failed")
-    for name in options.only or ():
-        if not any(fnmatchcase(id_, name) for id_ in ids):
-            raise no_case("--only", name, options.suite, ids)
-    wanted = {id_ for id_ in ids if options.only is None or any(fnmatchcase(id_, name) for name in options.only)}
+    """Returns the requested cases. Raises ``UserError`` for none, and for a case without a user."""
+    wanted = _only([case.id for case in suite.cases], options)
     if options.failed:
         failed = _failed(options.output)
-        wanted = {id_ for id_ in wanted if for_xml(id_) in failed}
+        wanted = [id_ for id_ in wanted if for_xml(id_) in failed]
         if not wanted:
             raise UserError(f"--failed: no case failed in the last run ({options.output}); leave it out")
     cases = tuple(case for case in suite.cases if case.id in wanted)
     for case in cases:
-        if options.simulate is None if case.scenario else not messages_of(case):
-            cure = "name who plays its user with --simulate" if case.scenario else "give it inputs.task or interactions"
-            raise UserError(f"{options.suite}: nobody speaks to the agent in case {case.id}: {cure}")
+        if case.scenario and options.simulate is None:
+            raise _mute(options, case, "name who plays its user with --simulate")
+        if not case.scenario and not messages_of(case):
+            raise _mute(options, case, "give it inputs.task or interactions")
     return suite.model_copy(update={"cases": cases})
+
+
+def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
+    """Returns the ids that fit ``--only``. Raises ``UserError``."""
+    if (options.only or options.failed) and options.baseline is not None:
+        raise UserError("--baseline compares whole suites: leave out --only and --failed")
+    if options.only is None:
+        return ids
+    wanted: set[str] = set()
+    for pattern in options.only:
+        matching = [id_ for id_ in ids if fnmatchcase(id_, pattern)]
+        if not matching:
+            raise no_case("--only", pattern, options.suite, ids)
+        wanted.update(matching)
+    return [id_ for id_ in ids if id_ in wanted]
+
+
+def _mute(options: CaseRunOptions, case: Case, cure: str) -> UserError:
+    return UserError(f"{options.suite}: nobody speaks to the agent in case {case.id}: {cure}")

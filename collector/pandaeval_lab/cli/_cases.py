@@ -25,12 +25,12 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.cli._ci import gate_tests, write_suites
 from pandaeval_lab.cli._gates import GateOutcome
-from pandaeval_lab.cli._stages import Outcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.layers import LAYERS, LayerReport, json_lines, junit_suites
+from pandaeval_lab.report.layers import LAYERS, LayerReport, junit_suites
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 _MAX_ROWS = 60
 _NOTHING = "-"
@@ -46,8 +46,6 @@ _NAMING = (
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
     """Reads the cases of ``path``; ``None`` without one. Raises ``UserError``."""
-    if report is not None and report.suffix not in (".json", ".xml"):
-        raise UserError(f"--cases-report {report}: write a name that ends with .json, or with .xml for JUnit")
     if path is not None:
         return read_suite(path, config.metrics.modules)
     if report is not None:
@@ -60,16 +58,14 @@ class CaseStage(Stage):
 
     needs_spans = True
 
-    def __init__(self, suite: Suite, report: Path | None, ks: Sequence[int]) -> None:
-        """``report``: file for the report, ``.json`` or ``.xml``; ``ks``: for pass@k."""
-        self._suite, self._path, self._ks = suite, report, ks
+    def __init__(self, suite: Suite, report: Path | None) -> None:
+        """``report``: file for the JUnit report."""
+        self._suite, self._path = suite, report
         self._matcher = TrialMatcher(suite)
         self.case_of_session = self._matcher.case_of_session
 
     def open(self, held: ExitStack) -> None:
-        descriptions = {case.id: case.description for case in self._suite.cases}
-        report = LayerReport(self._suite.name, descriptions, with_trials=self._path is not None)
-        self._report = held.enter_context(report)
+        self._report = held.enter_context(LayerReport(with_trials=self._path is not None))
 
     def keep(self, run: Run) -> bool:
         return run.trace is None or not self._matcher.take_spoilt(run.trace)
@@ -81,7 +77,7 @@ class CaseStage(Stage):
         from pandaeval_lab.replay.trial_grading import graded  # imports what calls models
 
         grader = TrialGrader(scorer, self._suite, self._report.add)
-        return graded(files, grader, self._matcher, judge, self._ks)
+        return graded(files, grader, self._matcher, judge)
 
     def about(self) -> Mapping[str, Any]:
         return {"cases": self._report.brief(), "mock_calls": self._report.calls()}
@@ -104,12 +100,23 @@ class CaseStage(Stage):
         totals = [_row(kind)[:-1] for kind in self._report.by_kind()]
         out.print(table(_COLUMNS[:-1], totals, on=out, title="Cases by kind"))
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         """Prints notices, and writes the report's file."""
         for notice in (*self._mock_notices(), *doubts(self._suite), *self._matching_notices()):
             typer.echo(f"notice: {safe(notice)}", err=True)
         if self._path is not None:
-            write_layers(self._report, self._path, outcome.gates)
+            self._write(self._path, outcome.gates)
+
+    def _write(self, path: Path, gates: Sequence[GateOutcome]) -> None:
+        """Writes the report as JUnit, with the ``gates`` of the evaluation."""
+        suites = junit_suites(self._report)
+        if tests := gate_tests(gates):
+            suites["thresholds"] = tests
+        try:
+            with path.open("w", encoding="utf-8") as file:
+                write_suites(file, suites, self._suite.name or "pandaeval", "")
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
     def _mock_notices(self) -> Iterator[str]:
         for tools, problem in ((self._report.refused, _REFUSED), (self._report.past_mocks, _PAST_MOCKS)):
@@ -136,21 +143,6 @@ class CaseStage(Stage):
             yield f"{len(missing)} of {cases} cases have no trial in the input: {shown}"
         if len(missing) == cases and matcher.unmatched_said:
             yield f"{_NAMING} {matcher.unmatched_said!r}"
-
-
-def write_layers(report: LayerReport, path: Path, gates: Sequence[GateOutcome] = ()) -> None:
-    """Writes the report in the format that the file's name ends with, JUnit with the ``gates`` of the run."""
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            if path.suffix == ".json":
-                file.writelines(json_lines(report))
-                return
-            suites = junit_suites(report)
-            if tests := gate_tests(gates):
-                suites["thresholds"] = tests
-            write_suites(file, suites, report.suite or "pandaeval", "")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def case_table(cases: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:

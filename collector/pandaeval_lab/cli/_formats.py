@@ -16,7 +16,7 @@ from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_lab.cli._ci import write_junit
 from pandaeval_lab.cli._gates import with_groups
-from pandaeval_lab.cli._stages import Outcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import MOST_FAILURES
 from pandaeval_lab.cli._tables import print_summary
 from pandaeval_lab.cli._writing import output_file, write_json_line
@@ -40,7 +40,7 @@ class _Output(Stage):
 class Tables(_Output):
     """Writes tables for people."""
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         out = console(file=self._target)
         print_summary(outcome.summary, out, outcome.config.judge.model)
         for stage in outcome.stages:
@@ -60,7 +60,7 @@ class JsonLines(_Output):
         else:
             write_json_line(self._target, result.to_json())
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         for line in with_groups(self._failed, outcome.summary.groups):
             write_json_line(self._target, line)
 
@@ -68,7 +68,7 @@ class JsonLines(_Output):
 class JUnit(_Output):
     """Writes JUnit XML for CI systems."""
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         least = outcome.config.gates.fail_on_error_severity or ""
         write_junit(self._target, outcome.gates, outcome.summary, least)
 
@@ -91,7 +91,7 @@ class HtmlReport(_Output):
     def take(self, result: Result, document: Mapping[str, Any]) -> None:
         self._report.result(result, document)
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         contents = self._report.write(self._target, outcome.about)
         typer.echo(f"{self._path or 'report'}: {contents}", err=True)
 
@@ -106,7 +106,7 @@ class SavedResults(_Output):
     def take(self, result: Result, document: Mapping[str, Any]) -> None:
         self._target.write(result.to_json().decode() + "\n")
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         self._target.close()
         Path(self._target.name).replace(self._whole)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.jobs.setup import check_installed
-from pandaeval_collector.runs.process import OwnJudge, RunJudge, hasty
 from pandaeval_collector.runs.settings import judge as judge_settings
 from pandaeval_collector.store import Store
 from pandaeval_lab.cli._names import config_with_trials
+from pandaeval_lab.replay.judge import OwnJudge, hasty
 
 
 def settings_of(path: Path | None, model: str | None, more: Mapping[str, object] | None = None) -> Config:
@@ -30,7 +30,7 @@ def settings_of(path: Path | None, model: str | None, more: Mapping[str, object]
 
 
 @asynccontextmanager
-async def judge_of(settings: Config, environ: Mapping[str, str]) -> AsyncIterator[RunJudge]:
+async def judge_of(settings: Config, environ: Mapping[str, str]) -> AsyncIterator[OwnJudge]:
     """Opens the configured judge on a temporary store. Raises ``CallFailedError`` where its process does not start."""
     configured = judge_settings(settings)
     assert configured is not None, "settings_of saw to it"

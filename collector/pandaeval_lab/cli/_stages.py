@@ -20,7 +20,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import ReportOrigin
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 
 class Stage:
@@ -60,12 +60,12 @@ class Stage:
     def show(self, out: Console) -> None:
         """Prints the stage's part of the tables."""
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         """Writes files and notices when the gates are known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EvaluationOutcome:
     """The outcome of an evaluation. ``stages``: whose tables are shown."""
 
     config: Config

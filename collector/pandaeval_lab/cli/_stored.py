@@ -29,8 +29,6 @@ def folder_of(store: Path | None = None, url: str | None = None) -> Path | None:
     return Path(data)
 
 
-PLACE = {"store": (StoreFolder, None), "url": (_Url, None)}
-"""The options that say it."""
-stored = in_place_of("store", PLACE, folder_of)
+stored = in_place_of("store", {"store": (StoreFolder, None), "url": (_Url, None)}, folder_of)
 """Gives a command the options that say which store it reads, in place of its parameter ``store``, a data directory or
 ``None`` for that of the configuration. ``UserError`` where the collector's is not on this machine."""

@@ -15,12 +15,12 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import closest
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_lab.cli._stages import Outcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 NAMED = ("agent", "service", "environment", "user", "session", "status")
 """Of what a trace has one name each."""
@@ -85,7 +85,7 @@ def parse_where(written: Iterable[str]) -> Where | None:
     return Where(", ".join(texts), {key: frozenset(values) for key, values in found.items()}, times)
 
 
-class Selection(Stage):
+class TraceFilter(Stage):
     """Chooses traces by a condition, and counts the others for the notice at the end."""
 
     needs_spans = True
@@ -125,7 +125,7 @@ class Selection(Stage):
         agents, services = (", ".join(sorted(self._known[key])[:10]) for key in ("agent", "service"))
         return f"{lead}no trace of the input is like that (agents: {agents}; services: {services})"
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: EvaluationOutcome) -> None:
         if not (outcome.is_json and self.chosen):
             typer.echo(f"notice: {self.notice}", err=True)
 

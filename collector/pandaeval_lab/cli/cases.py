@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._options import config_option, file_argument, file_option, output_option
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
-from pandaeval_collector.jobs.job_traces import hider
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.detail import describe
 from pandaeval_collector.show.view.texts import estimate
@@ -29,8 +29,8 @@ from pandaeval_lab.cli._case_run import run
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
-from pandaeval_lab.passk.figures import promotable, saturation
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.passk.figures import PromotableCase, promotable, saturation
+from pandaeval_lab.replay.result_lines import result_lines
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
@@ -83,28 +83,36 @@ def promote(
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
-    found = promotable(trials(result_lines(results), per="case"), k, least)
+    proposals = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ == "json":
-        print_json([each.to_dict() for each in found])
-    elif found:
-        rows = [
-            (
-                each.case.id,
-                f"{each.case.c} of {each.case.n + each.case.undetermined}",
-                estimate(each.power.median, each.power.ci_low, each.power.ci_high, ".3f"),
-                "promote" if each.steady else "no" if each.more is None else f"after {each.more} more that pass",
-            )
-            for each in found
-        ]
-        print_table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows)
-    typer.echo(saturation(found), err=format_ == "json")
+        print_json([proposal.to_dict() for proposal in proposals])
+    elif proposals:
+        print_table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), map(_promotion_row, proposals))
+    typer.echo(saturation(proposals), err=format_ == "json")
     if output is not None and cases is not None:
-        ids = {each.case.id for each in found if each.steady}
-        kept = [case for case in read_suite(cases).cases if case.id in ids]
-        told = [{**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"} for case in kept]
-        with output_file(output) as target:
-            target.write(yaml.safe_dump({"cases": told}, sort_keys=False, allow_unicode=True, width=110))
-        typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
+        ids = {proposal.case.id for proposal in proposals if proposal.steady}
+        _write_regression(cases, ids, output)
+
+
+def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
+    case, power = proposal.case, proposal.power
+    answer = "promote" if proposal.steady else "no"
+    if not proposal.steady and proposal.more is not None:
+        answer = f"after {proposal.more} more that pass"
+    shown = estimate(power.median, power.ci_low, power.ci_high, ".3f")
+    return case.id, f"{case.c} of {case.n + case.undetermined}", shown, answer
+
+
+def _write_regression(cases: Path, ids: Collection[str], output: Path) -> None:
+    """Writes the cases with these ids as regression cases."""
+    documents = [
+        {**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"}
+        for case in read_suite(cases).cases
+        if case.id in ids
+    ]
+    with output_file(output) as target:
+        target.write(yaml.safe_dump({"cases": documents}, sort_keys=False, allow_unicode=True, width=110))
+    typer.echo(f"{output}: {many(len(documents), 'regression case')}; take them out of {cases}", err=True)
 
 
 @cases.command("from-trace")

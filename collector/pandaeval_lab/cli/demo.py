@@ -7,8 +7,9 @@ import contextlib
 import os
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import grpc.aio
 import orjson
@@ -48,41 +49,51 @@ def demo(
     A model's verdicts on them are recorded too, and shown unless PANDAEVAL_JUDGE__MODEL names a judge. In a terminal
     its page stays until Ctrl-C.
     """
-    for option, path in (("--keep", keep), ("--report", report)):
-        try:
-            if path is not None:
-                path.open("a").close()
-        except OSError as error:
-            raise UserError(f"{option} {path}: {error.strerror or error}") from error
+    _check_writable("--keep", keep)
+    _check_writable("--report", report)
     out = console()
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as folder:
-        kept = Path(folder) / "results.jsonl"
+    with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as name:
+        folder = Path(name)
+        saved = folder / "results.jsonl"
         with out.status("starting a collector and sending it recorded sessions over OTLP/gRPC …"), guarded():
-            sent = asyncio.run(_run(Path(folder), kept))
-        lines = kept.read_bytes()
+            sent = asyncio.run(_run(folder, saved))
+        lines = saved.read_bytes()
         if keep is not None:
             keep.write_bytes(lines)
-        summary = Summary()
-        with TraceFiles() as run:  # results do not contain how each run ended
-            run.add_all(requests())
-            summary.add_traces((trace.trace_id, trace.session_id, trace.error) for trace in run.traces())
-        results = [orjson.loads(line) for line in lines.splitlines()]
-        for result in results:
-            summary.add(result)
-        out.print(Text(summary.headline, style="bold"))
-        print_sessions(summary.sessions_worst_first(), out)
-        print_things([each for each in results if each["metric"] == "correctness"], out)
-        out.print(f"{sent} requests, {summary.traces} agent traces, {time.monotonic() - started:.1f} s")
+        traces = _show([orjson.loads(line) for line in lines.splitlines()], out)
+        out.print(f"{sent} requests, {traces} agent traces, {time.monotonic() - started:.1f} s")
         if report is not None:
-            data = Path(folder) / "data"
-            with contextlib.closing(Finder(data)) as finder, report.open("w", encoding="utf-8") as page:
-                size = write_stored(finder, _config(), Wanted(), lambda: page)
-            out.print(f"{report}: {size}")
+            with contextlib.closing(Finder(folder / "data")) as finder, report.open("w", encoding="utf-8") as page:
+                contents = write_stored(finder, _config(), Wanted(), lambda: page)
+            out.print(f"{report}: {contents}")
         out.print(_NEXT.format(judge=_config().judge.model))
         if out.is_terminal and not once:
             with contextlib.suppress(KeyboardInterrupt):
-                asyncio.run(_serve(Path(folder), kept, out))
+                asyncio.run(_serve(folder, saved, out))
+
+
+def _check_writable(option: str, path: Path | None) -> None:
+    """Raises ``UserError`` if the file cannot be written."""
+    try:
+        if path is not None:
+            path.open("a").close()
+    except OSError as error:
+        raise UserError(f"{option} {path}: {error.strerror or error}") from error
+
+
+def _show(results: Sequence[Mapping[str, Any]], out: Console) -> int:
+    """Prints the sessions, and the requests of the worst session. Returns the number of traces."""
+    summary = Summary()
+    with TraceFiles() as files:  # results do not contain how each run ended
+        files.add_all(requests())
+        summary.add_traces((trace.trace_id, trace.session_id, trace.error) for trace in files.traces())
+    for result in results:
+        summary.add(result)
+    out.print(Text(summary.headline, style="bold"))
+    print_sessions(summary.sessions_worst_first(), out)
+    print_things([result for result in results if result["metric"] == "correctness"], out)
+    return summary.traces
 
 
 def _config(**given: object) -> Config:

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -24,9 +24,9 @@ import orjson
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.runtime.version import release
 from pandaeval_collector.cli._config import (
+    StoreFolder,
     given,
     judge_notes,
     opened_folder,
@@ -42,7 +42,6 @@ from pandaeval_collector.config import Config, Resolved, check_machine
 from pandaeval_collector.store import StoreVersionError
 from pandaeval_collector.store.checking import CURES, damages
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_lab.cli._stored import PLACE, folder_of
 
 Told = Callable[[int, int], None]
 _ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
@@ -54,42 +53,45 @@ _BACK_S = 60.0
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
 
 
-@in_place_of("place", PLACE, lambda **given: (folder_of(**given), None if given["store"] else given["url"]))
 def doctor(
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one array of all findings.")
     ] = "table",
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
-    place: tuple[Path | None, str | None] = (None, None),
+    store: StoreFolder = None,
 ) -> None:
     """Check configuration, versions, clocks, the store, a running collector, sinks and the judge. Exit code 1 if
     something is wrong.
 
     Each finding says what to do about it. Nothing is changed, and no model is asked.
     """
-    folder, url = place
+    findings = _findings(config, store)
+    if format_ == "json":
+        write_json(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+    else:
+        _print(findings)
+    if any(finding.state == "wrong" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _findings(config: Path | None, folder: Path | None) -> list[Diagnosis]:
     try:
         resolved = resolve_config(config, given(folder))
     except UserError as error:
-        found = [
-            _wrong("configuration", line, "put it right in the file or variable that it names")
-            for line in str(error).splitlines()
-        ]
-    else:
-        with progress(console(stderr=True), "checking the store") as told:
-            found = list(examine(resolved, os.environ, told, url if config is None else None))
-    if format_ == "json":
-        write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
-    else:
-        for each in found:
-            typer.echo(f"{each.state:<5}  {each.area}: {safe(each.what)}")
-            if each.cure:
-                typer.echo(f"       {safe(each.cure)}")
-        wrong = sum(each.state == "wrong" for each in found)
-        verb = "is" if wrong == 1 else "are"
-        typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
-    if any(each.state == "wrong" for each in found):
-        raise typer.Exit(1)
+        cure = "put it right in the file or variable that it names"
+        return [_wrong("configuration", line, cure) for line in str(error).splitlines()]
+    with progress(console(stderr=True), "checking the store") as on_checked:
+        return [*examine(resolved, os.environ, on_checked)]
+
+
+def _print(findings: Sequence[Diagnosis]) -> None:
+    for finding in findings:
+        typer.echo(f"{finding.state:<5}  {finding.area}: {safe(finding.what)}")
+        if finding.cure:
+            typer.echo(f"       {safe(finding.cure)}")
+    wrong = sum(finding.state == "wrong" for finding in findings)
+    verb = "is" if wrong == 1 else "are"
+    typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,8 @@ def _wrong(area: str, what: str, cure: str) -> Diagnosis:
     return Diagnosis(area, "wrong", what, cure)
 
 
-def examine(resolved: Resolved, environ: Mapping[str, str], told: Told, url: str | None = None) -> Iterator[Diagnosis]:
-    """Yields all findings, area by area. ``url``: where a collector answered whose configuration is not known."""
+def examine(resolved: Resolved, environ: Mapping[str, str], told: Told) -> Iterator[Diagnosis]:
+    """Yields all findings, area by area."""
     config = resolved.config
     yield from _versions()
     refused = [*check_machine(config, environ), *start_problems(config)]
@@ -126,10 +128,7 @@ def examine(resolved: Resolved, environ: Mapping[str, str], told: Told, url: str
     if not refused:
         yield _ok("configuration", "a collector would start with it")
     folder = Path(config.store.path)
-    if url is None:
-        yield from _collector(config)
-    else:
-        yield _ok("collector", f"one answers at {url}; --config FILE asks its health listener, too")
+    yield from _collector(config)
     yield from _store(folder, config.store.max_bytes, told)
     yield from _places(config)
 
@@ -187,7 +186,9 @@ def _collector(config: Config) -> Iterator[Diagnosis]:
     for name, labels, value in samples:
         if name.startswith("pandaeval_component_errors") and value:
             yield _wrong(
-                "components", f"{value:.0f} errors of {labels}", "docs/operate/deploy.md#components-that-raise"
+                "components",
+                f"{value:.0f} errors of {labels}",
+                "docs/operate/troubleshooting.md#components-that-raise-errors",
             )
         if name.startswith("pandaeval_store_errors") and value:
             yield _wrong(
@@ -219,7 +220,7 @@ def _store(folder: Path, budget: int, told: Told) -> Iterator[Diagnosis]:
         with opened_folder(folder, read_only=True) as connection:
             yield from _inside(connection, size, told)
     except StoreVersionError as error:
-        yield _wrong("store", str(error), "docs/operate/deploy.md#upgrade-and-downgrade")
+        yield _wrong("store", str(error), "docs/operate/backup-upgrade.md#upgrade")
     except sqlite3.DatabaseError as error:
         yield _wrong("store", f"it cannot be read: {error}", "the next start puts it aside and begins a new one")
 
@@ -258,7 +259,7 @@ def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
         yield _wrong(
             "clocks",
             f"the machine's clock is {ahead:.0f} s behind what it was when the store was written",
-            "set it right (NTP); docs/operate/deploy.md#when-the-machines-clock-is-wrong",
+            "set it right (NTP); docs/operate/troubleshooting.md#when-the-machines-clock-is-wrong",
         )
     else:
         yield _ok("clocks", time.strftime("it is %Y-%m-%d %H:%M:%S UTC here", time.gmtime()))

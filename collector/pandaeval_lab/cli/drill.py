@@ -20,10 +20,9 @@ from pandaeval_collector.cli._output import console, many, progress, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
+from pandaeval_collector.show.view.texts import NONE, interval, number
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import settings_of
 from pandaeval_lab.cli._tables import print_problems
@@ -31,8 +30,10 @@ from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.cli.passk import write_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
-from pandaeval_lab.drill.judged import JudgedDrill, JudgedSheet, chosen_copies
+from pandaeval_lab.drill.judged import JudgedCounts, JudgedDrill, chosen_copies
 from pandaeval_lab.drill.tally import drops
+from pandaeval_lab.labels.judge_report import print_report
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 
@@ -89,8 +90,8 @@ def drill(
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
         tally = run.run(on_done)
         if judge:
-            sheet = asked(run, settings, scorer, judged, budget)
-            tally.judge = None if sheet is None else sheet.to_dict()
+            counts = asked(run, settings, scorer, judged, budget)
+            tally.judge = None if counts is None else counts.report().to_dict()
         print_problems(console(stderr=True), files.read.problems, files.read.bad)
         worse = [] if before is None else drops(before, tally)
         if format_ == "json":
@@ -103,7 +104,7 @@ def drill(
         raise typer.Exit(1)
 
 
-def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float) -> JudgedSheet | None:
+def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float) -> JudgedCounts | None:
     """Asks the judge about ``copies`` for at most ``budget`` US dollars and returns its verdicts; ``None`` where no
     copy has a fault to be judged."""
     configured = judge(settings)
@@ -113,7 +114,7 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget
         out.print("no judge is asked: no copy has a fault to be judged")
         return None
     with progress(out, "judging") as on_done:
-        return JudgedDrill(drill, scorer, configured, os.environ, budget).sheet(wanted, on_done)
+        return JudgedDrill(drill, scorer, configured, os.environ, budget).counts(wanted, on_done)
 
 
 def baseline_of(path: Path) -> dict[str, Any]:
@@ -137,29 +138,10 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
     flagged = [(name, each["n"], _percent(each), _interval(each)) for name, each in figures["untouched"].items()]
     on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
     if "judge" in figures:
-        _print_judge(figures["judge"], on)
+        print_report(figures["judge"], on)
     missing = [(name, _why(each)) for name, each in figures["faults"].items() if not each["n"]]
     if missing:
         on.print(table(("not applicable", "why"), missing, on=on))
-
-
-def _print_judge(figures: Mapping[str, Any], on: Console) -> None:
-    """Prints how many faulty runs each judged metric noticed, beside the metrics without a model."""
-    counted = figures["copies"] - figures["not_judged"]
-    cost = f", {dollars(figures['cost_usd'])}" if figures["cost_usd"] else ""
-    title = f"{', '.join(figures['models'])} as a judge, {many(figures['copies'], 'faulty run')}{cost}"
-    columns = ("judged metric", "n", "noticed", "95 %", "scored lower", "95 %", "original fails", "95 %", "not judged")
-    rows = []
-    for name, each in figures["metrics"].items():
-        told = (
-            shown for key in ("noticed", "lower", "alarms") for shown in (_percent(each[key]), _interval(each[key]))
-        )
-        rows.append((name, f"{each['noticed']['n']:,}", *told, f"{each['not_judged']:,}"))
-    on.print(table(columns, rows, on=on, title=title))
-    shares = [(name, _percent(share), _interval(share)) for name, share in figures["noticed"].items()]
-    on.print(table((f"of {counted:,} faulty runs", "noticed", "95 %"), shares, on=on))
-    if figures["not_judged"]:
-        on.print(f"{many(figures['not_judged'], 'faulty run')} not judged: a call failed, or the budget ended")
 
 
 def _why(each: Mapping[str, Any]) -> str:

@@ -24,12 +24,12 @@ from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Suite
-from pandaeval_lab.cli._baseline import BASELINE, Baseline
+from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
 from pandaeval_lab.cli._cases import CaseStage, case_table, suite_of
 from pandaeval_lab.cli._ci import add_summary
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
@@ -38,18 +38,19 @@ from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
 from pandaeval_lab.cli._scenarios import Scenarios
-from pandaeval_lab.cli._stages import Outcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems
 from pandaeval_lab.cli._where import HELP as WHERE
-from pandaeval_lab.cli._where import Selection, attribute_keys, parse_where
+from pandaeval_lab.cli._where import TraceFilter, attribute_keys, parse_where
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import ReportOrigin
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+    from pandaeval_lab.replay.judge import ReplayJudge
 
 _SHOWN_GROUPS = 100
 
@@ -84,9 +85,9 @@ class EvaluateOptions:
     cases: Annotated[
         Path | None, file_option("Case file (YAML or JSON): traces that are trials of its cases are graded.")
     ] = None
-    cases_report: Annotated[
-        Path | None, file_option("Write the three-layer report of the cases to this file: .json, or .xml for JUnit.")
-    ] = None
+    cases_report: Annotated[Path | None, file_option("Write the trials of the cases to this file, as JUnit XML.")] = (
+        None
+    )
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
@@ -148,12 +149,12 @@ class Evaluation:
         self._stages = [FORMATS[options.format](output), *outputs]
         suite = suite or suite_of(options.cases, config, options.cases_report)
         if suite is not None:
-            cases = CaseStage(suite, options.cases_report, config.trials.k)
+            cases = CaseStage(suite, options.cases_report)
             self._stages += [cases, Scenarios(config, suite, cases.case_of_session)]
         if where is not None:
-            self._stages.append(Selection(where))
+            self._stages.append(TraceFilter(where))
         if options.baseline is not None:
-            self._stages.append(Baseline(options.baseline, config.gates))
+            self._stages.append(BaselineStage(options.baseline, config.gates))
         self._needs_spans = any(stage.needs_spans for stage in self._stages)
         self._summary = Summary()
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
@@ -194,7 +195,7 @@ class Evaluation:
         config = judge(self._config)
         if config is None:
             return nullcontext()
-        from pandaeval_collector.runs.replay_judge import ReplayJudge  # what asks models is a third of all modules
+        from pandaeval_lab.replay.judge import ReplayJudge  # what asks models is a third of all modules
 
         return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
 
@@ -242,7 +243,7 @@ class Evaluation:
 
         return grouped_by(judge, self._summary.failures)
 
-    def _outcome(self, files: TraceFiles) -> Outcome:
+    def _outcome(self, files: TraceFiles) -> EvaluationOutcome:
         """Returns the outcome when all results are there."""
         gates = checked(self._config, self._summary)
         parts: dict[str, object] = {}
@@ -267,9 +268,11 @@ class Evaluation:
             gates=[gate.text for gate in gates if not gate.passed],
             **parts,  # type: ignore[arg-type]
         )
-        return Outcome(self._config, self._summary, gates, about, self._stages, self._options.format == "json")
+        return EvaluationOutcome(
+            self._config, self._summary, gates, about, self._stages, self._options.format == "json"
+        )
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: EvaluationOutcome) -> None:
         """Prints why expected results are missing, and the gates."""
         summary = self._summary
         if summary.agents_traces:
@@ -306,7 +309,8 @@ def config_of(options: EvaluateOptions, attributes: Sequence[str] = ()) -> Confi
     given["store.listed_attributes"] = attributes or None
     if options.model is not None:
         known = registry(config_with_trials(options.config).metrics.modules)
-        given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}
+        own = (metric for metric in known.values() if isinstance(metric, JudgedMetric) and metric.model is not None)
+        given["judge.models"] = {metric.key: options.model for metric in own}
     config = config_with_trials(options.config, given)
     check_asked(config, options.names or (), options.cases is not None)
     if config.judge.model is not None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,25 +10,25 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import config_option, file_argument, file_option
-from pandaeval_collector.cli._output import console, progress, safe, table
+from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config
-from pandaeval_collector.jobs.outcome import cure_of
+from pandaeval_collector.jobs.failure_warnings import cure_of
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.settings import read_guidelines
-from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
+from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_last, write, write_guidelines
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
-from pandaeval_lab.judge_check import CheckRun, Sheet, canaries, planned, sheet
-from pandaeval_lab.judge_check.questions import CheckItem, forecast
+from pandaeval_lab.judge_check.check_run import CheckRun, forecast
+from pandaeval_lab.judge_check.probes import check_result
+from pandaeval_lab.judge_check.questions import CheckItem, canaries, planned
+from pandaeval_lab.labels.judge_report import show_reports
 
 _INTERRUPTED = 130
 
@@ -65,11 +63,8 @@ def check(
         if not asked:
             raise
         interrupted = True
-    found = sheet(name, len(items), asked[0].replies, asked[0].spent)
-    if format_ == "json":
-        write_json(json.dumps(found.to_dict()))
-    else:
-        _print(found, console())
+    found = check_result(name, len(items), asked[0].replies, asked[0].spent)
+    show_reports([found.report()], format_)
     if interrupted:
         raise typer.Exit(_INTERRUPTED)
     if not found.trusted:
@@ -94,34 +89,6 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
     except CallFailedError as error:
         cure = cure_of(error)
         raise UserError(f"{name} cannot be asked ({error})" + (f": {cure}" if cure else "")) from error
-
-
-def _print(found: Sheet, out: Console) -> None:
-    columns = ("probe", "question", "n", "figure", "95 %", "needed", "")
-    rows = [
-        (
-            p.name,
-            p.asks,
-            f"{p.n} {p.unit}",
-            p.figure,
-            "" if math.isnan(p.low) else interval(p.low, p.high),
-            p.needed,
-            Text("pass", style="green") if p.passed else Text("FAIL" if p.n else "-", style="bold red"),
-        )
-        for p in found.probes
-    ]
-    out.print(table(columns, rows, on=out, title=f"{found.model} as a judge"))
-    for probe in found.probes:
-        if probe.note:
-            out.print(Text(f"{probe.name}: {safe(probe.note)}"))
-    runs = [(name, interval(*band), ", ".join(map(number, said)) or NONE) for name, (band, said) in found.runs.items()]
-    out.print(table(("known run or session", "expected", "verdicts"), runs, on=out))
-    cost = f", {dollars(found.spent.cost_usd)}" if found.spent.cost_usd else ""
-    out.print(f"{found.spent.calls} calls, {found.spent.tokens:,} tokens{cost}")
-    fit = f"{'fit' if found.fit else 'not fit'} for correctness"
-    usd = f", {dollars(found.session_usd)}" if found.session_usd else ""
-    out.print(f"{safe(found.model)}: {fit}; a session takes {found.session_tokens:,.0f} tokens{usd}")
-    out.print(Text(safe(found.last_line()), style="green" if found.trusted else "bold red"))
 
 
 @judge.command("align")

@@ -25,7 +25,7 @@ from pandaeval_lab.passk.figures import (
     task_results,
     worst_first,
 )
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 
 
 def passk(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -16,25 +16,35 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.cli._output import console
+from pandaeval_collector.config import MetricNames
 from pandaeval_collector.jobs import same_cause
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
+from pandaeval_collector.judge.conversation import Conversation, conversation
+from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.judge.rubric import Guidance, Rubric, Verdict, guidance, rubric_of
-from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
-from pandaeval_collector.runs.counting import made_up
+from pandaeval_collector.judge.rubric import Rubric, Verdict, rubric_of
+from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.runs.settings import adopted, read_guidelines
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.replay import grouping
+from pandaeval_lab.replay.counting import made_up
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.running import simulated
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
+
+AnyMetric = JudgedMetric[Any, Any]
+V = TypeVar("V", bound=Verdict)
+_RECORD = "(the record of the run)"
+_FAILURES = "(the failures, each with its number, its label and what was said of it)"
+SIMULATED_USER = "simulated_user"
+TOLD = "(what the judge says)"
 
 
 def prompts(
@@ -56,41 +66,46 @@ def prompts(
     placeholder stands for it.
     """
     settings = config_with_trials(config)
-    judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
-    out = console()
-    alone = {**of_failures(), SIMULATED_USER: _of_user()}
-    for each, text in alone.items():
-        if name in (None, each):
-            out.print(printable(text), soft_wrap=True)
-    if name in alone:
-        return
+    known = registry(settings.metrics.modules)
+    judged = {key: metric for key, metric in known.items() if isinstance(metric, JudgedMetric)}
     traces = [] if trace is None else _first_session(trace)
-    filled = traces[0] if traces else None
-    for level in ("trace", "turn"):
-        together = shared(level, judged.values(), filled)
-        if together and name in (None, level):
-            out.print(printable(together), soft_wrap=True)
-        if together and name == level:
-            return
-    if name is not None:
-        names = names_of(settings)
-        keys = names.select(name)
-        if not keys:
-            raise UserError(f"{name}: {names.unknown(name)}")
-        judged = {key: metric for key, metric in judged.items() if key in keys}
-        if not judged:
-            raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
+    path = settings.judge.guidelines
+    guidelines = () if path is None else adopted(read_guidelines(Path(path)))
+    alone = {**of_failures(), SIMULATED_USER: _of_user(), **shared(judged.values(), traces)}
+    texts: Iterable[str]
+    if name is None:
+        texts = [*alone.values(), *_of_metrics(judged, traces, guidelines)]
+    elif name in alone:
+        texts = [alone[name]]
+    else:
+        texts = _of_metrics(_named(name, judged, names_of(settings)), traces, guidelines)
+    out = console()
+    for text in texts:
+        out.print(printable(text), soft_wrap=True)
+
+
+def _named(name: str, judged: Mapping[str, AnyMetric], names: MetricNames) -> Mapping[str, AnyMetric]:
+    """Returns the judged metrics with a name. Raises ``UserError`` if there is none."""
+    keys = names.select(name)
+    if not keys:
+        raise UserError(f"{name}: {names.unknown(name)}")
+    selected = {key: metric for key, metric in judged.items() if key in keys}
+    if not selected:
+        raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
+    return selected
+
+
+def _of_metrics(
+    metrics: Mapping[str, AnyMetric], traces: Sequence[Trace], guidelines: Sequence[Guideline]
+) -> Iterator[str]:
+    """Yields each question of the metrics once, under its heading."""
     shown: set[tuple[str, str]] = set()
-    for key, metric in judged.items():
-        added = Guidance()
-        if settings.judge.guidelines is not None and metric.rubrics:
-            held = adopted(read_guidelines(Path(settings.judge.guidelines)))
-            added = guidance(held, metric.key, metric.asks, "" if filled is None else filled.agent)
-        for rubric, text in sent(metric, traces, added):
+    agent = traces[0].agent if traces else ""
+    for key, metric in metrics.items():
+        for rubric, text in sent(metric, traces, guidance(guidelines, metric.key, metric.asks, agent)):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
-                out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
-                out.print(printable(text), soft_wrap=True)
+                yield f"=== {key}: {rubric.name}, version {rubric.version} ===\n\n{text}"
 
 
 def _first_session(name: str) -> list[Trace]:
@@ -104,14 +119,7 @@ def _first_session(name: str) -> list[Trace]:
     return [found[0], *(trace for trace in found[1:] if session is not None and trace.session_id == session)]
 
 
-V = TypeVar("V", bound=Verdict)
-_RECORD = "(the record of the run)"
-_FAILURES = "(the failures, each with its number, its label and what was said of it)"
-SIMULATED_USER = "simulated_user"
-TOLD = "(what the judge says)"
-
-
-def sent(metric: Metric[Any, Any], traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric[Any], str]]:
+def sent(metric: AnyMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric[Any], str]]:
     """Yields each question of the metric, with the adopted guidelines added, and its messages and schema as text. They
     are filled from ``traces`` of one session, the first of which is that of metrics of traces and turns; a placeholder
     stands for what an earlier question would find. The fence
@@ -119,7 +127,7 @@ def sent(metric: Metric[Any, Any], traces: Sequence[Trace], guidance: Guidance) 
     given: Mapping[str, Mapping[str, Any]] = {}
     subject = _subject(metric.level, [redacted(trace) for trace in traces]) if traces else None
     packed = _packed(subject if subject is None or isinstance(subject, Trace) else subject.trace)
-    if subject is not None and metric.ask is not None:
+    if subject is not None:
         asked = _Asked(packed)
         with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
             asyncio.run(_finished(metric.ask(subject, asked)))
@@ -137,17 +145,19 @@ def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversa
     return traces[0]
 
 
-def shared(level: str, metrics: Iterable[Metric[Any, Any]], trace: Trace | None) -> str:
-    """Returns the question that asks for all metrics of a level in one call, with all that it may have to extract;
-    ``""`` if fewer than two metrics can share it."""
-    own = [metric.part for metric in metrics if metric.level == level and metric.part is not None]
-    if len(own) < 2:
-        return ""
-    parts = (*dict.fromkeys(needed for part in own for needed in part.needs), *own)
-    packed = _packed(None if trace is None else redacted(trace))
-    names = ", ".join(part.name for part in parts)
-    head = f"=== {level}: {names}, in one call ===\n\n"
-    return head + _written(packed, rubric_of(parts), None)
+def shared(metrics: Collection[AnyMetric], traces: Sequence[Trace]) -> Mapping[str, str]:
+    """Returns, by level, the question that asks for all metrics of traces or turns in one call, with all that it may
+    have to extract. A level of which fewer than two metrics share a call has none."""
+    packed = _packed(redacted(traces[0]) if traces else None)
+    texts: dict[str, str] = {}
+    for level in ("trace", "turn"):
+        own = [metric.part for metric in metrics if metric.level == level and metric.part is not None]
+        if len(own) < 2:
+            continue
+        parts = (*dict.fromkeys(needed for part in own for needed in part.needs), *own)
+        names = ", ".join(part.name for part in parts)
+        texts[level] = f"=== {level}: {names}, in one call ===\n\n{_written(packed, rubric_of(parts), None)}"
+    return texts
 
 
 def _packed(trace: Trace | None) -> Pack:
@@ -157,17 +167,14 @@ def _packed(trace: Trace | None) -> Pack:
 
 
 def of_failures() -> Mapping[str, str]:
-    """Returns the questions by which failures are grouped, word for word under their headings, by name."""
+    """Returns the questions by which failures are grouped, under their headings, by name."""
     packed = Pack(_FAILURES, "CODE", "", 0, ())
-    asked: tuple[tuple[Rubric[Any], str], ...] = (
-        (grouping.RUBRIC, "number of failures"),
-        (same_cause.RUBRIC, "number of groups"),
-    )
-    return {
-        rubric.name: f"=== failures: {rubric.name}, version {rubric.version} ===\n\n"
-        + _written(packed, rubric, {given: "(how many there are)"})
-        for rubric, given in asked
-    }
+    texts: dict[str, str] = {}
+    rubrics: Mapping[str, Rubric[Any]] = {"number of failures": grouping.RUBRIC, "number of groups": same_cause.RUBRIC}
+    for number, rubric in rubrics.items():
+        text = _written(packed, rubric, {number: "(how many there are)"})
+        texts[rubric.name] = f"=== failures: {rubric.name}, version {rubric.version} ===\n\n{text}"
+    return texts
 
 
 def _of_user() -> str:

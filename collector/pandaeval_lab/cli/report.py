@@ -22,7 +22,8 @@ from pandaeval_collector.cli._config import given as given_store
 from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.config import Config
-from pandaeval_collector.show.api.filters import Names, wanted_of
+from pandaeval_collector.show.api.filters import wanted_of
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.show.report.index import facts_of

@@ -9,24 +9,34 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
-from typing import Any, Literal
+from typing import Literal
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
+from pandaeval_collector.cli._output import many
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.understanding import Run
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.drill.drill import Drill, Judgeable
-from pandaeval_lab.drill.tally import NoticedShare
+from pandaeval_lab.labels.judge_report import Figure, JudgeReport, share_figure
+from pandaeval_lab.replay.judge import ReplayJudge, capped
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 _FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}
 _FAILED |= {*map(str, (Why.OVER_BUDGET, Why.INJECTION_SUSPECTED, Why.SHUTDOWN))}
 State = Literal["passes", "fails", "not judged"]
+_NOTICED = {
+    "by the judge": [(True, True), (True, False)],
+    "without a model": [(True, True), (False, True)],
+    "by the judge alone": [(True, False)],
+    "without a model alone": [(False, True)],
+    "by neither": [(False, False)],
+}
+"""Pairs of whether the judge, and a metric without a model, noticed a fault."""
 
 
 def judge_alone(scorer: Evaluator) -> Evaluator:
@@ -50,14 +60,14 @@ class JudgedDrill:
         self._drill, self._scorer, self._left = drill, judge_alone(scorer), budget
         self._judge, self._environ = judge, environ
 
-    def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> JudgedSheet:
-        """Asks the judge about the copies and their originals, and returns its verdicts."""
-        sheet, before = JudgedSheet(self._judge.setup.models), self._left
+    def counts(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> JudgedCounts:
+        """Asks the judge about the copies and their originals, and counts its verdicts."""
+        counts, before = JudgedCounts(self._judge.setup.models), self._left
         for done, (copy, was, now) in enumerate(self._drill.scored_again(copies, self._score), 1):
-            sheet.add(copy.fault, was, now, bool(copy.noticed))
+            counts.add(was, now, bool(copy.noticed))
             on_done(done, len(copies))
-        sheet.usd = before - self._left
-        return sheet
+        counts.usd = before - self._left
+        return counts
 
     def _score(self, files: TraceFiles, where: Callable[[Run], bool] | None) -> Iterator[Result]:
         config = capped(self._judge, self._left)
@@ -67,7 +77,7 @@ class JudgedDrill:
 
 
 @dataclass(slots=True)
-class JudgedMetric:
+class MetricCounts:
     """What one judged metric says of copies and their originals. ``n``: pairs of which it judged both and passes the
     original; ``noticed``: of these, copies that it fails; ``lower``: of all pairs that it judged, copies that it gives
     a lower score; ``alarms``: originals that it fails, of ``originals``."""
@@ -91,34 +101,30 @@ class JudgedMetric:
             self.n += was == "passes"
             self.noticed += was == "passes" and now == "fails"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "noticed": NoticedShare(self.noticed, self.n).to_dict(),
-            "lower": NoticedShare(self.lower, self.pairs).to_dict(),
-            "alarms": NoticedShare(self.alarms, self.originals).to_dict(),
-            "not_judged": self.not_judged,
-        }
+    def figures(self, metric: str) -> Iterator[Figure]:
+        yield share_figure(f"{metric}: noticed", self.noticed, self.n, "faulty runs")
+        yield share_figure(f"{metric}: scored lower", self.lower, self.pairs, "faulty runs")
+        yield share_figure(f"{metric}: original fails", self.alarms, self.originals, "originals")
 
 
 @dataclass(slots=True)
-class JudgedSheet:
+class JudgedCounts:
     """A judge's verdicts on a drill's copies. ``beside``: how many copies the judge noticed or not, and the metrics
     without a model; copies of which neither is known are in ``not_judged``."""
 
     models: Sequence[str]
-    metrics: dict[str, JudgedMetric] = field(default_factory=dict)
+    metrics: dict[str, MetricCounts] = field(default_factory=dict)
     beside: Counter[tuple[bool, bool]] = field(default_factory=Counter)
-    by_fault: dict[str, Counter[bool]] = field(default_factory=dict)
     not_judged: int = 0
     usd: float = 0.0
 
-    def add(self, fault: str, before: Iterable[Result], after: Iterable[Result], inline: bool) -> None:
+    def add(self, before: Iterable[Result], after: Iterable[Result], inline: bool) -> None:
         """Counts one copy with its original. ``inline``: whether a metric without a model fails it."""
         was, now = _by_metric(before), _by_metric(after)
         told: dict[str, tuple[State | None, State | None]] = {}
         for metric in sorted({*was, *now}):
             one, other = was.get(metric, []), now.get(metric, [])
-            self.metrics.setdefault(metric, JudgedMetric()).add(one, other)
+            self.metrics.setdefault(metric, MetricCounts()).add(one, other)
             told[metric] = state(one), state(other)
         pairs = [pair for pair in told.values() if pair[0] in ("passes", "not judged")]
         noticed = ("passes", "fails") in pairs
@@ -127,31 +133,25 @@ class JudgedSheet:
             self.not_judged += 1
             return
         self.beside[noticed, inline] += 1
-        self.by_fault.setdefault(fault, Counter())[noticed] += 1
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the sheet as a JSON object."""
-        total = sum(self.beside.values())
-        return {
+    def report(self) -> JudgeReport:
+        """Returns the report on the judge."""
+        total = self.beside.total()
+        about = {
             "models": [*self.models],
             "cost_usd": round(self.usd, 6),
             "copies": total + self.not_judged,
-            "not_judged": self.not_judged,
-            "noticed": {
-                name: NoticedShare(sum(self.beside[pair] for pair in pairs), total).to_dict()
-                for name, pairs in {
-                    "by the judge": [(True, True), (True, False)],
-                    "without a model": [(True, True), (False, True)],
-                    "by the judge alone": [(True, False)],
-                    "without a model alone": [(False, True)],
-                    "by neither": [(False, False)],
-                }.items()
-            },
-            "metrics": {name: each.to_dict() for name, each in sorted(self.metrics.items())},
-            "faults": {
-                name: NoticedShare(each[True], each.total()).to_dict() for name, each in sorted(self.by_fault.items())
-            },
+            "not_judged": {"any metric": self.not_judged}
+            | {name: counts.not_judged for name, counts in sorted(self.metrics.items())},
         }
+        figures = [figure for name, counts in sorted(self.metrics.items()) for figure in counts.figures(name)]
+        for name, pairs in _NOTICED.items():
+            hits = sum(self.beside[pair] for pair in pairs)
+            figures.append(share_figure(f"noticed {name}", hits, total, "faulty runs"))
+        cost = f", {dollars(self.usd)}" if self.usd else ""
+        title = f"{', '.join(self.models)} as a judge, {many(total + self.not_judged, 'faulty run')}{cost}"
+        notes = [f"{many(self.not_judged, 'faulty run')} not judged: a call failed, or the budget ended"]
+        return JudgeReport(title, about, figures, notes if self.not_judged else ())
 
 
 def state(results: Sequence[Result]) -> State | None:

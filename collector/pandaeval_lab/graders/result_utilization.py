@@ -13,7 +13,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_lab.cases.trial import Trial, TrialContext
 from pandaeval_lab.graders._expected import trial_metric

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.corrected_rate import Labelled
+from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
+from pandaeval_collector.show.view.texts import number
 from pandaeval_collector.store import JudgedRow, numbers, people
-from pandaeval_lab.labels.judge_agreement import JudgeAgreement, agreement
+from pandaeval_lab.labels.judge_agreement import AgreementEstimate, JudgeAgreement, agreement
+from pandaeval_lab.labels.judge_report import Figure, JudgeReport
 from pandaeval_otel.wire.labels import HumanLabel
 
 _MIDDLE = 0.5
@@ -119,22 +121,39 @@ def _grade(label: HumanLabel) -> float:
     return label.score if label.score is not None else float(bool(label.passed))
 
 
-def as_dict(each: Calibration) -> dict[str, Any]:
-    """Returns a calibration for JSON."""
-    found = asdict(each.agreement)
-    return {
-        "metric": each.metric,
-        "judge": each.judge,
-        "version": each.version,
-        "tied": each.tied,
-        **{key: found[key] for key in ("n", "passed", "failed", "threshold", "kappa")},
-        "auroc": found["auroc"],
-        "suggested_threshold": {**found["suggested"], "criterion": "youden"},
-        "by_threshold": list(found["at"]),
+def report(calibration: Calibration) -> JudgeReport:
+    """Returns the report on a judge's agreement with people."""
+    at = calibration.agreement
+    about = {
+        "metric": calibration.metric,
+        "judge": calibration.judge,
+        "version": calibration.version,
+        "tied": calibration.tied,
+        **{name: getattr(at, name) for name in ("n", "passed", "failed", "threshold")},
     }
+    figures = (
+        _figure("kappa", at.n, "runs", at.kappa),
+        _figure("AUROC", at.n, "runs", at.auroc),
+        _figure("passes of good runs", at.passed, "good runs", at.tpr),
+        _figure("passes of bad runs", at.failed, "bad runs", at.fpr),
+        _figure("suggested threshold", at.n, "runs", at.suggested),
+    )
+    title = f"{calibration.judge} as a judge of {calibration.metric}, version {calibration.version}"
+    return JudgeReport(f"{title}, threshold {at.threshold:g}", about, figures, tuple(_notes(calibration)))
 
 
-# The scores that labels are held against: from results as JSON lines, or from a store.
+def _figure(name: str, n: int, unit: str, value: AgreementEstimate) -> Figure:
+    return Figure(name, n, unit, number(value.value) if n else "unknown", value.value, value.low, value.high)
+
+
+def _notes(calibration: Calibration) -> Iterator[str]:
+    metric, n = calibration.metric, calibration.agreement.n
+    if n < LEAST_LABELS:
+        yield f"{metric}: {n} labels are few; the intervals say how little they show"
+    if calibration.tied:
+        yield f"{metric}: {calibration.tied} runs left out, which as many people passed as failed"
+
+
 def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
     """Returns the scored ones of results as JSON objects: of each unit and metric the one with the highest revision."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}

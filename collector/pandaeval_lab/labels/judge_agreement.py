@@ -2,7 +2,7 @@
 
 - Cohen's kappa (1960) between the judge's pass or fail and people's: 1 is perfect, 0 what two would reach that guess
   with the same rates of passing.
-- True and false positive rate by threshold: of what people pass and of what they fail, how much the judge passes.
+- True and false positive rate: of what people pass and of what they fail, how much the judge passes.
 - The suggested threshold is where their difference (Youden's J, 1950) is largest, which is where the mean of both
   kinds of error is least; of equal ones the nearest to the present one.
 - AUROC: how often the judge has a run that people pass before one that they fail, ties count half.
@@ -26,12 +26,11 @@ from numpy.typing import NDArray
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
 from pandaeval_collector.analysis.stats.quantiles import LEVEL, t_quantile, wilson
 
-# A measure of agreement between -1 and 1 that is made of sums over runs, with its interval by the jackknife.
-#
-# Each session is left out once (Tukey 1958); what the measure does then says how far it is off by chance. The interval
-# lies evenly about it on Fisher's scale, on which such measures spread alike wherever they are, with Student's
-# quantile. Where no run disagrees the jackknife sees no spread at all: then the interval is Wilson's for a share of
-# which so many sessions know no exception, stretched from 0..1 to -1..1.
+_DRAWS, _MOST_WORK = 1000, 5_000_000
+_MOST_THRESHOLDS = 50
+_NOTHING = 1e-12
+"""A variance that is only rounding."""
+Values = NDArray[np.float64]
 _LEAST = 3
 """Sessions below which there is no interval."""
 
@@ -39,9 +38,13 @@ _LEAST = 3
 def jackknifed(
     columns: Values, clusters: NDArray[np.int64], of: Callable[[Values], Values]
 ) -> tuple[float | None, float | None, float | None]:
-    """Returns a measure with the low and high end of its interval, ``None`` where there is none. ``columns``: what each
-    run adds to each sum; ``of`` computes the measure from the sums (NaN where it is not defined), for one set of sums
-    or many at once."""
+    """Returns a measure between -1 and 1 with the low and high end of its interval, ``None`` if there is none.
+
+    ``columns``: the amount that each run adds to each sum; ``of`` computes the measure from the sums (NaN if it is not
+    defined), for one set of sums or many at once. Each session is left out once (Tukey 1958). The interval is even on
+    Fisher's scale, on which such measures spread alike, with Student's quantile. If no run disagrees, the jackknife
+    shows no spread: then the interval is Wilson's for a share without an exception, stretched from 0..1 to -1..1.
+    """
     parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
     sums = parts.sum(1)
     value = float(of(sums[:, None])[0])
@@ -63,13 +66,6 @@ def jackknifed(
     return value, min(low, value), max(high, value)
 
 
-_DRAWS, _MOST_WORK = 1000, 5_000_000
-_MOST_THRESHOLDS = 50
-_NOTHING = 1e-12
-"""A variance that is only rounding."""
-Values = NDArray[np.float64]
-
-
 @dataclass(frozen=True, slots=True)
 class AgreementEstimate:
     """A value between the ends of its interval; ``None`` where it is not defined, or has no interval."""
@@ -80,17 +76,9 @@ class AgreementEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class AtThreshold:
-    """The share that the judge passes from this score on of runs that people pass (``tpr``) or fail (``fpr``)."""
-
-    threshold: float
-    tpr: AgreementEstimate
-    fpr: AgreementEstimate
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """How far a judge agrees with people on ``n`` runs, of which they pass ``passed`` and fail ``failed``."""
+    """How far a judge agrees with people on ``n`` runs, of which they pass ``passed`` and fail ``failed``. ``tpr``,
+    ``fpr``: the share that the judge passes of the runs that people pass, or fail."""
 
     n: int
     passed: int
@@ -99,7 +87,8 @@ class JudgeAgreement:
     kappa: AgreementEstimate
     auroc: AgreementEstimate
     suggested: AgreementEstimate
-    at: tuple[AtThreshold, ...]
+    tpr: AgreementEstimate
+    fpr: AgreementEstimate
 
 
 def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgreement:
@@ -120,10 +109,8 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
         kappa=AgreementEstimate(*jackknifed(np.asarray(yes_no), labelled.clusters, _kappa)),
         auroc=_auroc(labelled, passes),
         suggested=_suggested(labelled, passes, over, cuts, threshold),
-        at=tuple(
-            AtThreshold(float(cut), _rate(labelled, over[:, at], passes), _rate(labelled, over[:, at], 1.0 - passes))
-            for at, cut in _shown(cuts, threshold)
-        ),
+        tpr=_rate(labelled, told, passes),
+        fpr=_rate(labelled, told, 1.0 - passes),
     )
 
 
@@ -211,11 +198,6 @@ def _cuts(judge: Values, threshold: float) -> Values:
     between = np.round((scores[1:] + scores[:-1]) / 2, 4)
     found: Values = np.unique(np.r_[between, threshold])
     return found
-
-
-def _shown(cuts: Values, threshold: float) -> list[tuple[int, float]]:
-    step = math.ceil(len(cuts) / _MOST_THRESHOLDS)
-    return [(at, cut) for at, cut in enumerate(cuts) if not at % step or cut == threshold]
 
 
 def _ratio(of: Values, by: Values) -> Values:

@@ -33,6 +33,8 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.show.view.texts import NONE, estimate, number
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
 
+KS = (1, 3, 5)
+"""Numbers of trials for pass@k and pass^k, unless a command gets others."""
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""
 
@@ -217,15 +219,15 @@ def task_results(found: Figures) -> Iterator[Result]:
             yield from conclude(unit, [(origin, finding, 0.0)])
 
 
-def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterator[Result]:
-    """Makes :func:`task_results` from results of ``trial_correct``, JSON-ready, for each of ``ks`` that some case has
-    as many trials for; nothing where no case was tried twice."""
+def repeated(correct: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
+    """Makes :func:`task_results` from results of ``trial_correct``, JSON-ready, for each of :data:`KS` up to the trials
+    of a case. Yields nothing if no case was tried twice."""
     if not correct:
         return
     found = trials(correct)
     most = max(len(case.trials) for case in found.cases)
     if most > 1:
-        yield from task_results(figures(found, [k for k in ks if k <= most]))
+        yield from task_results(figures(found, [k for k in KS if k <= most]))
 
 
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:

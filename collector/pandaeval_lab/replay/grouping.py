@@ -12,11 +12,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.jobs.same_cause import fenced, shown_line
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.store.failures import FALSE_SUCCESS, HIGH, Failure
+from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.root_causes import RootCause, by_code, worst_first
 
 MOST = 120
@@ -132,10 +132,10 @@ def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCau
     settings = judge.settings
     if settings is None or not failures:
         return by_code(failures)
-    desk = judge.desk()
+    client = judge.client()
 
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
-        return await Judge(desk, record(shown), settings.model).ask(RUBRIC, given(shown))
+        return await Judge(client, record(shown), settings.model).ask(RUBRIC, given(shown))
 
     return judge.run(grouped(failures, ask))
 

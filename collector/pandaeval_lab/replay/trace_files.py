@@ -17,9 +17,9 @@ from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, TRACE_S
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTrace
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
-from pandaeval_collector.runs.replay import BATCH, batches
 from pandaeval_collector.store import Chunk, Store, StoreReader
 from pandaeval_lab.replay.files import BadLine, Request
+from pandaeval_lab.replay.replay import BATCH, batches
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import may_be_linked
@@ -45,7 +45,7 @@ class Read:
 
 class TraceFiles:
     """Reads any number of inputs: :meth:`add` each request, then read :meth:`traces`, or have them scored by
-    :func:`pandaeval_collector.runs.replay.replay`. A context manager."""
+    :func:`pandaeval_lab.replay.replay.replay`. A context manager."""
 
     def __init__(self, rules: CloseRules | None = None, *, store: Store | None = None) -> None:
         """``rules``: the size limits of traces. ``store`` is used in place of a temporary one and stays open; undecided

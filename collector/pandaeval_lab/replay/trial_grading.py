@@ -13,24 +13,25 @@ from typing import Any
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.job_traces import hider
-from pandaeval_collector.judge.before import lines_of
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.context import lines_of
+from pandaeval_collector.judge.known_models import MOST_RECORD
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redact, redacted
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
-from pandaeval_collector.runs.replay import batches
-from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.scoring.evaluator.judged import provenance
-from pandaeval_lab.cases.graders import CORRECT, Grader
+from pandaeval_collector.scoring.metric import JudgedTrialMetric
+from pandaeval_lab.cases.graders import CORRECT
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
 from pandaeval_lab.cases.trial import Trial, TrialMatcher, TrialTrace
 from pandaeval_lab.passk.attempts import slim
 from pandaeval_lab.passk.figures import repeated
+from pandaeval_lab.replay.judge import ReplayJudge
+from pandaeval_lab.replay.replay import batches
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
@@ -42,11 +43,13 @@ _AT_A_TIME = 64
 
 
 class TrialJudge:
-    """Asks the judged graders about trials, through one desk. ``settings``: of the judge; ``wait``: seconds before
+    """Asks the judged graders about trials, through one client. ``settings``: of the judge; ``wait``: seconds before
     another try. On one event loop."""
 
-    def __init__(self, grader: TrialGrader, desk: Desk, settings: JudgeSettings | None, wait: float = 1.0) -> None:
-        self._grader, self._desk, self._wait = grader, desk, wait
+    def __init__(
+        self, grader: TrialGrader, client: JudgeClient, settings: JudgeSettings | None, wait: float = 1.0
+    ) -> None:
+        self._grader, self._client, self._wait = grader, client, wait
         self._hide = redact if settings is None else hider(settings)
         self._secret = secrets.token_bytes(32)
 
@@ -57,7 +60,7 @@ class TrialJudge:
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
-    async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> TrialVerdict | None:
+    async def _verdict(self, metric: JudgedTrialMetric, trial: Trial, shown: Trial) -> TrialVerdict | None:
         model = self._grader.model_of(metric)
         if model is None:
             return None
@@ -66,7 +69,7 @@ class TrialJudge:
             return TrialVerdict(known, model)
         earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
         packed = pack(shown.last, self._secret, MOST_RECORD, earlier)
-        judge = Judge(self._desk, packed, model, metric.key)
+        judge = Judge(self._client, packed, model, metric.key)
         finding = await self._asked(metric, shown, judge)
         if finding is None:
             return None
@@ -74,8 +77,7 @@ class TrialJudge:
         whole = replace(finding, metadata={**finding.metadata, **provenance(finding, spent, model)})
         return TrialVerdict(whole, spent.model or model, spent.cost_usd, spent.tokens, spent.seconds)
 
-    async def _asked(self, metric: Grader, shown: Trial, judge: Judge) -> Finding | None:
-        assert metric.ask is not None
+    async def _asked(self, metric: JudgedTrialMetric, shown: Trial, judge: Judge) -> Finding | None:
         for left in range(_TRIES - 1, -1, -1):
             try:
                 return await metric.ask(shown, judge)
@@ -98,7 +100,7 @@ def judged(
 ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
     """Yields each trial with the verdicts of the judged graders, by name; asks about several at the same time.
     ``total``: how many trials there are."""
-    asked, numbers = TrialJudge(grader, judge.desk(), settings), itertools.count(1)
+    asked, numbers = TrialJudge(grader, judge.client(), settings), itertools.count(1)
 
     async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:
         found = await asked.verdicts(trial)
@@ -117,11 +119,9 @@ def graded(
     grader: TrialGrader,
     matcher: TrialMatcher,
     judge: ReplayJudge | None = None,
-    ks: Sequence[int] = (),
 ) -> Iterator[Result]:
     """Yields the results of all trials that ``matcher`` gathered from scored traces: a trial may get another trace up
-    to the end of the input. Reads the traces of a trial, or of a few, again. ``ks``: for which k cases with as many
-    trials get pass@k and pass^k."""
+    to the end of the input. Reads the traces of a trial, or of a few, again."""
     attempts = matcher.attempts()
     trials = (Trial(each.case, each.name, tuple(_read_again(files, kept) for kept in each.traces)) for each in attempts)
     verdicts_of: Iterator[tuple[Trial, Mapping[str, TrialVerdict]]] = ((trial, {}) for trial in trials)
@@ -133,7 +133,7 @@ def graded(
             if result.metric == CORRECT:
                 correct.append(slim(result.to_dict()))
             yield result
-    yield from repeated(correct, ks)
+    yield from repeated(correct)
 
 
 def _read_again(files: TraceFiles, kept: TrialTrace) -> Trace:

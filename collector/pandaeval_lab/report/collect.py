@@ -165,7 +165,7 @@ _LOADING = (
     "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
     "<code>pandaeval evaluate … --format table</code>.",
 )
-_GONE = "its spans are no longer kept (store.retention, store.keep_bytes, store.keep_content)"
+_GONE = "its spans are no longer kept (store.retention, store.max_bytes, store.keep_content)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,10 @@ and not how it reasoned.
 from __future__ import annotations
 
 import json
-import math
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from textwrap import indent
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
@@ -38,17 +35,15 @@ class TrialCount:
     correct: Counter[bool | None] = field(default_factory=Counter)
     broke: Counter[str] = field(default_factory=Counter)
     states: dict[str, Counter[str]] = field(default_factory=lambda: {layer: Counter() for layer in LAYERS})
-    cases: set[str] = field(default_factory=set)
     failed: str = ""
     first: str = ""
 
-    def add(self, row: Row, case: str = "") -> None:
-        """Counts one trial. ``case``: its case, if trials of several cases are counted."""
+    def add(self, row: Row) -> None:
+        """Counts one trial."""
         if not self.trials:
             self.first = row["reason"]
         if row["correct"] is False:
             self.failed = self.failed or row["reason"]
-        self.cases.add(case)
         self.correct[row["correct"]] += 1
         if row["broke"] is not None:
             self.broke[row["broke"]] += 1
@@ -58,17 +53,6 @@ class TrialCount:
     @property
     def trials(self) -> int:
         return self.correct.total()
-
-    def counted(self) -> dict[str, Any]:
-        """Returns how many cases and trials there are, how they ended, and where they broke."""
-        return {
-            "cases": len(self.cases),
-            "trials": self.trials,
-            "correct": self.correct[True],
-            "incorrect": self.correct[False],
-            "undetermined": self.correct[None],
-            "broke": {layer: self.broke[layer] for layer in LAYERS},
-        }
 
     def brief(self, name: str) -> dict[str, Any]:
         """Returns a table row, named ``name``: of each layer how many trials failed in it, else ``pass`` if any passed,
@@ -93,45 +77,14 @@ class TrialCount:
         }
 
 
-@dataclass(slots=True)
-class GraderCount:
-    """Counts the results of one grader. ``success``: how often it passed, failed, or could not tell (``None``)."""
-
-    success: Counter[bool | None] = field(default_factory=Counter)
-    scores: array[float] = field(default_factory=lambda: array("d"))
-
-    def add(self, said: Row) -> None:
-        """Counts one result."""
-        self.success[said["success"]] += 1
-        if said["outcome"] == "scored":
-            self.scores.append(said["score"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the counts for programs."""
-        return {
-            "scored": len(self.scores),
-            "mean": math.fsum(self.scores) / len(self.scores) if self.scores else None,
-            "passed": self.success[True],
-            "failed": self.success[False],
-            "unscored": self.success[None],
-        }
-
-
 class LayerReport:
     """Counts trials by case as they are graded. With ``with_trials`` it also keeps, on disk, what each grader said of
     them. A context manager."""
 
-    def __init__(
-        self, suite: str = "", descriptions: Mapping[str, str] | None = None, *, with_trials: bool = False
-    ) -> None:
-        """``descriptions``: those of all cases, by id; ``with_trials``: whether :meth:`trials` will be called."""
-        self.suite = suite
-        self.descriptions = dict(descriptions or {})
+    def __init__(self, *, with_trials: bool = False) -> None:
+        """``with_trials``: whether :meth:`trials` will be called."""
         self._cases: dict[str, TrialCount] = {}
         self._kinds: dict[str, TrialCount] = {}
-        self.whole = TrialCount()
-        """The counts of all trials together."""
-        self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
         self._spool = Spool() if with_trials else None
         self._places: dict[str, list[tuple[int, int]]] = {}
         self.refused, self.past_mocks = Counter[str](), Counter[str]()
@@ -151,12 +104,9 @@ class LayerReport:
         row, about = _row(results), results[0]["metadata"]
         case, kind = about["case"], about["case_kind"]
         self._cases.setdefault(case, TrialCount(kind)).add(row)
-        self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
-        self.whole.add(row, case)
+        self._kinds.setdefault(kind, TrialCount(kind)).add(row)
         self.refused.update(call["tool"] for call in row["mock_calls"] if call["kind"] == "refused")
         self.past_mocks.update(row["past_mocks"])
-        for each in row["graders"]:
-            self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
         if self._spool is not None:
             self._places.setdefault(case, []).append(self._spool.put(row))
 
@@ -187,25 +137,6 @@ class LayerReport:
     def by_kind(self) -> list[dict[str, Any]]:
         """Returns a table row for each kind of case."""
         return [count.brief("all") for count in self.kinds.values()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON object of all cases together: counts, layers and graders."""
-        whole = self.whole
-        return {
-            "suite": self.suite or None,
-            **whole.counted(),
-            "kinds": {kind: count.counted() for kind, count in self.kinds.items()},
-            "layers": {
-                layer: {
-                    "broke": whole.broke[layer],
-                    "failed": whole.states[layer]["fail"],
-                    "passed": whole.states[layer]["pass"],
-                    "graders": {name: count.to_dict() for name, count in sorted(self._graders[layer].items())},
-                }
-                for layer in LAYERS
-            },
-            "without_trial": [case for case in self.descriptions if case not in self._cases],
-        }
 
 
 def _row(results: Sequence[Row]) -> dict[str, Any]:
@@ -253,21 +184,6 @@ def _state(graders: Sequence[Row]) -> str:
     if not compared:
         return "-"
     return "fail" if False in compared else "unscored" if None in compared else "pass"
-
-
-def json_lines(report: LayerReport) -> Iterator[str]:
-    """Yields the report as JSON in pieces, case after case, so that the whole document is never in memory."""
-    yield _text(report.to_dict()).removesuffix("\n}") + ',\n "by_case": ['
-    cases = report.cases()
-    for at, (case, count) in enumerate(cases.items()):
-        about = {"case": case, "kind": count.kind, "description": report.descriptions.get(case, "")}
-        whole = {**about, **count.counted(), "trials": [*report.trials(case)]}
-        yield (",\n" if at else "\n") + indent(_text(whole), "  ")
-    yield "\n ]\n}\n" if cases else "]\n}\n"
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1)
 
 
 def junit_suites(report: LayerReport) -> dict[str, list[Element]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from pandaeval_lab.cases.mocks import MockAnswer
-    from pandaeval_lab.running.stage import Stage
+    from pandaeval_lab.running.mock_replies import MockReplies
 
 SUITE = "PANDAEVAL_MOCKS"
 _INJECTED = re.compile(r"\b(Injected\w*|RunnableConfig|ToolRuntime|RunContext\w*|ToolContext)\b")
@@ -53,11 +53,11 @@ def mocked(tool: Tool) -> Tool:
     defaults = {name: each.default for name, each in parameters if name not in rest and each.default is not each.empty}
 
     def reply(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MockAnswer | None:
-        if (stage := _stage or _of_environment()) is None:
+        if (replies := _replies or _of_environment()) is None:
             return None
         bound = signature.bind(*args, **kwargs)
         given = {name: value for name, value in {**bound.arguments, **bound.kwargs}.items() if name not in rest}
-        found = stage.reply(tool.__name__, given, defaults)
+        found = replies.reply(tool.__name__, given, defaults)
         return None if found.kind == "passed" else found
 
     @functools.wraps(tool)
@@ -77,23 +77,23 @@ def mocked(tool: Tool) -> Tool:
     return cast(Tool, coroutine if inspect.iscoroutinefunction(tool) else call)
 
 
-_stage: Stage | None = None
+_replies: MockReplies | None = None
 
 
-def play(stage: Stage | None) -> None:
-    """Has ``stage`` answer calls in this process; ``None``: the tools themselves, or what the environment names."""
-    global _stage
-    _stage = stage
+def use_mocks(replies: MockReplies | None) -> None:
+    """Has ``replies`` answer calls in this process; ``None``: the tools themselves, or what the environment names."""
+    global _replies
+    _replies = replies
 
 
 @cache
-def _of_environment() -> Stage | None:
+def _of_environment() -> MockReplies | None:
     if SUITE not in os.environ:
         return None
     from pandaeval_lab.cases.files import read_suite
-    from pandaeval_lab.running.stage import Stage
+    from pandaeval_lab.running.mock_replies import MockReplies
 
-    return Stage(read_suite(Path(os.environ[SUITE])).cases)
+    return MockReplies(read_suite(Path(os.environ[SUITE])).cases)
 
 
 def _result(reply: MockAnswer) -> Any:

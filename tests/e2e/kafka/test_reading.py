@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
+from pandaeval_collector.kafka.protocols import ReaderSettings
 from support.collector import CollectorProcess
 from support.kafka import Broker
-from support.kafka_workers import QUICK, by_id, messages, scores, worker
+from support.kafka_workers import INSTANCE, QUICK, SESSION_TIMEOUT, by_id, messages, scores, worker
 from support.made_traces import Composer, MadeTrace
 from support.processors import until
 from support.senders import GrpcDoor
@@ -55,7 +55,7 @@ def test_what_came_while_it_stood_still_is_read_before_anything_is_decided(broke
     broker.create("still.scores")
     composer = Composer(35)
     warm, traces = [composer.trace() for _ in range(5)], [composer.trace(4) for _ in range(20)]
-    with worker(tmp_path, broker, "a", "still", "still.scores", {"PANDAEVAL_KAFKA__SESSION_TIMEOUT": "45s"}) as reader:
+    with worker(tmp_path, broker, "a", "still", "still.scores", {SESSION_TIMEOUT: "'45000'"}) as reader:
         reader.start()
         broker.produce("still", list(messages(warm)))
         _until_all_is_done(reader, broker, "still", warm)
@@ -112,12 +112,16 @@ def test_a_reader_whose_place_was_taken_joins_anew(broker: Broker, tmp_path: Pat
     broker.create("fenced.scores")
     composer = Composer(34)
     first, second = [composer.trace() for _ in range(5)], [composer.trace() for _ in range(5)]
-    with worker(tmp_path, broker, "a", "fenced", "fenced.scores", {"PANDAEVAL_KAFKA__INSTANCE": "a"}) as reader:
+    with worker(tmp_path, broker, "a", "fenced", "fenced.scores", {INSTANCE: "a"}) as reader:
         reader.start()
         broker.produce("fenced", list(messages(first)))
         _until_all_is_done(reader, broker, "fenced", first)
         same = ReaderSettings(
-            {"bootstrap.servers": broker.address}, {}, "fenced", "readers-of-fenced", "", "", "a", 6.0
+            {"bootstrap.servers": broker.address, "session.timeout.ms": "6000", "group.instance.id": "a"},
+            {},
+            "fenced",
+            "readers-of-fenced",
+            "",
         )
         other = Consumer(same.consumer())
         other.subscribe(["fenced"])

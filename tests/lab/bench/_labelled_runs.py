@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pandaeval_collector.config import load
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.replay.files import BadLine, Input, Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 SESSION = re.compile(r'"gen_ai\.conversation\.id","value":\{"stringValue":"([^"]+)"')

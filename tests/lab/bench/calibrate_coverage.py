@@ -49,8 +49,7 @@ def world(
 
 def measured(people: Values, judge: Values, sessions: list[int] | None) -> dict[str, AgreementEstimate]:
     found = agreement(Labelled.of(people, judge, None, sessions), people, THRESHOLD)
-    (at,) = (each for each in found.at if each.threshold == THRESHOLD)
-    return {"kappa": found.kappa, "auroc": found.auroc, "tpr": at.tpr, "fpr": at.fpr}
+    return {"kappa": found.kappa, "auroc": found.auroc, "tpr": found.tpr, "fpr": found.fpr}
 
 
 @cache

@@ -22,7 +22,6 @@ from typing import Any
 
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
@@ -30,6 +29,7 @@ from pandaeval_lab.drill.faults.telemetry import since_the_last_user
 from pandaeval_lab.drill.raw import RawTrace
 from pandaeval_lab.drill.tally import NoticedShare, Tally
 from pandaeval_lab.replay.files import BadLine, Input, Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 SHARED = Path(__file__).parents[4] / "shared"

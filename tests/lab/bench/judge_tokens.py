@@ -41,7 +41,7 @@ from pandaeval_collector.judge.call import (  # noqa: E402
     ModelAnswer,
     ModelCall,
 )
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
@@ -106,14 +106,14 @@ class _Counting:
         return ModelAnswer(said(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
 
 
-async def _ask_all(desk: Desk, trace: Trace, model: str) -> None:
+async def _ask_all(desk: JudgeClient, trace: Trace, model: str) -> None:
     """Every question that a collector asks about a trace."""
     packed = pack(redacted(trace), b"s" * 32)
     by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(model)))
-    _, questions = by.judged(trace)
+    _, questions = by.judged.questions(trace)
     for question in questions:
         assert question.metric.ask is not None
-        together = by.together(questions, question)
+        together = by.judged.together(questions, question)
         try:
             await question.metric.ask(trace, Judge(desk, packed, model, question.metric.key, together=together))
         except NoVerdictError as error:
@@ -122,7 +122,7 @@ async def _ask_all(desk: Desk, trace: Trace, model: str) -> None:
 
 async def _cost(trace: Trace, whole: str) -> Cost:
     counting = _Counting()
-    await _ask_all(Desk(counting, Memory()), trace, "m")
+    await _ask_all(JudgeClient(counting, Memory()), trace, "m")
     heads = ["".join(message["content"] for message in asked[:2]) for asked in counting.asked]
     begun = {head: tokens(head) for head in set(heads)}
     rest = sum(tokens(message["content"]) for asked in counting.asked for message in asked[2:])

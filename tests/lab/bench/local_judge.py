@@ -33,10 +33,10 @@ from pandaeval_collector.judge.call import (  # noqa: E402
     Caller,
     CallFailedError,
 )
-from pandaeval_collector.judge.client import WorkerProcess  # noqa: E402
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.connection import JudgeProcessSetup  # noqa: E402
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
+from pandaeval_collector.judge.process import WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
@@ -117,7 +117,7 @@ async def _rank(caller: Caller, ledger: Ledger, names: list[str]) -> None:
             about = {"kind": "rank", "version": VERSION, "scenario": desk, "pack": packed.digest}
             if task_completion.METRIC.evaluate(trace, context) is None and not ledger.has(about):
                 assert task_completion.METRIC.ask is not None
-                judge = Judge(Desk(caller, Memory()), packed, MODEL)
+                judge = Judge(JudgeClient(caller, Memory()), packed, MODEL)
                 found = await _judged(trace, task_completion.METRIC.ask(trace, judge), judge)
                 ledger.add({**about, "set": Path(name).parent.name, **found})
 
@@ -161,7 +161,7 @@ async def _attack(caller: Caller, ledger: Ledger, run: str, count: int, conditio
             trace, off = _failing(place, text, run), CONDITIONS[condition]
             with packing_without(off):
                 packed = pack(redacted(trace), SECRET)
-                judge = Judge(Desk(Weakened(caller, off), Memory()), packed, MODEL)
+                judge = Judge(JudgeClient(Weakened(caller, off), Memory()), packed, MODEL)
                 ledger.add({**about, **await _judged(trace, ask(trace, judge), judge)})
 
 

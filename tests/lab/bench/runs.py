@@ -20,11 +20,9 @@ ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from pandaeval_collector.analysis.embedding import load  # noqa: E402
-from pandaeval_collector.base.telemetry import Telemetry  # noqa: E402
-from pandaeval_collector.config import Config  # noqa: E402
-from pandaeval_collector.runs.manager import Runs  # noqa: E402
 from pandaeval_collector.runs.spec import RunSpec  # noqa: E402
 from pandaeval_collector.store import Store  # noqa: E402
+from support.evaluation_runs import evaluation_runs  # noqa: E402
 from support.line import RunningLine  # noqa: E402
 from support.made_traces import Composer  # noqa: E402
 
@@ -42,7 +40,7 @@ def main() -> None:
 async def _run(folder: Path, traces: int) -> None:
     await _fill(folder, traces)
     store = Store(folder, "off")
-    runs = Runs(store, Config(), os.environ, Telemetry())
+    runs = evaluation_runs(store)
     await runs.start()
     try:
         began, shown = time.monotonic(), 0

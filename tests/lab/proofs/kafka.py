@@ -3,7 +3,7 @@
 Three collectors share spans and sessions, topics of twelve partitions of a real broker (support/kafka.py). In each
 cycle traces are written while one thing happens, drawn by seed and number of the cycle: a collector is killed, ended by
 SIGTERM, stands still for 10 s, or is added and another removed; or the broker is killed. With an odd seed collectors
-have fixed names in their group (``kafka.instance``), so that one that is back in time keeps its partitions; with an
+have fixed names in their group (``group.instance.id``), so that one that is back in time keeps its partitions; with an
 even one they have none. A cycle ends when each partition is with a collector that runs. After ``--together`` cycles
 it holds:
 
@@ -40,14 +40,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from lab.bench._table import table
 from pandaeval_collector.config import load
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.collector import CollectorProcess, unit_of
 from support.kafka import Broker, fetch
 from support.kafka_share import Share
-from support.kafka_workers import by_id, messages, newest, scores, sharing_sessions, worker
+from support.kafka_workers import INSTANCE, by_id, messages, newest, scores, sharing_sessions, worker
 from support.made_traces import Composer, MadeTrace
 from support.processors import until
 
@@ -70,7 +70,7 @@ class Member:
     def __init__(self, folder: Path, broker: Broker, name: str, fixed: bool) -> None:
         settings = sharing_sessions(_SPANS) | {"PANDAEVAL_SESSION__IDLE": _IDLE}
         if fixed:
-            settings["PANDAEVAL_KAFKA__INSTANCE"] = name
+            settings[INSTANCE] = name
         self.collector = worker(folder, broker, name, _SPANS, _SCORES, settings)
         self.runs = False
 

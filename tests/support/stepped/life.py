@@ -16,7 +16,7 @@ from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience
 from pandaeval_collector.jobs.runner import Runner
-from pandaeval_collector.jobs.setup import StoredMemory, desk_of
+from pandaeval_collector.jobs.setup import StoredMemory, client_of
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -57,7 +57,7 @@ class Life:
             self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time, hands_over=hands_over)
             patience = Patience(attempts=1000, first=1.0)
             filing, scores = filed_through(self.pipeline, line), line.line.scores
-            desk = desk_of(judge, evaluator.settings.judge, StoredMemory(self.store, self.telemetry))
+            desk = client_of(judge, evaluator.settings.judge, StoredMemory(self.store, self.telemetry))
             attempts = Attempts(self.store, scores, evaluator, desk, filing, self.telemetry, patience)
         self.writer.at_once = False
         self._runner = Runner(self.store, attempts, 4)

@@ -17,18 +17,18 @@ from unittest.mock import patch
 
 import orjson
 
-from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.pipeline.owned_sessions import MemberMessage
+from pandaeval_collector.kafka.members import with_contents
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.receivers.members import MemberMessage
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import responses
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.judge import ReplayJudge
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.collector import standing
 from support.database import open_database

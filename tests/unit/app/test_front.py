@@ -1,4 +1,4 @@
-"""The front looks into no content, and loads nothing that does; no process of a collector loads the lab."""
+"""The front looks into no content, and loads nothing that does. Only the process of a run loads the lab."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCORING = """
 import sys
 from pathlib import Path
 import pandaeval_collector.pipeline.line.main, pandaeval_collector.app.line_setup
-import pandaeval_collector.app.judge_main, pandaeval_collector.app.reader_main, pandaeval_collector.runs.worker
+import pandaeval_collector.app.judge_main, pandaeval_collector.app.reader_main
 from pandaeval_collector.config import resolve
 from pandaeval_collector.runs.settings import evaluator
 evaluator(resolve(Path(sys.argv[1]), {}).config)
@@ -43,8 +43,7 @@ def test_what_the_front_imports_looks_into_no_content(tmp_path: Path) -> None:
 
 
 def test_no_process_of_a_collector_loads_the_lab(tmp_path: Path) -> None:
-    """Nor where a trial's metric is named: the line, the judge, the reader and a run know those of traces, turns and
-    sessions."""
+    """Nor where a trial's metric is named: the processes know those of traces, turns and sessions."""
     file = tmp_path / "pandaeval.yaml"
     file.write_text("metrics: {enabled: [tool_correctness, trial.exit_code, agent_reliability]}")
     loaded = _loaded(SCORING, file)

@@ -22,7 +22,6 @@ from pandaeval_collector.app import reader_process
 from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.scoring.registry import registry
@@ -31,6 +30,7 @@ from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
 from support.api import Lookouts
 from support.doors import until
+from support.evaluation_runs import evaluation_runs
 from support.many_traces import fill
 
 
@@ -60,7 +60,7 @@ class Beside:
         )
         self.telemetry.component_errors = errors or (lambda: {("metric", "mine"): 2})  # type: ignore[method-assign]
         self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, self._now, self._emitted)
-        self._here = Lookouts(folder, work, (), Runs(self.store, config, {}, self.telemetry))
+        self._here = Lookouts(folder, work, (), evaluation_runs(self.store, config))
         self.here = _client(self._here.routes)
         self.there = _client(shown(self.reader, (), has_page=True))
 

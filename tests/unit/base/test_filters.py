@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from pandaeval_collector.base.filters import FILTERS, but_times, meaning
 from pandaeval_collector.cli import schedule
 from pandaeval_collector.runs.spec import RunSpec
-from pandaeval_collector.show.api.filters import RunFilters, wanted_of
+from pandaeval_collector.show.api.filters import wanted_of
+from pandaeval_collector.show.api.run_filters import RunFilters
 from pandaeval_collector.show.mcp.tools import Tools
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli import runs
@@ -42,7 +43,7 @@ def test_tools_tell_of_them_in_the_same_words() -> None:
     shared = NAMES & told.keys() - {"failed"}
     assert shared == {"text", "status", "metric", "session", "agent", "service", "environment", "attribute", "label"}
     for name in shared:
-        assert told[name].annotation.__metadata__[0].description == meaning(name)
+        assert told[name].annotation.__metadata__[-1].description == meaning(name)
 
 
 def test_what_is_asked_for_is_kept_with_a_run_and_read_again() -> None:

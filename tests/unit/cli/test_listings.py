@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.cli import _output as output
-from pandaeval_collector.cli._listings import SESSIONS, show
+from pandaeval_collector.cli._listings import show
+from pandaeval_collector.cli.lists import SESSIONS
 
 HOSTILE = "ZQX\x1b]0;title\x07\x1b[2J\x9b31m\u202egpj\u200b\r\n[red]AFTER[/red]"
 RESULT: dict[str, Any] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.result_lines import result_lines
 
 GOOD = '{"metric": "m", "level": "trace", "outcome": "scored", "revision": 1}'
 

@@ -12,12 +12,12 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.members import new_member
 from pandaeval_collector.pipeline.line.understanding import Run
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.evaluator.one_metric import trace_unit
+from pandaeval_collector.scoring.evaluator.units import trace_unit
 from pandaeval_collector.scoring.metric import Texts
-from pandaeval_lab.cli._where import Selection, Where, attribute_keys, names_in, parse_where
+from pandaeval_lab.cli._where import TraceFilter, Where, attribute_keys, names_in, parse_where
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
@@ -120,7 +120,7 @@ def test_what_is_written_wrong_is_told_with_the_cure(written: str, says: str) ->
     assert str(error.value).startswith("--where ")
 
 
-def _unknown(selection: Selection) -> str:
+def _unknown(selection: TraceFilter) -> str:
     try:
         with TraceFiles() as files:
             selection.conclude(files, Evaluator(WordEmbedder(), EvaluatorSettings()), None)
@@ -130,15 +130,15 @@ def _unknown(selection: Selection) -> str:
 
 
 def test_where_nothing_fits_it_says_what_there_is() -> None:
-    selection = Selection(_parsed("agent=hepler"))
+    selection = TraceFilter(_parsed("agent=hepler"))
     assert not selection.keep(_run(RUN))
     assert selection.notice == (
         "--where agent=hepler: no trace of the input is like that (agents: helper; services: shop)"
     )
     assert _unknown(selection) == "--where agent=hepler: no trace of the input has this agent; did you mean helper?"
-    late = Selection(_parsed("agent=helper,time=..2001-01-01"))
+    late = TraceFilter(_parsed("agent=helper,time=..2001-01-01"))
     assert (late.keep(_run(RUN)), _unknown(late)) == (False, "")
-    mixed = Selection(_parsed("agent=helper"))
+    mixed = TraceFilter(_parsed("agent=helper"))
     assert [mixed.keep(_run(RUN)), mixed.keep(_run(replace(RUN, agent="other")))] == [True, False]
     assert mixed.notice == "--where agent=helper: 1 of 2 agent traces were left out"
 

@@ -222,7 +222,7 @@ def test_bad_variables_are_told_with_their_names() -> None:
     problems = [problem.removeprefix("environment PANDAEVAL_") for problem in _problems(None, environ)]
     assert problems == [
         "BANANA__PEEL banana: unknown key; known here: server, kafka, close, late, line, session, metrics, "
-        "response, trials, embedding, judge, redact, store, ui, spans, exporters, gates",
+        "response, embedding, judge, redact, store, ui, spans, exporters, gates",
         "CLOSE_IDLE: is not read; write PANDAEVAL_CLOSE__IDLE, with two underscores below a section",
         "CLOSE__QIET: unknown key; did you mean PANDAEVAL_CLOSE__QUIET?",
         'CLOSE__QUIET: "ten" is not a duration; write 10s, 15m or 24h',

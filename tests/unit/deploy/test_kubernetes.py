@@ -20,7 +20,10 @@ _ALL = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 _MANIFESTS = [path for path in _ALL if path.stem != "sidecar-minimal"]
 """For good; the other is for a try (tests/unit/pages/test_recipe_pages.py)."""
 _TLS = ("--set", "insecureBind=false,tls.secretName=t,token.secretName=k")
-_KAFKA = ("--set", "config.kafka.brokers=k:9092,persistence.enabled=false,autoscaling.enabled=true")
+_KAFKA = (
+    "--set",
+    "config.kafka.brokers=k:9092,config.kafka.topic=spans,persistence.enabled=false,autoscaling.enabled=true",
+)
 _SETS = {
     "defaults": (),
     "tls and token": _TLS,
@@ -102,7 +105,8 @@ def test_collectors_that_share_a_topic_come_and_go_by_what_waits() -> None:
     assert "replicas" not in workers["spec"]
     assert "volumeClaimTemplates" not in workers["spec"]
     (pod,) = _pods(documents)
-    named = {"name": "PANDAEVAL_KAFKA__INSTANCE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    instance = "PANDAEVAL_KAFKA__OPTIONS__GROUP__INSTANCE__ID"
+    named = {"name": instance, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     assert named in _collector(pod)["env"]
     scaled = _by_kind(documents, "ScaledObject")["spec"]
     assert scaled["scaleTargetRef"]["name"] == workers["metadata"]["name"]
@@ -149,8 +153,8 @@ def test_the_schema_of_values_fits_them() -> None:
         ("config.server.grpc=0.0.0.0:1", "config"),
         ("presistence.size=1Gi", "presistence"),
         ("terminationGracePeriodSeconds=10", "terminationGracePeriodSeconds"),
-        ("persistence.enabled=false", "config.kafka.brokers"),
-        ("autoscaling.enabled=true", "config.kafka.brokers"),
+        ("persistence.enabled=false", "config.kafka.topic"),
+        ("autoscaling.enabled=true", "config.kafka.topic"),
     ],
 )
 def test_values_that_cannot_work_are_refused(options: str, says: str) -> None:

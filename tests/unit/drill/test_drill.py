@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli._app import app
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.edits import Edit
 from pandaeval_lab.drill.fault import Fault, Subject, faults
 from pandaeval_lab.drill.tally import NoticedShare, Tally, drops
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.drilled import requests
 from support.embedder import WordEmbedder

@@ -8,7 +8,7 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
-from pandaeval_lab.drill.judged import JudgedSheet, State, state
+from pandaeval_lab.drill.judged import JudgedCounts, State, state
 from support.results import CODE, JUDGE, result
 
 GOOD, BAD = 0.9, 0.1
@@ -62,33 +62,33 @@ def test_a_metric_says_of_a_run_what_its_results_say_together(told: Told, expect
 def test_noticed_or_not_needs_both_verdicts_and_an_original_that_passes(
     before: Told, after: Told, noticed: bool | None
 ) -> None:
-    sheet = JudgedSheet(["m"])
-    sheet.add("crash", results(*before), results(*after), inline=True)
-    assert sheet.not_judged == (noticed is None)
-    assert dict(sheet.beside) == ({} if noticed is None else {(noticed, True): 1})
-    assert dict(sheet.by_fault) == ({} if noticed is None else {"crash": {noticed: 1}})
+    counts = JudgedCounts(["m"])
+    counts.add(results(*before), results(*after), inline=True)
+    assert counts.not_judged == (noticed is None)
+    assert dict(counts.beside) == ({} if noticed is None else {(noticed, True): 1})
 
 
 def test_one_metric_that_notices_is_enough_and_one_that_failed_might_have_noticed() -> None:
-    sheet = JudgedSheet(["m"])
+    counts = JudgedCounts(["m"])
     before = [*results(GOOD), *results(GOOD, metric="plan_quality")]
-    sheet.add("crash", before, [*results(Why.TIMEOUT), *results(BAD, metric="plan_quality")], inline=False)
-    sheet.add("crash", before, [*results(Why.TIMEOUT), *results(GOOD, metric="plan_quality")], inline=False)
-    assert dict(sheet.beside) == {(True, False): 1}
-    assert sheet.not_judged == 1
-    assert sheet.metrics["trace.confidence"].not_judged == 2
-    assert (sheet.metrics["trace.plan_quality"].noticed, sheet.metrics["trace.plan_quality"].n) == (1, 2)
+    counts.add(before, [*results(Why.TIMEOUT), *results(BAD, metric="plan_quality")], inline=False)
+    counts.add(before, [*results(Why.TIMEOUT), *results(GOOD, metric="plan_quality")], inline=False)
+    assert dict(counts.beside) == {(True, False): 1}
+    assert counts.not_judged == 1
+    assert counts.metrics["trace.confidence"].not_judged == 2
+    assert (counts.metrics["trace.plan_quality"].noticed, counts.metrics["trace.plan_quality"].n) == (1, 2)
 
 
 def test_a_lower_score_counts_without_a_threshold_and_failing_originals_are_alarms() -> None:
-    sheet = JudgedSheet(["m"])
+    counts = JudgedCounts(["m"])
     for before, after in ((GOOD, 0.6), (GOOD, BAD), (BAD, 0.05), (GOOD, GOOD)):
-        sheet.add("crash", results(before), results(after), inline=False)
-    told = sheet.to_dict()["metrics"]["trace.confidence"]
-    assert [(told[key]["hits"], told[key]["n"]) for key in ("noticed", "lower", "alarms")] == [(1, 3), (3, 4), (1, 4)]
+        counts.add(results(before), results(after), inline=False)
+    figures = counts.report().to_dict()["figures"]
+    kinds = ("noticed", "scored lower", "original fails")
+    assert [figures[f"trace.confidence: {kind}"]["figure"] for kind in kinds] == ["1 of 3", "3 of 4", "1 of 4"]
 
 
 def test_what_needs_no_model_is_not_the_judges() -> None:
-    sheet = JudgedSheet(["m"])
-    sheet.add("crash", [result(evaluator=CODE)], [result(finding=Score(BAD, ""), evaluator=CODE)], inline=True)
-    assert (sheet.metrics, sheet.not_judged) == ({}, 1)
+    counts = JudgedCounts(["m"])
+    counts.add([result(evaluator=CODE)], [result(finding=Score(BAD, ""), evaluator=CODE)], inline=True)
+    assert (counts.metrics, counts.not_judged) == ({}, 1)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.before import EarlierTurns, before
+from pandaeval_collector.judge.context import EarlierTurns, before
+from pandaeval_collector.judge.conversation import conversation
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.schemas import signature
-from pandaeval_collector.judge.turns import conversation, turn_view
+from pandaeval_collector.judge.turns import turn_view
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import (
     Kind,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from support.asked import GOOD, Memory, said
@@ -43,7 +43,7 @@ def _pack(budget: int = 12_000, **fields: object) -> Pack:
 
 async def test_an_answer_that_was_cut_is_asked_for_once_more_with_room() -> None:
     caller = Scripted(lambda number, call: replace(_good(call), cut=number == 0))
-    judge = Judge(Desk(caller, Memory()), _pack(), "m")
+    judge = Judge(JudgeClient(caller, Memory()), _pack(), "m")
     assert (await judge.ask(RUBRIC)).confidence == 0.4
     assert [each.more for each in caller.calls] == [False, True]
     assert judge.spent.calls == 2
@@ -52,14 +52,14 @@ async def test_an_answer_that_was_cut_is_asked_for_once_more_with_room() -> None
 async def test_what_is_cut_twice_is_no_verdict_though_it_looks_like_one() -> None:
     caller = Scripted(lambda number, call: replace(_good(call), cut=True, max_tokens=900))
     with pytest.raises(NoVerdictError, match=r"cut at 900 tokens.*judge\.parameters") as error:
-        await Judge(Desk(caller, Memory()), _pack(), "m").ask(RUBRIC)
+        await Judge(JudgeClient(caller, Memory()), _pack(), "m").ask(RUBRIC)
     assert error.value.why.value == "invalid_verdict"
     assert len(caller.calls) == 2
 
 
 async def test_a_repair_is_held_to_the_schema_of_its_question() -> None:
     caller = Scripted(lambda number, call: _good(call) if number else ModelAnswer("0.9", model="m"))
-    await Judge(Desk(caller, Memory()), _pack(), "m").ask(RUBRIC)
+    await Judge(JudgeClient(caller, Memory()), _pack(), "m").ask(RUBRIC)
     assert [each.held for each in caller.calls] == [False, True]
     assert caller.calls[1].messages[:3] == caller.calls[0].messages
 
@@ -74,11 +74,11 @@ async def test_a_record_that_is_too_long_is_shown_shorter_once() -> None:
         return _pack(900)
 
     caller = Scripted(narrow)
-    judge = Judge(Desk(caller, Memory()), _pack(), "m", shorter=shorter)
+    judge = Judge(JudgeClient(caller, Memory()), _pack(), "m", shorter=shorter)
     assert (await judge.ask(RUBRIC)).confidence == 0.4
     assert len(caller.calls) == 2
     assert judge.spent.truncated == judge.pack.truncated == ("what happened",)
-    stubborn = Judge(Desk(caller, Memory()), _pack(digest="d2"), "m")
+    stubborn = Judge(JudgeClient(caller, Memory()), _pack(digest="d2"), "m")
     with pytest.raises(CallFailedError):
         await stubborn.ask(RUBRIC)
 
@@ -86,5 +86,5 @@ async def test_a_record_that_is_too_long_is_shown_shorter_once() -> None:
 async def test_parameters_that_change_answers_change_what_is_remembered() -> None:
     caller, memory, how = Scripted(lambda number, call: _good(call)), Memory(), ["", "", "low"]
     for each in how:
-        await Judge(Desk(caller, memory, parameters=each), _pack(), "m").ask(RUBRIC)
+        await Judge(JudgeClient(caller, memory, parameters=each), _pack(), "m").ask(RUBRIC)
     assert len(caller.calls) == 2

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.jobs.job_traces import JobTraceLoader, hider
+from pandaeval_collector.jobs.job_traces import JobTraceLoader
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
@@ -44,7 +45,7 @@ def test_what_is_hidden_is_part_of_the_id() -> None:
     def id_of(**fields: object) -> str:
         judge = JudgeSettings("m", **fields)  # type: ignore[arg-type]
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=judge))
-        return evaluator.judged(trace())[1][0].id
+        return evaluator.judged.questions(trace())[1][0].id
 
     assert len({id_of(), id_of(secrets=False), id_of(pii=True), id_of(custom=("a:b",))}) == 4
 

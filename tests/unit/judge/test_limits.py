@@ -13,7 +13,7 @@ import pytest
 
 from pandaeval_collector.jobs.setup import StoredPurse
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
-from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.judge.limits import AdaptiveLimit, Bill, LimitedCaller
 from pandaeval_collector.store import Store
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from pandaeval_collector.judge.neutral import neutral
 from pandaeval_collector.judge.pack import nonce, pack
 from pandaeval_collector.judge.prompt import SYSTEM, echo_code, messages, shape
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.sanitize import neutral
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_otel.model import Kind, Media, Message, Span, Text, ToolDefinition, Trace, Turn
 from support.examples import examples

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.jobs.attempts import Pauses
-from pandaeval_collector.jobs.outcome import RecordBudgets
+from pandaeval_collector.jobs.pauses import Pauses
+from pandaeval_collector.jobs.record_budgets import RecordBudgets
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
-from pandaeval_collector.judge.known import LEAST_RECORD, SMALLER_RECORD
+from pandaeval_collector.judge.known_models import LEAST_RECORD, SMALLER_RECORD
 
 
 def test_all_jobs_wait_and_then_one_finds_out() -> None:

@@ -8,7 +8,8 @@ import uuid
 import pytest
 
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judge.redact import PersonalData, redacted
+from pandaeval_collector.judge.personal_data import PersonalData
+from pandaeval_collector.judge.redact import redacted
 from pandaeval_otel.model import Kind, Span
 from support.judged import call, trace
 

@@ -9,7 +9,7 @@ import pytest
 
 from pandaeval_collector.judge.call import answer_parameters, room
 from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.judge.known import FREE, KnownModel, record_budget
+from pandaeval_collector.judge.known_models import FREE, KnownModel, record_budget
 from pandaeval_collector.judge.route import Route
 
 SETUP = JudgeProcessSetup(("m",), timeout=5.0)

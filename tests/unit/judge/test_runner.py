@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import math
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience
 from pandaeval_collector.jobs.runner import Runner
-from pandaeval_collector.jobs.setup import StoredMemory, desk_of
+from pandaeval_collector.jobs.setup import StoredMemory, client_of
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
@@ -75,7 +74,7 @@ class Jobs:
             self.store,
             self.line.scores,
             self.evaluator,
-            desk_of(caller, judge, StoredMemory(self.store, self.telemetry)),
+            client_of(caller, judge, StoredMemory(self.store, self.telemetry)),
             filed_here(self.line, self._settle),
             self.telemetry,
             patience,
@@ -211,15 +210,6 @@ async def test_failures_are_tried_again_until_patience_ends(tmp_path: Path) -> N
         assert jobs.store.jobs.counts() == {"dead": count}
         assert set(jobs.caller.asked.values()) == {3}
         assert {each["why"] for each in jobs.results()} == {"judge_failed"}
-
-
-async def test_the_judge_of_its_own_model_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with _jobs(tmp_path, model="openai/small-1") as jobs:  # the made traces ran on small-1
-        jobs.decide(6)
-        with caplog.at_level(logging.WARNING):
-            await jobs.runner.drain()
-    said_so = [record for record in caplog.records if "same family" in record.message]
-    assert len(said_so) == 1
 
 
 async def test_a_fallback_answers_under_its_own_name_and_the_id_of_the_question(tmp_path: Path) -> None:

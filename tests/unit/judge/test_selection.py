@@ -42,7 +42,7 @@ def test_a_sample_has_its_share_and_holds_every_smaller_one(share: float) -> Non
 
 def test_a_trace_outside_of_the_sample_has_results_that_say_so() -> None:
     evaluator = _evaluator(Selection(0.0), CONFIDENCE, "trace.plan_quality")
-    results, questions = evaluator.judged(trace(reasoning=("First this, then that.",)))
+    results, questions = evaluator.judged.questions(trace(reasoning=("First this, then that.",)))
     assert questions == []
     assert {(each.metric, each.why) for each in results} == {
         ("confidence", Why.NOT_SAMPLED),
@@ -82,10 +82,11 @@ def test_only_some_agents_services_or_attributes(only: dict[str, list[str]], con
 
 def test_the_id_does_not_depend_on_who_was_chosen() -> None:
     one, other = (
-        _evaluator(each).judged(trace(), True)[1][0] for each in (Selection(), Selection(0.1, when="suspicious"))
+        _evaluator(each).judged.questions(trace(), True)[1][0]
+        for each in (Selection(), Selection(0.1, when="suspicious"))
     )
     assert one.id == other.id
-    result = _evaluator(Selection(0.1, when="suspicious")).answered(other, Score(0.5))
+    result = _evaluator(Selection(0.1, when="suspicious")).judged.answered(other, Score(0.5))
     assert result.finding.metadata["inclusion_probability"] == 1.0
 
 
@@ -186,6 +187,6 @@ def test_a_suspicious_trace_outside_of_the_sample_says_nothing_to_its_session(tm
     selection = Selection(0.0, when="suspicious")
     evaluator = _evaluator(selection)
     bad = trace(turns=(Turn("Where?", None),), calls=[call(1)], error="boom")
-    [question] = evaluator.judged(bad, suspicious=True)[1]
+    [question] = evaluator.judged.questions(bad, suspicious=True)[1]
     assert not question.choice.in_sample
-    assert evaluator.answered(question, Score(0.1)).finding.metadata["in_sample"] is False
+    assert evaluator.judged.answered(question, Score(0.1)).finding.metadata["in_sample"] is False

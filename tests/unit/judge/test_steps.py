@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from pandaeval_collector.judge.conversation import conversation
 from pandaeval_collector.judge.pack import WHOLE, pack
-from pandaeval_collector.judge.sections import clock, facts, steps
-from pandaeval_collector.judge.turns import conversation
+from pandaeval_collector.judge.run_facts import facts
+from pandaeval_collector.judge.steps import clock, steps
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Trace, Turn
 from support.judged import TRACE_ID, call, trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.judge.desk import AnswerCost
+from pandaeval_collector.judge.client import AnswerCost
 from pandaeval_collector.judge.pack import pack, suspected
 from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_lab.judge_check.questions import attacks

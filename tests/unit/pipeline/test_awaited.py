@@ -16,7 +16,7 @@ from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
-from pandaeval_collector.judge.desk import Desk
+from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -165,7 +165,7 @@ class Judged:
         self.pipeline = Pipeline(self.store, line, Timing(upkeep=1e9, judge_wait=600.0), clock=lambda: self._now)
         caller = ScriptedConfidence()
         filing = filed_through(self.pipeline, line)
-        desk = Desk(caller, StoredMemory(self.store, Telemetry()))
+        desk = JudgeClient(caller, StoredMemory(self.store, Telemetry()))
         attempts = Attempts(self.store, line.line.scores, evaluator, desk, filing, Telemetry(), Patience())
         self.runner = Runner(self.store, attempts)
 

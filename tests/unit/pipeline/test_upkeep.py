@@ -20,8 +20,8 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path, "off")
 
 
-def _upkeep(store: Store, keep_bytes: int = 1 << 30) -> Upkeep:
-    return Upkeep(store, Timing(keep_bytes=keep_bytes), Telemetry(), frozenset)
+def _upkeep(store: Store, keeps_content: bool = True) -> Upkeep:
+    return Upkeep(store, Timing(keeps_content=keeps_content), Telemetry(), frozenset)
 
 
 def _results(store: Store) -> int:
@@ -64,5 +64,5 @@ async def test_nothing_is_compressed_where_there_is_room_for_the_late_window_alo
 
 async def test_nothing_is_compressed_that_is_not_to_be_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.kept, "keep", lambda *_: pytest.fail("compressed"))
-    await _upkeep(store, keep_bytes=0).run()
+    await _upkeep(store, keeps_content=False).run()
     store.close()

@@ -25,7 +25,7 @@ from pandaeval_lab.cases.files import CaseFileError, read_suite
 from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.running import mocked as module
-from pandaeval_lab.running.stage import Stage
+from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_otel import using_case, using_session
 from support.deploy import ROOT
 
@@ -128,9 +128,9 @@ def playing() -> Iterator[None]:
         _case("b", "pass", find=[{"when": {"c": "red"}, "result": "red"}, {"result": 0, "times": 1, "delay": 0.02}]),
         _case("real"),
     ]
-    module.play(Stage(cases))
+    module.use_mocks(MockReplies(cases))
     yield
-    module.play(None)
+    module.use_mocks(None)
 
 
 def test_a_tool_keeps_its_looks_and_outside_of_a_case_itself_answers() -> None:
@@ -270,7 +270,7 @@ class Shop:
 @pytest.mark.usefixtures("playing")
 def test_a_method_is_called_without_its_object() -> None:
     call = {"tool_name": "find", "parameters": {"q": "x"}, "result": 1}
-    module.play(Stage([_case("a", "recorded", {"calls": [call]})]))
+    module.use_mocks(MockReplies([_case("a", "recorded", {"calls": [call]})]))
     with using_case("a", 1, propagate=True):
         assert Shop().find("x") == 1  # type: ignore[comparison-overlap]
 
@@ -312,9 +312,9 @@ def test_what_a_framework_fills_in_is_no_argument_of_a_call() -> None:
 
     call = {"tool_name": "pay", "parameters": {"order": 17}, "result": "closed"}
     case = _case(unmocked="recorded", recorded={"calls": [call]})
-    module.play(Stage([case]))
+    module.use_mocks(MockReplies([case]))
     try:
         with using_case("shop", 1, propagate=True):
             assert pay(17, {"messages": [object()]}, runtime=ToolRuntime()) == "closed"
     finally:
-        module.play(None)
+        module.use_mocks(None)

@@ -13,10 +13,10 @@ import pytest
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cli._case_run import _owners
 from pandaeval_lab.running.attempts import Attempted
-from pandaeval_lab.running.door import Door
+from pandaeval_lab.running.receiver import SpanReceiver
 
 
-class _Came(Door):
+class _Came(SpanReceiver):
     """At which these requests arrived, by trace."""
 
     def __init__(self, requests: Mapping[str, bytes]) -> None:
@@ -55,6 +55,6 @@ def test_a_run_removes_the_folders_of_killed_ones_after_a_day(tmp_path: Path, mo
         for path in (folder / "data" / "spans", folder / "data", folder):
             os.utime(path, (at, at))
     (tmp_path / "pandaeval-cases-under-way" / "data" / "spans").touch()
-    Door()
+    SpanReceiver()
     left = {path.name.removeprefix("pandaeval-cases-") for path in tmp_path.iterdir()}
     assert left & hours.keys() == {"under-way", "new"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,18 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.runtime import calls
-from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config
-from pandaeval_collector.runs.manager import Runs
+from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.runs import RunRow
+from support.evaluation_runs import evaluation_runs
 from support.line import RunningLine
 from support.made_traces import Composer
 
 TRACES = 24
 
 
-async def _until(runs: Runs, run: RunRow, holds: Callable[[RunRow], object]) -> RunRow:
+async def _until(runs: EvaluationRuns, run: RunRow, holds: Callable[[RunRow], object]) -> RunRow:
     for _ in range(3000):
         now = runs.store.runs.find(run.id)
         assert now is not None
@@ -68,7 +66,7 @@ async def test_a_cancel_while_the_process_starts_ends_it(
             await line.send(composer.trace())
         await line.settle()
         monkeypatch.setattr(calls, "start_with", held)
-        runs = Runs(line.store, Config(), os.environ, Telemetry())
+        runs = evaluation_runs(line.store)
         await runs.start()
         run, _ = await runs.submit(RunSpec(("trace.tool_loop",)))
         await begun.wait()

@@ -9,8 +9,8 @@ from pandaeval_collector.judge.call import ModelCall
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import echo_code, messages, response_format
 from pandaeval_collector.judge.reply import read_reply
-from pandaeval_collector.runs.counting import CountingCaller, counter
 from pandaeval_collector.scoring.registry import GRADERS, registry
+from pandaeval_lab.replay.counting import CountingCaller, counter
 from support.judged import trace
 
 _GIVEN = {

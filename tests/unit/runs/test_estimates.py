@@ -6,18 +6,17 @@ import asyncio
 from contextlib import closing
 from pathlib import Path
 
-from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config
-from pandaeval_collector.runs.manager import CostEstimate, Runs
+from pandaeval_collector.runs.manager import CostEstimate
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.runs import FullError
+from support.evaluation_runs import evaluation_runs
 
 
 async def test_those_that_would_wait_for_long_are_refused_and_later_ones_are_not(tmp_path: Path) -> None:
     spec = RunSpec(("trace.tool_loop",))
     with closing(Store(tmp_path)) as store:
-        runs = Runs(store, Config(), {}, Telemetry())
+        runs = evaluation_runs(store)
         told = await asyncio.gather(*(runs.dry(spec) for _ in range(20)), return_exceptions=True)
         assert [type(each) for each in told] == [CostEstimate] * 8 + [FullError] * 12
         assert isinstance(await runs.dry(spec), CostEstimate)

@@ -15,13 +15,13 @@ from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.time_limit import TRACE_SECONDS
 from pandaeval_collector.cli import app
-from pandaeval_collector.runs import replay as replaying
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.cli import evaluate
 from pandaeval_lab.replay import fileworkers
+from pandaeval_lab.replay import replay as replaying
 from pandaeval_lab.replay.files import Input
 from pandaeval_lab.replay.fileworkers import FileSetup, FileWorkers
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 _CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("good*.otlp.jsonl"))[:4]

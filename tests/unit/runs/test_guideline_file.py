@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.rubric import Guidance, guidance, rubric_of
+from pandaeval_collector.judge.guidelines import Guidance, guidance
+from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.runs.settings import WrittenGuideline, adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.metrics.trace._facts import TASK as OF_TASK
@@ -75,7 +76,7 @@ def _question(judge: JudgeSettings, agent: str) -> Any:
     spans.agent(name=agent, input=(user("Find the parcel of Mrs. Weston."),), output=(says("It is here."),))
     trace = trace_of(spans(), "0" * 32, Closing())
     settings = EvaluatorSettings(enabled=frozenset({KEY}), judge=judge)
-    return Evaluator(WordEmbedder(), settings).judged(trace)[1][0]
+    return Evaluator(WordEmbedder(), settings).judged.questions(trace)[1][0]
 
 
 def test_results_with_and_without_guidelines_never_share_an_id() -> None:

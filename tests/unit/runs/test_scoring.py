@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
 
 import orjson
 
-from pandaeval_collector.runs.manager import extrapolated, some
-from pandaeval_collector.runs.process import CallCount, RunSetup, Scored
-from pandaeval_collector.runs.worker import Scoring, SharedVerdicts
+from pandaeval_collector.config import Config
+from pandaeval_collector.runs.engine import RunSetup
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import Store, StoreReader
+from pandaeval_collector.store import Store
 from pandaeval_collector.store.listed import Wanted
-from support.asked import ScriptedCaller
+from pandaeval_collector.store.runs import RunBatch
+from pandaeval_lab.replay.counting import CallCount
+from pandaeval_lab.replay.estimates import estimate, sample_of
+from pandaeval_lab.replay.run_process import BatchScorer
 from support.line import RunningLine, Standing, ids_and_scores
 from support.made_traces import Composer
 
 
 async def _scored(
     line: RunningLine, folder: Path, batches: Sequence[Sequence[tuple[int, int]]], sessions: bool
-) -> list[Scored]:
-    live = StoreReader(line.folder)
+) -> list[RunBatch]:
     (folder / "0").mkdir(parents=True)  # what a process that was killed left behind
-    setup = RunSetup(line.folder, folder, "", line.settings, None, "r", sessions=sessions)
-    scoring = Scoring(setup, Evaluator(line.embedder, line.settings), live, ScriptedCaller({}), _verdicts(live))
-    found = [await asyncio.to_thread(scoring.of, batch) for batch in batches]
-    live.close()
-    return found
-
-
-def _verdicts(live: StoreReader) -> SharedVerdicts:
-    return SharedVerdicts(live, lambda key, body: Future())
+    clock = line.store.clock
+    setup = RunSetup(line.folder, clock, folder, Config(), frozenset(), 1, "r", sessions=sessions, emit=False)
+    scorer = BatchScorer(setup, Evaluator(line.embedder, line.settings), line.store)
+    return [(await asyncio.to_thread(scorer.score, batch))[0] for batch in batches]
 
 
 def _items(store: Store) -> list[tuple[int, int]]:
@@ -41,7 +36,7 @@ def _items(store: Store) -> list[tuple[int, int]]:
     return [(no, session) for no, session, _, _ in with_all]
 
 
-def _standing(found: Sequence[Scored]) -> Standing:
+def _standing(found: Sequence[RunBatch]) -> Standing:
     return ids_and_scores([orjson.loads(row.body) for scored in found for row in scored.results])
 
 
@@ -76,15 +71,15 @@ async def test_what_is_not_kept_has_failed(tmp_path: Path) -> None:
 
 def test_a_part_stands_for_the_whole() -> None:
     chosen = [(no, no % 40) for no in range(1, 1001)]
-    taken = some(chosen)
+    taken = sample_of(chosen)
     assert 150 <= len(taken) <= 200
-    assert taken == some(chosen)
+    assert taken == sample_of(chosen)
     sessions = {session for _, session in taken if session}
     assert sorted(taken) == sorted((no, s) for no, s in chosen if s in sessions or (no, s) in taken)
     counted = CallCount()
     for _ in taken:
         counted.add("m", 1000, 100)
-    estimate = extrapolated(chosen, counted, len(taken), {"m": (1e-6, 1e-5)})
-    assert (estimate.traces, estimate.calls, estimate.prompt_tokens) == (1000, 1000, 1_000_000)
-    assert estimate.cost_usd == 2.0
-    assert extrapolated(chosen, counted, len(taken), {}).cost_usd is None
+    known = estimate(chosen, counted, len(taken), {"m": (1e-6, 1e-5)})
+    assert (known.traces, known.calls, known.prompt_tokens) == (1000, 1000, 1_000_000)
+    assert known.cost_usd == 2.0
+    assert estimate(chosen, counted, len(taken), {}).cost_usd is None

@@ -17,13 +17,13 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.pipeline.line import stored_traces, understanding
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, evaluator
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metric import Metric, TraceContext, TraceMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill
 from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
@@ -126,7 +126,7 @@ def scorer(monkeypatch: pytest.MonkeyPatch) -> Evaluator:
 
 def test_a_metric_that_takes_too_long_is_named_and_what_had_ended_stays(files: TraceFiles, scorer: Evaluator) -> None:
     found = _by_trace(list(replay(files, scorer)))
-    ended = [metric.name for metric in scorer._trace][: [m.name for m in scorer._trace].index("slow")]
+    ended = [metric.name for metric in scorer.plan.alone][: [m.name for m in scorer.plan.alone].index("slow")]
     assert ended, "something comes before it"
     of_bad = found.pop(BAD.trace_id.hex())
     late = {name: each for name, each in of_bad.items() if str(each.why) == "timeout"}
@@ -148,7 +148,11 @@ def test_it_is_not_read_again_with_its_session(files: TraceFiles, monkeypatch: p
         asked.append(trace.trace_id)
         return _slow(trace, context)
 
-    own = replace(registry()["trace.grounding"], evaluate=slow, unsettled=lambda trace, finding: True)
+    grounding = registry()["trace.grounding"]
+    assert isinstance(grounding, TraceMetric)
+    assert grounding.reads is not None
+    reads = replace(grounding.reads, unsettled=lambda trace, finding: True)
+    own = replace(grounding, evaluate=slow, reads=reads)
     known = {**registry(), "trace.grounding": own}
     monkeypatch.setattr(evaluator, "registry", lambda _: known)
     found = _by_trace(list(replay(files, Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3)))))

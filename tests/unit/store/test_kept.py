@@ -135,9 +135,8 @@ class TestKeeping:
         [late] = appended(store, 2, [(False, b"late")])
         again = DecidedTrace(trace_id(2), 2, False, "e", frozenset({b"1" * 8}), [*ids[2], late], 9)
         store.commit(WriteSet(traces=[again])).result()
-        with closing(connect(store.path / FILE_NAME, "off")) as connection:
-            chunks._move(connection, [(*each, packed_contents(found.values())) for each in due], 5.0)
-            chunks._move(connection, [(*each, None) for each in due], 5.0)
+        store.kept._move([(*each, packed_contents(found.values())) for each in due], 5.0).result()
+        store.kept._move([(*each, None) for each in due], 5.0).result()
         assert readable(store) == [1]
         assert store.reads.held(trace_id(1)) == ("d", ())
         assert store.reads.held(trace_id(2)) == ("e", (*ids[2], late))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, Store, WriteSet
 from pandaeval_collector.store.finding import Finder
 from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.embedder import WordEmbedder
 

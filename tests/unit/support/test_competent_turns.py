@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.client import Judge, JudgeClient
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
@@ -35,7 +35,7 @@ def run(answer: str = ANSWER, arguments: Mapping[str, str] | None = None, result
 
 
 async def findings(subject: Trace, together: bool) -> dict[str, Finding | None]:
-    view, desk = turn_view(subject, 0), Desk(CompetentCaller(), Memory())
+    view, desk = turn_view(subject, 0), JudgeClient(CompetentCaller(), Memory())
     shown, parts = pack(view.trace, b"s" * 32), PARTS if together else ()
 
     async def ask(name: str) -> Finding | None:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import orjson
 
@@ -231,34 +232,47 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
 
 
 def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
-    """Returns what explains the failure of a trace anew, where a judge's ``result`` about it, or about its session,
-    names the first wrong step, or where an older result did: that is taken back; and that of a trace of which nothing
-    names a step. Nothing where the trace is not kept."""
+    """Explains the failure of a trace again after a judge's ``result`` about it or its session. The traces are those
+    whose steps the result or its predecessor blames, and a failed trace without a named step. Traces that are not kept
+    are left out."""
     if result.metric != "correctness":
         return []
     older = store.newest_results([result.unit.id]).get((result.unit.id, f"{result.unit.level}.{result.metric}"))
-    named = [] if older is None or older.success != 0 else [orjson.loads(older.body)["metadata"].get("blame")]
-    own = result.finding.metadata.get("blame") if result.success is False else None
-    alone = {"trace_id": result.unit.id} if result.success is False and result.unit.level == "trace" else None
+    step, failed_before = _blamed_step(result), older is not None and older.success == 0
+    before = orjson.loads(older.body)["metadata"].get("blame") if older is not None and failed_before else None
+    is_named = failed_before or step != {"trace_id": result.unit.id}
     found: list[Result] = []
-    for trace_id in dict.fromkeys(step["trace_id"] for step in (own or alone, *named) if step):
-        unit, id_ = result.unit, bytes.fromhex(trace_id)
-        if unit.level == "session":
-            row = store.left_behind([id_]).get(id_)
-            if row is None:
-                continue
-            unit = unit_again(member := from_row(row), unit.id, member.facts.digest)
-        trace = kept_trace(store.contents(id_), unit.evidence)
-        if trace is None:
+    for trace_id in dict.fromkeys(blamed["trace_id"] for blamed in (step, before) if blamed):
+        unit, trace = _kept_again(store, result.unit, bytes.fromhex(trace_id))
+        if unit is None or trace is None:
             continue
-        failing = [each for each in _failed_before(store, unit, ()) if older is None or each[0] != older.id]
-        if alone and not own and not named and any(spans for *_, spans in failing):
-            continue  # which is said already
-        if (step := own or alone) and step["trace_id"] == trace_id and isinstance(result.finding, Score):
+        failing = [failure for failure in _failed_before(store, unit, ()) if older is None or failure[0] != older.id]
+        if not is_named and any(spans for *_, spans in failing):
+            continue  # these spans are blamed already
+        if step and step["trace_id"] == trace_id and isinstance(result.finding, Score):
             failing.append((result.id, result.metric, result.finding.span_ids))
         told = evaluator.blamed(trace, unit, failing)
         found += told or taken_back(store, evaluator, unit, told, among=evaluator.explaining)
     return found
+
+
+def _blamed_step(result: Result) -> Mapping[str, Any] | None:
+    """Returns the first wrong step that a failing result names, or the failed trace alone."""
+    if result.success is not False:
+        return None
+    step: Mapping[str, Any] | None = result.finding.metadata.get("blame")
+    return step or ({"trace_id": result.unit.id} if result.unit.level == "trace" else None)
+
+
+def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit | None, Trace | None]:
+    """Returns a kept trace with its unit; ``unit`` is that of the trace or of its session."""
+    if unit.level == "session":
+        row = store.left_behind([trace_id]).get(trace_id)
+        if row is None:
+            return None, None
+        member = from_row(row)
+        unit = unit_again(member, unit.id, member.facts.digest)
+    return unit, kept_trace(store.contents(trace_id), unit.evidence)
 
 
 class Dependencies:
@@ -267,7 +281,7 @@ class Dependencies:
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
         self._store, self._evaluator = store, evaluator
         self._rules: list[_Rule] = []
-        for metric, reads in evaluator.dependent:
+        for metric, reads in evaluator.plan.dependent:
             kind = _Recovery if reads.later else _Answers if reads.answers else _Before
             self._rules.append(kind(metric, reads, evaluator, store))
 
@@ -283,7 +297,7 @@ class Dependencies:
                 preceding = [sum(each.precedes(agent, start_ns, embedder) for each in newest) for agent in agents]
                 if min(preceding, default=rule.most) < rule.most:
                     return False
-            elif before < rule.most and (is_unsettled or not rule.reads.again):
+            elif before < rule.most and (is_unsettled or rule.reads.unsettled is None):
                 return False
         return before > 0
 
@@ -294,15 +308,8 @@ class Dependencies:
         more: list[Result] = []
         for stretch in stretches:
             for member in stretch.members[stretch.since :]:
-                if member.facts.evidence is None:
-                    member.facts.evidence, member.changed = {}, True
-                    if member.facts.revision > 1 and member.trace_id not in batch:
-                        # What was said with earlier traces of an older revision that another collector decided goes,
-                        # where the newest is not read with them, and that collector has nothing to say of it either.
-                        names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
-                        unit = unit_again(member, stretch.session_id, member.facts.digest)
-                        if found := taken_back(self._store, self._evaluator, unit, [], among=names):
-                            again[member.trace_id] = DueReading(stretch, member, (), ""), found
+                if gone := self._first_read(stretch, member, batch):
+                    again[member.trace_id] = DueReading(stretch, member, (), ""), gone
         for rule in self._rules:
             due = [reading for stretch in stretches for reading in rule.due(stretch, batch)]
             rule.prepare(due)
@@ -313,6 +320,19 @@ class Dependencies:
                 elif found:
                     again.setdefault(reading.member.trace_id, (reading, []))[1].extend(found)
         return [*more, *(result for reading, found in again.values() for result in self._explained(reading, found))]
+
+    def _first_read(self, stretch: Stretch, member: Member, batch: Mapping[str, FiledRun]) -> list[Result]:
+        """Marks a member that was never read with its session. Returns results that replace those of its older
+        revision, which another collector decided, if neither this collector nor the other one gives new ones."""
+        facts = member.facts
+        if facts.evidence is not None:
+            return []
+        facts.evidence, member.changed = {}, True
+        if facts.revision == 1 or member.trace_id in batch:
+            return []
+        names = self._evaluator.read_again.difference(facts.unsettled, facts.signals)
+        unit = unit_again(member, stretch.session_id, facts.digest)
+        return taken_back(self._store, self._evaluator, unit, [], among=names)
 
     def _explained(self, reading: DueReading, results: Sequence[Result]) -> list[Result]:
         """Returns new results of a trace that was decided before, with what explains them and those that stand."""

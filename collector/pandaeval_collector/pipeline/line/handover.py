@@ -129,7 +129,7 @@ class Adoption:
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
-        self._compared = frozenset(metric.name for metric, reads in evaluator.dependent if reads.answers)
+        self._compared = frozenset(metric.name for metric, reads in evaluator.plan.dependent if reads.answers)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
         """Adds the traces to ``changes``, and touches the session of each, but for those that an owner before this one
@@ -140,30 +140,16 @@ class Adoption:
         grown: dict[str, int] = {}
         runs: list[Run] = []
         gone: list[SessionTraceRow] = []
-        for trace_id, each in newest.items():
-            old, session_id = known.get(trace_id), each.row.session_id
-            if each.left:
-                if self._store.session_is_open(session_id) is not None:
-                    grown[session_id] = 0
-                if old is not None and old.session_id == session_id:
-                    gone.append(old)
-            elif old is not None and _is_same(old, each.row):
-                # A judge answered, the trace itself is the same. Signals that come of comparing it or reading it again
-                # are kept, as only this collector knows them.
-                told = unpack(each.row.body)
-                ours = self._compared.union(told.unsettled)
-                row = with_signals(old, {name: signal for name, signal in told.signals.items() if name not in ours})
-                changes.session_traces.append(row)
-                changes.touched.update({row.session_id} - {""})
+        for trace_id, message in newest.items():
+            old = known.get(trace_id)
+            if message.left:
+                gone += self._leave(message.row.session_id, old, grown)
+            elif old is not None and _is_same(old, message.row):
+                self._update_signals(old, message, changes)
             else:
-                member = from_row(each.row)
-                unit = unit_again(member, session_id, member.facts.digest)
-                unit.session_id = session_id or None
-                if each.is_done:
-                    member.facts.evidence = dict.fromkeys(member.facts.unsettled, _COMPARED)
-                runs.append(Run(unit, member, [], is_handed=True))
-                if each.contents:
-                    changes.contents[trace_id] = packed_contents(each.contents)
+                runs.append(_run_of(message))
+                if message.contents:
+                    changes.contents[trace_id] = packed_contents(message.contents)
         runs.sort(key=lambda run: run.member.order)
         for run in runs:
             changes.strangers[bytes.fromhex(run.unit.trace_id)] = run.member.facts.digest
@@ -171,11 +157,36 @@ class Adoption:
         places.moved += [(row, None) for row in gone]
         grown |= self._sessions.enter(placed, places, changes)
         changes.touched.update(grown)
-        done = {each.row.session_id for each in handed if each.is_done}
-        done -= {each.row.session_id for each in handed if not each.is_done}
+        done = {message.row.session_id for message in handed if message.is_done}
+        done -= {message.row.session_id for message in handed if not message.is_done}
         changes.touched -= done
         changes.elsewhere |= done
         return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
+
+    def _leave(self, session_id: str, old: SessionTraceRow | None, grown: dict[str, int]) -> list[SessionTraceRow]:
+        """Notes that a trace left a session. Returns its row if it was a member."""
+        if self._store.session_is_open(session_id) is not None:
+            grown[session_id] = 0
+        return [old] if old is not None and old.session_id == session_id else []
+
+    def _update_signals(self, old: SessionTraceRow, message: Handed, changes: WriteSet) -> None:
+        """Takes over the signals of a judge's answer about an unchanged trace. Signals that come of comparing the trace
+        or reading it again are kept, as only this collector knows them."""
+        facts = unpack(message.row.body)
+        ours = self._compared.union(facts.unsettled)
+        row = with_signals(old, {name: signal for name, signal in facts.signals.items() if name not in ours})
+        changes.session_traces.append(row)
+        if row.session_id:
+            changes.touched.add(row.session_id)
+
+
+def _run_of(message: Handed) -> Run:
+    member, session_id = from_row(message.row), message.row.session_id
+    unit = unit_again(member, session_id, member.facts.digest)
+    unit.session_id = session_id or None
+    if message.is_done:
+        member.facts.evidence = dict.fromkeys(member.facts.unsettled, _COMPARED)
+    return Run(unit, member, [], is_handed=True)
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:

@@ -128,22 +128,29 @@ class StoredChains:
         batch = [_turn(run.member, run.unit.session_id) for run in linked]
         if not batch:
             return places
-        for turn in batch:  # until more is known, the session is that of the older revision
-            known = older.get(turn.trace_id)
-            turn.session = turn.named or (known.session if known is not None and known.named is None else None)
+        for turn in batch:
+            turn.session = turn.named or _implied(older.get(turn.trace_id))
         fresh = [turn for turn in batch if turn.differs(older.get(turn.trace_id))]
         web = _Web(self._store, batch)
         web.settle(fresh, [older[turn.trace_id] for turn in fresh if turn.trace_id in older])
         places.sessions = {turn.trace_id: turn.session for turn in batch if turn.named is None and turn.session}
         places.waiting = {turn.trace_id for turn in batch if turn.session is None and turn.linked}
-        for turn in fresh:
-            trace_id = bytes.fromhex(turn.trace_id)
-            places.responses += [ResponseRow(trace_id, response_digest(id_), False) for id_ in turn.responses]
-            if turn.continues:
-                places.responses.append(ResponseRow(trace_id, response_digest(turn.continues), True))
-        others = [(turn.row, turn.session) for turn in web.turns.values() if turn.row is not None]
-        places.moved = [(row, session) for row, session in others if session != (row.session_id or None)]
+        places.responses += [row for turn in fresh for row in _response_rows(turn)]
+        places.moved = web.moved()
         return places
+
+
+def _implied(older: LinkedTrace | None) -> str | None:
+    """Returns the session of an older revision that names none: until more is known, the trace stays in it."""
+    return older.session if older is not None and older.named is None else None
+
+
+def _response_rows(turn: LinkedTrace) -> list[ResponseRow]:
+    trace_id = bytes.fromhex(turn.trace_id)
+    rows = [ResponseRow(trace_id, response_digest(id_), False) for id_ in turn.responses]
+    if turn.continues:
+        rows.append(ResponseRow(trace_id, response_digest(turn.continues), True))
+    return rows
 
 
 def _stored(row: SessionTraceRow) -> LinkedTrace:
@@ -188,6 +195,11 @@ class _Web:
             first |= {each.order: each for each in heads if each.session is None}
             first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
         self._settle(first, {turn.trace_id for turn in fresh})
+
+    def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
+        """Returns the stored rows whose session changed, each with its new session."""
+        stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
+        return [(row, session) for row, session in stored if session != (row.session_id or None)]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
         """Settles turns in order of start, so that what a session follows from is settled before."""

@@ -22,7 +22,7 @@ from pandaeval_collector.pipeline.line.members import unpack_answers
 from pandaeval_collector.pipeline.line.revisions import Revisions, taken_back
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
-from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
+from pandaeval_collector.pipeline.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet, outbox_batches
 from pandaeval_collector.store.live_groups import LiveGroups
@@ -54,7 +54,7 @@ class Line:
         are filed under, if they are. ``hands_over``: whether the sessions of traces that are decided here are scored by
         whoever of several collectors has them. ``hints``: logs what keeps services from being scored in full."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
-        self._revisions = Revisions(store, self._emitter, evaluator.silent, failures)
+        self._revisions = Revisions(store, self._emitter, evaluator.plan.silent, failures)
         self._sessions = SessionPlaces(self._store, evaluator, chains)
         self.scores = SessionScores(self._store, evaluator, left_out)
         self._hints = hints
@@ -72,31 +72,36 @@ class Line:
         arguments."""
         decision = Conclusion()
         changes = decision.changes
-        decision.runs = sorted((one.run for one in understood if one.run is not None), key=lambda run: run.member.order)
-        changes.traces = [_row(each, one) for each, one in zip(due, understood, strict=True)]
+        pairs = [*zip(due, understood, strict=True)]
+        changes.traces = [_row(trace, outcome) for trace, outcome in pairs]
+        runs = sorted((outcome.run for outcome in understood if outcome.run), key=lambda run: run.member.order)
         with self._store.snapshot():
             filing = self._handover or self._sessions
-            decision.runs, places = filing.place(decision.runs)
-            decision.has_runs = bool(decision.runs)
-            changes.jobs = [job for run in decision.runs for job in run.jobs]
-            changes.listed = [run.listed for run in decision.runs if run.listed is not None]
-            unpack_answers([run.member for run in decision.runs if run.member.facts.embedder is not None])
-            results = [*filing.file(decision.runs, places, changes)]
-            for each, one in zip(due, understood, strict=True):
-                if one.failed is not None:
-                    results.extend(self._aside(each, *one.failed, decision))
-            for run in decision.runs:
-                if run.unit.revision > 1:
-                    # What the session's earlier traces may change is said by its owner, if that is another collector.
-                    elsewhere = self._handover is not None and run.unit.session_id is not None
-                    owned = run.member.facts.unsettled if elsewhere else ()
-                    gone = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
-                    results += [each for each in gone if each.unit.level != "trace" or each.metric not in owned]
-            first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
+            runs, places = filing.place(runs)
+            decision.runs, decision.has_runs = runs, bool(runs)
+            changes.jobs = [job for run in runs for job in run.jobs]
+            changes.listed = [run.listed for run in runs if run.listed is not None]
+            unpack_answers([run.member for run in runs if run.member.facts.embedder is not None])
+            results = [*filing.file(runs, places, changes)]
+            for trace, outcome in pairs:
+                if outcome.failed is not None:
+                    results += self._aside(trace, *outcome.failed, decision)
+            revised = [run for run in runs if run.unit.revision > 1]
+            results += [gone for run in revised for gone in self._taken_back(run, results)]
+            first_time = {run.unit.id for run in runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
         if self._hints is not None:
-            self._hints.look((run.unit.service, run.lacking) for run in decision.runs)
+            self._hints.look((run.unit.service, run.lacking) for run in runs)
         return decision
+
+    def _taken_back(self, run: Run, results: Sequence[Result]) -> list[Result]:
+        """Returns results that replace those of older revisions. If another collector owns the session, it replaces
+        the results that earlier traces of the session may change."""
+        gone = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
+        if self._handover is None or run.unit.session_id is None:
+            return gone
+        owned = run.member.facts.unsettled
+        return [result for result in gone if result.unit.level != "trace" or result.metric not in owned]
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Conclusion:
         """Decides a trace that cannot be understood or filed: its results say so, and it is not tried again."""

@@ -45,17 +45,13 @@ class LineServer:
 
     def understand(self, due: Sequence[DueTrace], watched: bool = False) -> bytes:
         """Returns what became of traces, packed, for the process that files."""
-        self._watch(watched)
-        understood = self._line.understanding.of(due)
-        failpoints.reach("in_worker")
+        understood = self._understood(due, watched)
         return pickle.dumps([trace.without_spans() for trace in understood], pickle.HIGHEST_PROTOCOL)
 
     def keep_understood(self, due: Sequence[DueTrace], watched: bool = False) -> int:
         """Keeps what became of traces, and returns the number by which :meth:`file` finds it."""
-        self._watch(watched)
         number = next(self._numbers)
-        self._held[number] = self._line.understanding.of(due)
-        failpoints.reach("in_worker")
+        self._held[number] = self._understood(due, watched)
         while len(self._held) > MOST_HELD:
             del self._held[min(self._held)]
         return number
@@ -77,6 +73,12 @@ class LineServer:
     def session_now(self, session_id: str) -> list[bytes]:
         """Returns the results that a session would have if it ended now, as JSON objects."""
         return [result.to_json() for result in self._line.session_now(session_id)]
+
+    def _understood(self, due: Sequence[DueTrace], watched: bool) -> Sequence[Understood]:
+        self._watch(watched)
+        understood = self._line.understanding.of(due)
+        failpoints.reach("in_worker")
+        return understood
 
     def _watch(self, watched: bool) -> None:
         LIMIT.on_step = partial(self._tell, "step") if watched else None

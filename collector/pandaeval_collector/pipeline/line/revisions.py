@@ -46,48 +46,59 @@ class Revisions:
         *,
         for_good: bool = True,
     ) -> None:
-        """Adds to ``decision``, numbered by revision, each of ``results`` unless the store has its id as the newest of
-        the unit and metric: the same evidence is not reported twice. ``first_time``: ids of units of which the store
-        has no results, so that it need not be asked. ``for_good``: whether all are final; else none is."""
-        if self._silent:
-            results = [each for each in results if f"{each.unit.level}.{each.metric}" not in self._silent]
-        units = [result.unit for result in results]
-        asked_for = {
-            unit.id for unit in units if (unit.trace_id if unit.level == "turn" else unit.id) not in first_time
-        }
-        newest = self._store.newest_results(asked_for)
+        """Adds ``results`` to ``decision``, numbered by revision. Leaves out a result that is the newest of its unit
+        and metric already. ``first_time``: ids of units without results in the store, so that it need not be asked.
+        ``for_good``: whether all results are final; else none is."""
+        kept = [result for result in results if _key(result) not in self._silent]
+        newest = self._store.newest_results({unit.id for unit in _units(kept) if _of_trace(unit) not in first_time})
+        if left_out := [result for result in kept if result.why == _NOT_SAMPLED]:
+            self._emitter.count(left_out, decision.changes)
         counted: set[str] = set()
         first: set[str] = set()
-        if left_out := [result for result in results if result.why == _NOT_SAMPLED]:
-            self._emitter.count(left_out, decision.changes)
-        for result in results:
-            if result.why == _NOT_SAMPLED:
+        for result in kept:
+            known = newest.get((result.unit.id, _key(result)))
+            if result.why == _NOT_SAMPLED or (known is not None and known.id == result.id):
                 continue
-            key = f"{result.unit.level}.{result.metric}"
-            known = newest.get((result.unit.id, key))
-            if known is not None:
-                if known.id == result.id:
-                    continue
-                if known.counted:
-                    counted.add(result.id)
-                if not known.settled:
-                    first.add(result.id)
-            revision = max(result.revision, 1 if known is None else known.revision + 1)
-            numbered = result if revision == result.revision else replace(result, revision=revision)
-            if self._failures is not None and for_good and result.success is False:
-                numbered = filed(self._failures, numbered, result.id not in counted, decision.changes)
-            decision.results.append(numbered)
-            decision.changes.results.append(_row(numbered, key, known, for_good))
-            if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
-                decision.changes.judged.append(_judged(numbered, key, result.finding))
-        if for_good:
-            later = {about for about, _ in newest}.difference(run.unit.id for run in decision.runs)
-            judged = {about.partition(":")[0] for (about, _), row in newest.items() if _JUDGED in row.body}
-            undecided = {about.partition(":")[0] for (about, _), row in newest.items() if row.success == 0}
-            undecided |= {job.trace_id.hex() for job in decision.changes.jobs}
-            self._emitter.add(decision.results, counted, decision.changes, first, later, judged, undecided)
-        else:
+            if known is not None and known.counted:
+                counted.add(result.id)
+            if known is not None and not known.settled:
+                first.add(result.id)
+            self._file(result, known, decision, for_good)
+        if not for_good:
             self._emitter.add_interim(decision.results, decision.changes)
+            return
+        later = {about for about, _ in newest}.difference(run.unit.id for run in decision.runs)
+        judged = {about.partition(":")[0] for (about, _), row in newest.items() if _JUDGED in row.body}
+        undecided = {about.partition(":")[0] for (about, _), row in newest.items() if row.success == 0}
+        undecided |= {job.trace_id.hex() for job in decision.changes.jobs}
+        self._emitter.add(decision.results, counted, decision.changes, first, later, judged, undecided)
+
+    def _file(self, result: Result, known: ResultRow | None, decision: Conclusion, for_good: bool) -> None:
+        """Adds a result that follows ``known``, with its rows."""
+        lowest = 1 if known is None else known.revision + 1
+        if result.revision < lowest:
+            result = replace(result, revision=lowest)
+        if self._failures is not None and for_good and result.success is False:
+            is_new = known is None or not known.counted
+            result = filed(self._failures, result, is_new, decision.changes)
+        key = _key(result)
+        decision.results.append(result)
+        decision.changes.results.append(_row(result, key, known, for_good))
+        if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
+            decision.changes.judged.append(_judged(result, key, result.finding))
+
+
+def _key(result: Result) -> str:
+    return f"{result.unit.level}.{result.metric}"
+
+
+def _units(results: Sequence[Result]) -> list[Unit]:
+    return [result.unit for result in results]
+
+
+def _of_trace(unit: Unit) -> str:
+    """Returns the id of a turn's trace, or the id of another unit."""
+    return unit.trace_id if unit.level == "turn" else unit.id
 
 
 def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
@@ -136,7 +147,7 @@ def taken_back(
     """Returns an unscored result of each metric of a trace and its turns that has a result in the store, none among
     ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision; ``among``: names of trace
     metrics, the only ones to look at. What compares the answers of the session is left out: it may answer later."""
-    answered = {(each.unit.id, f"{each.unit.level}.{each.metric}") for each in results if each.why != Why.NOT_SAMPLED}
+    answered = {(each.unit.id, _key(each)) for each in results if each.why != Why.NOT_SAMPLED}
     for job in jobs:
         turn = orjson.loads(job.body).get(TURN)
         answered.add((unit.id if turn is None else f"{unit.id}:{turn}", job.metric))

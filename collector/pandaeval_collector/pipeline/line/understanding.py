@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from pandaeval_collector.analysis.rules.grounding.before import pack
+from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, OverTimeError
@@ -103,7 +104,7 @@ def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
     ]
     jobs, awaited = run.jobs, run.awaited
     if run.is_judged:
-        results, choices = evaluator.drawn(results, unit, run.suspicious)
+        results, choices = evaluator.judged.drawn(results, unit, run.suspicious)
         jobs = [job for job in jobs if choices[job.metric].included]
         awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
     return replace(run, results=results, jobs=jobs, awaited=awaited)
@@ -153,14 +154,16 @@ class Understanding:
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
         """Returns what became of each trace, in the same order: one that cannot be read or understood, or takes too
         long, costs no other. Raises where the store fails."""
-        try:
-            return self._together(due)
-        except sqlite3.Error:
-            raise
-        except (Exception, OverTimeError) as error:  # noqa: BLE001 - whatever one trace raises among others
-            if len(due) > 1:
-                return [one for each in due for one in self.of([each])]
-            return [_failed(due[0].trace_id.hex(), error)]
+        parts, understood = Isolated(due), list[Understood]()
+        for part in parts:
+            try:
+                understood += self._together(part)
+            except sqlite3.Error:
+                raise
+            except (Exception, OverTimeError) as error:  # noqa: BLE001 - a trace must not cost the others
+                if not parts.split():
+                    understood.append(_failed(part[0].trace_id.hex(), error))
+        return understood
 
     def _together(self, due: Sequence[DueTrace]) -> list[Understood]:
         seconds = [self._evaluator.settings.trace_timeout + each.size * SECONDS_PER_BYTE for each in due]
@@ -184,7 +187,7 @@ class Understanding:
         if trace is None or not is_genai(trace):
             return Understood(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
-        pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judges(trace, attributes)
+        pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judged.concerns(trace, attributes)
         return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans), LIMIT.left)
 
     def _scored(self, built: _Built, texts: Texts) -> Understood:
@@ -223,9 +226,9 @@ class Understanding:
         run.suspicious = suspicious = trace.failure is not None or any(
             result.success is False for result in run.results
         )
-        found, questions = self._evaluator.judged(trace, suspicious)
+        found, questions = self._evaluator.judged.questions(trace, suspicious)
         run.results.extend(found)
-        of_turns, about_turns = self._evaluator.judged_turns(trace, suspicious)
+        of_turns, about_turns = self._evaluator.judged.of_turns(trace, suspicious)
         run.results.extend(of_turns)
         body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
         body["suspicious"] = suspicious

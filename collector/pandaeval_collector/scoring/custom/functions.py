@@ -12,14 +12,16 @@ from pydantic import Field, create_model
 from pandaeval_collector.base.runtime.modules import source_digest
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
+from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.judge.turns import Conversation, TurnView, stated
+from pandaeval_collector.judge.turns import TurnView, stated
 from pandaeval_collector.scoring.custom.definition import UNIT, UNKNOWN, Definition, LabelDefinition, scaled, written
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_otel.model import Trace
 
-# From a definition to a metric: the question to the judge, the shape of its answer, and the finding.
+Made = Callable[[Any], Metric[Any, Any]]
+_WANTED = "a number, True or False, a label, a pair of one of these and a reason, a Score, an Unscored or None"
 _ABOUT = {
     "turn": "Judge one turn of a conversation: the user's last words, what the agent did then, and what it answered. "
     "All that was said before is context, and not judged again.",
@@ -136,11 +138,6 @@ def labelled(
     return Score(label.score, reason, {**(metadata or {}), "severity": label.severity}, label=name, failed=True)
 
 
-_WANTED = "a number, True or False, a label, a pair of one of these and a reason, a Score, an Unscored or None"
-
-Made = Callable[[Any], Metric[Any, Any]]
-
-
 def metric(
     *,
     name: str | None = None,
@@ -174,56 +171,71 @@ def metric(
     the docstring; ``version``: else a hash of the source of its module.
     """
 
+    outcomes = {name: _label(outcome) for name, outcome in (labels or {}).items()}
+
     def decorate(given: Any) -> Metric[Any, Any]:
-        called: Any = given
-        if inspect.isclass(given):
-            called = getattr(given(), "score", None)
-            if not callable(called):
-                raise ValueError(f"{given.__name__}: give the class a method score(self, trace)")
-        known = {
-            label: of
-            if isinstance(of, LabelDefinition)
-            else LabelDefinition.model_validate(dict(of) if isinstance(of, Mapping) else {"score": of})
-            for label, of in (labels or {}).items()
-        }
+        score = _score_of(given)
         doc = inspect.getdoc(given) or ""
         asks = question or doc.partition("\n")[0].strip()
         if not asks:
             raise ValueError(f"{given.__name__}: write its question as the first line of its docstring")
-        judged = inspect.iscoroutinefunction(called)
-        alone = not judged and len(inspect.signature(called).parameters) < 2
-
-        def evaluate(subject: Any, context: Any) -> Finding | None:
-            if judged:
-                return None
-            return finding(called(subject) if alone else called(subject, context), scale, known)
+        shared: dict[str, Any] = {
+            "level": level,
+            "name": name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", given.__name__).lower(),
+            "version": version or _source_digest(given),
+            "threshold": sum(scale) / 2 if threshold is None else threshold,
+            "question": asks,
+            "needs": needs,
+            "unscored": unscored,
+            "settings": settings or {},
+            "scale": written(scale),
+            "about": doc or asks,
+        }
+        if not inspect.iscoroutinefunction(score):
+            return Metric(**shared, kind="code", evaluate=_evaluate(score, scale, outcomes))
 
         async def ask(subject: Any, judge: Any) -> Finding | None:
-            return finding(await called(subject, judge), scale, known)
+            return finding(await score(subject, judge), scale, outcomes)
 
-        try:
-            own = version or source_digest(given)
-        except ValueError as error:
-            raise ValueError(f"{error}; give it a version") from error
-        return Metric(
-            level=level,
-            name=name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", given.__name__).lower(),
-            kind="llm" if judged else "code",
-            version=own,
-            threshold=sum(scale) / 2 if threshold is None else threshold,
-            question=asks,
-            needs=needs,
-            evaluate=evaluate,
-            ask=ask if judged else None,
-            rubrics=rubrics,
-            unscored=unscored,
-            settings=settings or {},
-            scale=written(scale),
-            model=model,
-            about=doc or asks,
-        )
+        return Metric(**shared, kind="llm", evaluate=_always_ask, ask=ask, rubrics=rubrics, model=model)
 
     return decorate
+
+
+def _label(outcome: float | Mapping[str, Any] | LabelDefinition) -> LabelDefinition:
+    if isinstance(outcome, LabelDefinition):
+        return outcome
+    return LabelDefinition.model_validate(dict(outcome) if isinstance(outcome, Mapping) else {"score": outcome})
+
+
+def _score_of(given: Any) -> Any:
+    """Returns the function, or the method ``score`` of a class."""
+    if not inspect.isclass(given):
+        return given
+    score = getattr(given(), "score", None)
+    if not callable(score):
+        raise ValueError(f"{given.__name__}: give the class a method score(self, trace)")
+    return score
+
+
+def _source_digest(given: Any) -> str:
+    try:
+        return source_digest(given)
+    except ValueError as error:
+        raise ValueError(f"{error}; give it a version") from error
+
+
+def _always_ask(subject: Any, context: Any) -> None:
+    """Has a judge asked about each subject."""
+
+
+def _evaluate(
+    score: Callable[..., Any], scale: tuple[float, float], labels: Mapping[str, LabelDefinition]
+) -> Callable[[Any, Any], Finding | None]:
+    """Makes ``evaluate`` of a function that takes the subject alone, or the subject and its context."""
+    if len(inspect.signature(score).parameters) < 2:
+        return lambda subject, context: finding(score(subject), scale, labels)
+    return lambda subject, context: finding(score(subject, context), scale, labels)
 
 
 def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDefinition]) -> Finding | None:

@@ -2,8 +2,8 @@
 
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.judged import PASSING, Question
-from pandaeval_collector.scoring.evaluator.one_metric import trace_unit, turn_unit, unread
-from pandaeval_collector.scoring.evaluator.prepared import EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit, unread
 
 __all__ = [
     "PASSING",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,25 +21,20 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
-from pandaeval_collector.scoring.evaluator.one_metric import (
-    ask,
-    attempt,
-    refusal,
-    running_metrics,
-    trace_unit,
-    turn_unit,
-)
-from pandaeval_collector.scoring.evaluator.prepared import EvaluatorSettings, Preparation
+from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
+from pandaeval_collector.scoring.evaluator.plan import Plan
+from pandaeval_collector.scoring.evaluator.prepared import Preparation
+from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import (
+    JudgedTurnMetric,
     Metric,
     SessionContext,
-    SessionMetric,
     SessionView,
     Texts,
     TraceContext,
     TraceMetric,
     TurnContext,
-    TurnMetric,
 )
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
@@ -56,43 +51,15 @@ class Evaluator:
     def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
         self.embedder = embedder
         self.settings = settings or EvaluatorSettings()
-        judge = self.settings.judge
-        wanted, self.silent = running_metrics(registry(self.settings.modules), self.settings.enabled)
-        """``silent``: keys of the metrics whose results are for session metrics alone."""
-        metrics = [metric for metric in wanted if metric.kind != "llm" or judge is not None]
-        self._order = {metric.name: place for place, metric in enumerate(wanted)}
-        self._preparation = Preparation(self.settings, embedder, metrics)
-        judged = Judged([metric for metric in metrics if metric.kind == "llm"], self._preparation)
-        self._judged = judged
-        self.asked, self.judges, self.judged = judged.keys, judged.concerns, judged.questions
-        self.judged_turn, self.judged_turns = judged.of_turn, judged.of_turns
-        self.together, self.drawn, self.answered = judged.together, judged.drawn, judged.answered
-        inline = [metric for metric in metrics if metric.kind != "llm"]
-        self._trace: list[TraceMetric] = [
-            m for m in inline if m.level == "trace" and not (m.needs_session or m.explains)
-        ]
-        self._turn: list[TurnMetric] = [m for m in inline if m.level == "turn"]
-        self._coded: list[TurnMetric] = [m for m in wanted if m.level == "turn" and m.by_code is not None]
-        """Judged metrics that code can score, also those without a judge."""
-        self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
-        self.explaining = frozenset(metric.name for metric in self._explaining)
+        self.plan = plan = Plan(registry(self.settings.modules), self.settings)
+        self._preparation = Preparation(self.settings, embedder, plan.metrics)
+        self.judged = Judged(plan, self._preparation)
+        self._without_session = plan.without_session()
+        self.explaining = frozenset(metric.name for metric in plan.explaining)
         """The names of the metrics that explain failures."""
-        alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
-        self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
-        shared = self.settings.shares_sessions
-        traces = [m for m in metrics if m.level == "trace"]
-        self.dependent = sorted(
-            ((m, m.reads) for m in traces if m.reads is not None and (shared or m.needs_session)),
-            key=lambda each: (each[1].later, not each[1].answers),
-        )
-        """The metrics that read other traces of the session, and which: those that compare answers first, those that
-        read later traces last."""
-        self._unsettled: list[TraceMetric] = [m for m in self._trace if shared and m.unsettled is not None]
-        self.read_again = frozenset(metric.name for metric in self._unsettled)
+        self.read_again = frozenset(metric.name for metric in plan.unsettled)
         """The names of the metrics that use what the earlier traces of a session held."""
-        self._session: list[SessionMetric] = [m for m in inline if m.level == "session"]
-        self._calibrated = {m.name: m for m in metrics if m.level == "trace" and m.calibrated is not None}
-        self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
+        self._by_name = {metric.name: metric for metric in plan.traces}
 
     def threshold(self, metric: Metric[Any, Any]) -> float:
         """Returns the threshold from which a metric's results pass."""
@@ -103,7 +70,7 @@ class Evaluator:
         asking for a vector of its texts raises, so that only the results that need it are
         ``unscored(metric_error)``."""
         traces = list(traces)
-        metrics = (*self._trace, *(metric for metric, _ in self.dependent if metric.needs_session))
+        metrics = (*self.plan.alone, *(metric for metric, reads in self.plan.dependent if reads.answers))
         wanted: list[str] = []
         for trace in traces:
             for metric in metrics:
@@ -133,42 +100,44 @@ class Evaluator:
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
         """Returns the results of metrics that look at one trace alone. ``unit``: the trace's, if the caller has it."""
         unit = unit or trace_unit(trace)
-        metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
+        metrics = self.plan.alone
+        if trace.is_step:
+            metrics = [metric for metric in metrics if metric.of_steps]
         return self._on_trace(metrics, trace, unit, texts, end_tokens=self.settings.end_tokens)
 
     def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
         """Returns the results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked
         about the trace; else the results include judged metrics that code can score (``Metric.by_code``)."""
-        coded = [] if is_judged or len(trace.tool_calls) < 2 else self._coded
-        if not (self._turn or coded) or trace.is_step:
+        coded = [] if is_judged or trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
+        if not (self.plan.turns or coded) or trace.is_step:
             return []
         results: list[Result] = []
-        refused = refusal(trace)
-        bare = None
+        view = TurnView(trace)
         try:
             for index in range(len(trace.turns)):
-                bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
+                view = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
                 if LIMIT.is_over:
                     raise OverTimeError
-                by_code = coded if refused is None else []
-                found = [metric for metric in by_code if score_by_code(metric, bare) is not None]
-                if not found and not self._turn:
-                    continue
-                view = turn_view(trace, index)
-                for metric in self._turn:
-                    threshold, origin = self._preparation.of(metric)
-                    started = time.perf_counter()
-                    said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
-                    if said is not None:
-                        results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
-                for metric in found:
-                    results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
+                results.extend(self._of_turn(trace, index, view, coded))
         except OverTimeError:  # the turns before it keep their results
-            unit = turn_unit(bare or TurnView(trace))
+            unit = turn_unit(view)
             done = {result.metric for result in results if result.unit.id == unit.id}
-            for metric in (each for each in (*self._turn, *coded) if each.name not in done):
-                results += self.said_of(metric.key, unit, Unscored(Why.TIMEOUT, LIMIT.reason))
+            for metric in (*self.plan.turns, *coded):
+                if metric.name not in done:
+                    results += self.said_of(metric.key, unit, Unscored(Why.TIMEOUT, LIMIT.reason))
         return results
+
+    def _of_turn(self, trace: Trace, index: int, bare: TurnView, coded: Sequence[JudgedTurnMetric]) -> Iterator[Result]:
+        """Yields the results of one turn. ``bare``: the turn without its history."""
+        scored = [metric for metric in coded if score_by_code(metric, bare) is not None]
+        if not scored and not self.plan.turns:
+            return
+        view = turn_view(trace, index)
+        metrics = [metric for metric in self.plan.turns if applies(metric, view)]
+        yield from self._run(metrics, view, turn_unit(view), TurnContext, refusal(trace))
+        for metric in scored:
+            if (result := self.judged.without_judge(metric, view)) is not None:
+                yield result
 
     def explained(
         self,
@@ -182,44 +151,42 @@ class Evaluator:
         """Returns the results of a trace and, if one fails, of metrics that explain why, whose step failing results
         also name. ``with_session``: they were read with the other traces of the session; else those that these may
         change are not explained yet; ``stand``: further ones that failed before, see :meth:`blamed`."""
-        found = [each for each in results if each.metric not in self.explaining]
-        failing = [each for each in found if each.success is False]
+        others = [result for result in results if result.metric not in self.explaining]
+        failing = [result for result in others if result.success is False]
         if not with_session and (trace.session_id is not None or trace.continues or trace.responses):
-            failing = [each for each in failing if each.metric not in self.read_again]
-        scored = [(each, each.finding) for each in failing if isinstance(each.finding, Score)]
-        named = [(each.id, each.metric, finding.span_ids) for each, finding in scored]
-        told = self.blamed(trace, unit, [*stand, *named])
-        step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
-        for at, each in enumerate(found if step is not None else ()):
-            if each.success is False:
-                blamed = replace(each.finding, metadata={**each.finding.metadata, "blame": step})
-                found[at] = replace(each, finding=blamed)
-        return found + told
+            failing = [result for result in failing if result.metric not in self.read_again]
+        scored = [(result, result.finding) for result in failing if isinstance(result.finding, Score)]
+        named = [(result.id, result.metric, finding.span_ids) for result, finding in scored]
+        explaining = self.blamed(trace, unit, [*stand, *named])
+        steps = [result.finding.metadata["step"] for result in explaining if result.finding.metadata.get("step")]
+        if not steps:
+            return others + explaining
+        return [_with_blame(result, steps[0]) for result in others] + explaining
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
         """Returns the results that explain failing ones: of these the id, the metric and the spans that they name."""
-        wanted = (each for each in failing if each[2])
-        known = sorted(wanted, key=lambda each: (self._order.get(each[1], 0), each[0]))
-        if not self._explaining or not known or trace.is_step:
+        wanted = [(self.plan.order.get(metric, 0), id_, metric, spans) for id_, metric, spans in failing if spans]
+        if not self.plan.explaining or not wanted or trace.is_step:
             return []
         named: dict[str, list[str]] = {}
-        for _, metric, span_ids in known:
+        evidence = hashlib.blake2b(digest_size=8)
+        for _, id_, metric, span_ids in sorted(wanted, key=lambda result: result[:2]):
             named.setdefault(metric, []).extend(span_ids)
-        evidence = hashlib.blake2b("".join(id_ for id_, *_ in known).encode(), digest_size=8).hexdigest()
-        unit = unit.with_evidence(f"{evidence}:{trace.digest}")
-        return self._on_trace(self._explaining, trace, unit, failing=named)
+            evidence.update(id_.encode())
+        unit = unit.with_evidence(f"{evidence.hexdigest()}:{trace.digest}")
+        return self._on_trace(self.plan.explaining, trace, unit, failing=named)
 
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
     ) -> list[Result]:
         """Returns unscored results of ``metrics``, if not given of all that look at one trace alone."""
-        asked = self._trace if metrics is None else metrics
-        return conclude(unit, [(self._preparation.of(each).origin, Unscored(why, reason), 0.0) for each in asked])
+        metrics = self.plan.alone if metrics is None else metrics
+        return conclude(unit, [(self._preparation.of(each).origin, Unscored(why, reason), 0.0) for each in metrics])
 
     def with_others(
         self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
     ) -> list[Result]:
-        """Returns the result of a :attr:`dependent` metric with ``more`` of the session, see :class:`TraceContext`; the
+        """Returns the result of a dependent metric with ``more`` of the session, see :class:`TraceContext`. The
         evidence of ``unit`` covers the traces that it comes from. A metric that compares answers needs no spans."""
         return self._on_trace([metric], trace, unit, texts, **more)
 
@@ -227,10 +194,9 @@ class Evaluator:
         """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
         if trace.is_step or trace.forced or refusal(trace) is not None:
             return ()
-        found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
-        return tuple(
-            m.name for m in self._unsettled if m.unsettled is not None and m.unsettled(trace, found.get(m.name))
-        )
+        findings = {result.metric: result.finding for result in results if result.unit.level == "trace"}
+        pairs = [(metric.name, metric.reads and metric.reads.unsettled) for metric in self.plan.unsettled]
+        return tuple(name for name, unsettled in pairs if unsettled and unsettled(trace, findings.get(name)))
 
     def said_of(self, key: str, unit: Unit, finding: Finding) -> list[Result]:
         """Returns the result of a metric of traces or turns with a ``finding`` that the line makes for it; none if the
@@ -238,34 +204,34 @@ class Evaluator:
         metric = self._without_session.get(key)
         if metric is None:
             return []
-        is_by_code = metric.by_code is not None and self.settings.judge is None
-        origin = self._preparation.by_code(metric) if is_by_code else self._preparation.of(metric).origin
+        origin = self._preparation.of(metric).origin
+        if self.settings.judge is None and isinstance(metric, JudgedTurnMetric):
+            origin = self._preparation.by_code(metric)
         return conclude(unit, [(origin, finding, 0.0)])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Returns the results of the session metrics that ask no model."""
-        return self._run(self._session, session, unit, self._session_context, None)
+        return self._run(self.plan.sessions, session, unit, self._session_context, None)
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a session that closes: results that need no model, and questions for the
         others."""
-        return self._judged.of_session(session, unit, suspicious, self._session_context)
+        return self.judged.of_session(session, unit, suspicious, self._session_context)
 
     def _session_context(self, threshold: float) -> SessionContext:
-        settings, names, judged = self.settings, self._preparation.names, self.settings.judge is not None
-        return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged)
+        settings, names = self.settings, frozenset(self._preparation.signals)
+        return SessionContext(threshold, names, settings.weights, settings.extra_signals, settings.judge is not None)
 
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
         and ``coherence_signal: sure`` the value there of a sure one. ``None`` for a result without such a value, for
         one that is excused, for a suspect without such a scale, and for one that passed where the metric counts by its
         failures only."""
-        finding = result.finding
+        finding, metric = result.finding, self._by_name.get(result.metric)
         if not isinstance(finding, Score) or finding.label == EXCUSED:
             return None
-        if result.success and result.metric in self._only_failures:
+        if metric is not None and metric.signals_failures_only and result.success:
             return None
-        metric = self._calibrated.get(result.metric)
         if metric is None or metric.calibrated is None:
             return None if finding.label == SUSPECT else finding.value
         if self.settings.coherence_signal == "raw":
@@ -291,11 +257,18 @@ class Evaluator:
         context: Callable[[float], Any],
         refused: Unscored | None,
     ) -> list[Result]:
-        found: list[tuple[Origin, Finding, float]] = []
+        findings: list[tuple[Origin, Finding, float]] = []
         for metric in metrics:
             threshold, origin = self._preparation.of(metric)
             started = time.perf_counter()
             finding = ask(metric, subject, context(threshold), refused)
             if finding is not None:
-                found.append((origin, finding, (time.perf_counter() - started) * 1e3))
-        return conclude(unit, found) if found else []
+                findings.append((origin, finding, (time.perf_counter() - started) * 1e3))
+        return conclude(unit, findings) if findings else []
+
+
+def _with_blame(result: Result, step: Any) -> Result:
+    """Returns a failing result with the step that broke the run; others as they are."""
+    if result.success is not False:
+        return result
+    return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, "blame": step}))

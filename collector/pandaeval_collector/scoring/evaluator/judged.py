@@ -11,14 +11,22 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, conclude, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT
-from pandaeval_collector.judge.desk import AnswerCost
+from pandaeval_collector.judge.client import AnswerCost
+from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
-from pandaeval_collector.judge.rubric import Guidance, QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
-from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal, trace_unit, turn_unit
-from pandaeval_collector.scoring.evaluator.prepared import JudgeSettings, Preparation
+from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
+from pandaeval_collector.scoring.evaluator.plan import Plan
+from pandaeval_collector.scoring.evaluator.prepared import Preparation
+from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
+from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import (
+    JudgedMetric,
+    JudgedSessionMetric,
+    JudgedTraceMetric,
+    JudgedTurnMetric,
     Metric,
     SessionContext,
     SessionView,
@@ -33,6 +41,11 @@ from pandaeval_otel.model import Trace
 _SPAN_ID = re.compile("[0-9a-f]{16}")
 MOST_CITED = 128
 """Spans that a finding names are cited up to this number."""
+PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID_VERDICT, Why.METRIC_ERROR})
+"""Whys that another try may take away."""
+UNJUDGED = "unjudged"
+"""The key, in the metadata of a finding by code, of why there is no verdict of a judge."""
+_NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
 def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, Any]:
@@ -44,7 +57,7 @@ def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, 
     """
     if not spent.pack:
         return {}
-    about: dict[str, Any] = {
+    judge: dict[str, Any] = {
         "model": spent.model or model,
         "prompt_version": PROMPT_VERSION,
         "pack": spent.pack,
@@ -52,22 +65,14 @@ def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, 
         "tokens": {"input": spent.prompt, "output": spent.completion, "cached": spent.cached},
         "cost_usd": spent.cost_usd,
     }
-    cited = finding.span_ids if isinstance(finding, Score) else ()
-    if cited:
-        about["cited"] = [*dict.fromkeys(each for each in cited if _SPAN_ID.fullmatch(each))][:MOST_CITED]
-    found: dict[str, Any] = {"judge": about}
+    if isinstance(finding, Score) and finding.span_ids:
+        judge["cited"] = [*dict.fromkeys(filter(_SPAN_ID.fullmatch, finding.span_ids))][:MOST_CITED]
+    metadata: dict[str, Any] = {"judge": judge}
     if spent.truncated:
-        found["truncated"] = [*spent.truncated]
+        metadata["truncated"] = [*spent.truncated]
     if spent.suspected:
-        found["injection_suspected"] = True
-    return found
-
-
-PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID_VERDICT, Why.METRIC_ERROR})
-"""Whys that another try may take away."""
-UNJUDGED = "unjudged"
-"""The key, in the metadata of what code says, of why no judge said more."""
-_NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
+        metadata["injection_suspected"] = True
+    return metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class Question:
     """A judged metric to be asked about one trace, turn or session. ``id``: of the result that the answer will make."""
 
     id: str
-    metric: Metric[Any, Any]
+    metric: JudgedMetric[Any, Any]
     unit: Unit
     model: str
     threshold: float
@@ -97,13 +102,11 @@ class Question:
 class Judged:
     """Makes questions and results of the enabled judged metrics; of none without a judge."""
 
-    def __init__(self, metrics: Sequence[Metric[Any, Any]], preparation: Preparation) -> None:
+    def __init__(self, plan: Plan, preparation: Preparation) -> None:
         self._judge, self._preparation = preparation.settings.judge, preparation
-        self._metrics = [metric for metric in metrics if metric.level == "trace"]
-        self.keys = sorted(metric.key for metric in self._metrics)
-        """The keys of the trace metrics that a judge is asked for, sorted."""
-        self._of_turns = [metric for metric in metrics if metric.level == "turn"]
-        self._of_sessions = [metric for metric in metrics if metric.level == "session"]
+        self._of_traces = plan.judged(JudgedTraceMetric)
+        self._of_turns = plan.judged(JudgedTurnMetric)
+        self._of_sessions = plan.judged(JudgedSessionMetric)
 
     @property
     def _settings(self) -> JudgeSettings:
@@ -128,10 +131,11 @@ class Judged:
             lambda threshold: TraceContext(texts, threshold),
         )
 
-    def _of(self, session_id: str | None) -> list[Metric[Any, Any]]:
+    def _of(self, session_id: str | None) -> list[JudgedTraceMetric]:
         """Returns the metrics that a judge is asked for about a trace of this session, or without one."""
-        every = session_id is None or self._settings.correctness == "trace"
-        return [metric for metric in self._metrics if every or not metric.asked_by_session]
+        if session_id is None or self._settings.correctness == "trace":
+            return self._of_traces
+        return [metric for metric in self._of_traces if not metric.asked_by_session]
 
     def of_turns(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns, for all turns of a trace, the results that need no model, and questions for the others."""
@@ -143,20 +147,21 @@ class Judged:
         for view in (turn_view(trace, index) for index in range(len(trace.turns))):
             if LIMIT.is_over:
                 break
-            found, asked = self.of_turn(view, suspicious)
+            of_turn, asked = self.of_turn(view, suspicious)
             questions += asked
-            for result in found:
-                drawn = result.why != Why.NOT_SAMPLED
-                coded = None if drawn else self.without_judge(metrics[result.metric], view)
-                results.append(coded or result)
+            for result in of_turn:
+                by_code = None
+                if result.why == Why.NOT_SAMPLED:
+                    by_code = self.without_judge(metrics[result.metric], view)
+                results.append(by_code or result)
         return results, questions
 
-    def without_judge(self, metric: TurnMetric, view: TurnView) -> Result | None:
+    def without_judge(self, metric: JudgedTurnMetric, view: TurnView) -> Result | None:
         """Returns the result of a judged metric by code alone; ``None`` where code cannot score the turn."""
-        found = score_by_code(metric, view)
-        if found is None:
+        score = score_by_code(metric, view)
+        if score is None:
             return None
-        return conclude(turn_unit(view), [(self._preparation.by_code(metric), found, 0.0)])[0]
+        return conclude(turn_unit(view), [(self._preparation.by_code(metric), score, 0.0)])[0]
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns the results of one turn that need no model, and questions for the others."""
@@ -174,16 +179,12 @@ class Judged:
         # One with guidelines needs a call of its own.
         if question.metric.part is None or question.guidance.texts:
             return ()
-        return tuple(
-            each.metric.part
-            for each in questions
-            if each.model == question.model and each.unit.id == question.unit.id and not each.guidance.texts
-            if each.metric.part is not None
-        )
+        same = (each for each in questions if (each.model, each.unit.id) == (question.model, question.unit.id))
+        return tuple(each.metric.part for each in same if each.metric.part is not None and not each.guidance.texts)
 
     def _asked(
         self,
-        metrics: Sequence[Metric[Any, Any]],
+        metrics: Sequence[JudgedMetric[Any, Any]],
         subject: Any,
         trace: Trace | None,
         unit: Unit,
@@ -193,16 +194,12 @@ class Judged:
         """``trace``: whose own state may refuse a verdict, and by which it is drawn; ``None``: a session is judged."""
         results: list[Result] = []
         questions: list[Question] = []
-        whole = unit.id if trace is None else trace.session_id or next(reversed(trace.responses), trace.trace_id)
-        refused = None if trace is None else refusal(trace)
-        if refused is None and trace is not None and trace.forced:
-            refused = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
+        if not metrics:
+            return results, questions
+        refused, choice = _refused(trace), self._choice(trace, unit, suspicious)
         for metric in metrics:
-            if trace is not None and not applies(metric, subject):
+            if not applies(metric, subject):
                 continue
-            # Always, while a conversation's session is not known: it is drawn later.
-            later = trace is not None and trace.session_id is None and trace.continues
-            choice = Choice() if later else self._settings.selection.choose(whole, suspicious)
             question = self._question(metric, unit, choice)
             finding: Finding | None = refused if choice.included else _NOT_SAMPLED
             if finding is None:
@@ -213,30 +210,42 @@ class Judged:
                 results.append(self.answered(question, finding))
         return results, questions
 
+    def _choice(self, trace: Trace | None, unit: Unit, suspicious: bool) -> Choice:
+        """Draws whether a judge is asked about a trace, or without one about the session."""
+        if trace is None:
+            return self._settings.selection.choose(unit.id, suspicious)
+        if trace.session_id is None and trace.continues:
+            return Choice()  # its session is not known yet: it is drawn later
+        whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
+        return self._settings.selection.choose(whole, suspicious)
+
     def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
         """Draws anew for a trace that was asked about before its session was known; ``unit`` names the session, if
         there is one. Returns the results that were given without asking, and the choices by metric key. Metrics that
         are not chosen become ``not_sampled``; those that the session answers have no result any more."""
-        whole, asked = unit.session_id or unit.trace_id, self._of(unit.session_id)
-        metrics = {m.key: m for m in (*asked, *self._of_turns)}
-        choices = dict.fromkeys(metrics, self._settings.selection.choose(whole, suspicious))
-        left = {m.key: Choice(False, 0.0, False) for m in self._metrics if m.key not in metrics}
-        found: list[Result] = []
+        choice = self._settings.selection.choose(unit.session_id or unit.trace_id, suspicious)
+        of_trace = self._of(unit.session_id)
+        asked: dict[str, JudgedMetric[Any, Any]] = {metric.key: metric for metric in of_trace}
+        asked |= {metric.key: metric for metric in self._of_turns}
+        by_session = {metric.key for metric in self._of_traces} - asked.keys()
+        drawn: list[Result] = []
         for result in results:
             key = f"{result.unit.level}.{result.metric}"
-            choice = choices.get(key)
-            if key in left:
+            if key in by_session:
                 continue
-            if choice is not None and result.evaluator.kind != "code":
-                if choice.included:
-                    result = replace(result, finding=_with(result.finding, choice, {}))
-                else:
-                    result = self.answered(self._question(metrics[key], result.unit, choice), _NOT_SAMPLED)
-            found.append(result)
-        given = {result.metric for result in results if result.unit.level == "trace"}
-        left_out = [m for m in asked if not choices[m.key].included and m.name not in given]
-        found += [self.answered(self._question(m, unit, choices[m.key]), _NOT_SAMPLED) for m in left_out]
-        return found, choices | left
+            if key in asked and result.evaluator.kind != "code":
+                result = self._drawn(result, asked[key], choice)
+            drawn.append(result)
+        if not choice.included:
+            given = {result.metric for result in results if result.unit.level == "trace"}
+            left_out = (metric for metric in of_trace if metric.name not in given)
+            drawn += [self.answered(self._question(metric, unit, choice), _NOT_SAMPLED) for metric in left_out]
+        return drawn, dict.fromkeys(asked, choice) | dict.fromkeys(by_session, Choice(False, 0.0, False))
+
+    def _drawn(self, result: Result, metric: JudgedMetric[Any, Any], choice: Choice) -> Result:
+        if choice.included:
+            return replace(result, finding=_with(result.finding, choice, {}))
+        return self.answered(self._question(metric, result.unit, choice), _NOT_SAMPLED)
 
     def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
         """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an
@@ -266,7 +275,7 @@ class Judged:
             tokens=spent.tokens,
         )
 
-    def _question(self, metric: Metric[Any, Any], unit: Unit, choice: Choice) -> Question:
+    def _question(self, metric: JudgedMetric[Any, Any], unit: Unit, choice: Choice) -> Question:
         threshold, origin = self._preparation.of(metric)
         identity, model = origin.identity, self._settings.model_of(metric.key)
         guidance = self._settings.guidance(metric, unit.agent)
@@ -276,20 +285,33 @@ class Judged:
         return Question(identity.of(unit), metric, unit, model, threshold, choice, guidance)
 
 
+def _refused(trace: Trace | None) -> Unscored | None:
+    """Returns why no judge is asked about a trace; ``None`` if one may be, and for a session."""
+    if trace is None:
+        return None
+    if trace.forced and not trace.fragment:
+        return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
+    return refusal(trace)
+
+
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:
     """Returns the finding for a question without a verdict: the score by code, marked as unjudged, else ``missed``."""
-    found = score_by_code(question.metric, subject)
-    return missed if found is None else replace(found, metadata={**found.metadata, UNJUDGED: missed.why.value})
+    score = score_by_code(question.metric, subject)
+    return missed if score is None else replace(score, metadata={**score.metadata, UNJUDGED: missed.why.value})
 
 
 def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
-    """Scores a judged metric by code alone (``Metric.by_code``); returns ``None`` where that is not possible."""
-    return None if metric.by_code is None else attempt(metric, metric.by_code, subject, None)
+    """Scores a judged metric of turns by code alone; returns ``None`` where that is not possible."""
+    if not isinstance(metric, JudgedTurnMetric) or metric.by_code is None:
+        return None
+    return attempt(metric, metric.by_code, subject, None)
 
 
 def applies(metric: Metric[Any, Any], subject: Any) -> bool:
     """Returns whether a metric is asked about the subject at all; one whose check fails is asked, and fails there."""
-    return metric.applies is None or attempt(metric, metric.applies, subject, True)
+    if not isinstance(metric, TurnMetric | JudgedTurnMetric) or metric.applies is None:
+        return True
+    return attempt(metric, metric.applies, subject, True)
 
 
 def _with(finding: Finding, choice: Choice, more: Mapping[str, Any]) -> Finding:

@@ -11,11 +11,11 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.show.api.filters import Names
+from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.show.api.incidents import incident_routes
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import list_routes
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.overview import overview_routes
 from pandaeval_collector.show.api.pages import page_routes
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
@@ -27,7 +27,7 @@ from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.schedules import Schedules
 
 
-def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) -> FastAPI:
+def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None = None) -> FastAPI:
     """Returns the application; its OpenAPI document is at ``openapi.json``. ``runs``: the collector's, for
     operations that change something; ``None`` where there are none."""
     app = FastAPI(

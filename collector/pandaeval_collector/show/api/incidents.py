@@ -13,7 +13,9 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.show.api.filters import Filters, Limit, Names, Window, within
+from pandaeval_collector.show.api.cursors import Limit
+from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
@@ -30,10 +32,11 @@ from pandaeval_collector.show.report.incidents import (
     over_time,
 )
 from pandaeval_collector.show.view.rows import Milliseconds, Severity, TraceRow
-from pandaeval_collector.store import Store
-from pandaeval_collector.store.failures import SETTLED, STATES, Standing, State, Triage, at_least
+from pandaeval_collector.store import StoreAccess
+from pandaeval_collector.store.failures import at_least
 from pandaeval_collector.store.finding import AgentBucket, Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
 AskedState = Annotated[Standing, Query(description="What people say of it; open: new or known.")]
 LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
@@ -204,7 +207,7 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
         return await _mark(store, said)
 
 
-async def _mark(store: Store, said: NewTriage) -> Triage:
+async def _mark(store: StoreAccess, said: NewTriage) -> Triage:
     triage = Triage(said.state, said.note.strip(), said.by.strip(), int(time.time() * 1000))
     try:
         await asyncio.wrap_future(store.triage.mark(said.ids, triage))

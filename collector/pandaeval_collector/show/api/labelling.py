@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.queue import about
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
+from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work

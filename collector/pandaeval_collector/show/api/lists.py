@@ -8,15 +8,9 @@ from collections.abc import Sequence
 import orjson
 from fastapi import FastAPI, Request, Response
 
-from pandaeval_collector.show.api.filters import (
-    CursorText,
-    Filters,
-    Limit,
-    Names,
-    cursor_of,
-    number_of,
-    position_of,
-)
+from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of, position_of
+from pandaeval_collector.show.api.filters import Filters
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work

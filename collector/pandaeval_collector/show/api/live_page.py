@@ -15,7 +15,7 @@ _SECTION = re.compile(r"^### (alert-[a-z-]+)$", re.MULTILINE)
 _RUNBOOK_HEAD = (
     "<!doctype html><meta charset=utf-8><title>pandaeval: what to do about an alert</title>"
     "<style>body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
-    "p{white-space:pre-line}:target{background:#fd03}</style>"
+    "p{margin:.3rem 0}:target{background:#fd03}</style>"
 )
 
 
@@ -48,8 +48,15 @@ async def runbook(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def runbook_page() -> str:
-    """Return ``runbook.md``, the only text about alerts, as HTML."""
+    """Return the sections of ``runbook.md`` as HTML. docs/operate/runbook.md is the same file."""
     text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
     _, *parts = _SECTION.split(text)
     sections = zip(parts[::2], parts[1::2], strict=True)
-    return _RUNBOOK_HEAD + "".join(f"<h2 id={name}>{name}</h2><p>{escape(cure.strip())}</p>" for name, cure in sections)
+    return _RUNBOOK_HEAD + "".join(f"<h2 id={name}>{name}</h2>{_advice(text)}" for name, text in sections)
+
+
+def _advice(text: str) -> str:
+    """Return a list of the runbook as paragraphs, with its bold words and code."""
+    items = [" ".join(item.split()) for item in text.strip().removeprefix("- ").split("\n- ")]
+    html = "".join(f"<p>{escape(item)}</p>" for item in items)
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", html))

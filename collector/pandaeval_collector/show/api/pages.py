@@ -8,16 +8,9 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, Field
 
-from pandaeval_collector.show.api.filters import (
-    CursorText,
-    Filters,
-    Limit,
-    Names,
-    Window,
-    cursor_of,
-    position_of,
-    within,
-)
+from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, position_of
+from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work

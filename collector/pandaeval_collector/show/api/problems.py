@@ -15,6 +15,9 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show.api.refusals import MEDIA, refusal, title
 from pandaeval_collector.store.connection import TooSlowError
 
+NO_TRACE = "no scored trace of an agent has this id; it may still be open, or too old"
+NO_SESSION = "no session with a scored trace has this id"
+
 
 class ProblemBody(BaseModel):
     """What is wrong with a request. ``title``: the kind of problem; ``detail``: what is wrong and what to do."""
@@ -30,10 +33,6 @@ class ProblemError(Exception):
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
         self.status, self.detail = status, detail
-
-
-NO_TRACE = "no scored trace of an agent has this id; it may still be open, or too old"
-NO_SESSION = "no session with a scored trace has this id"
 
 
 DOCUMENTED: dict[int | str, dict[str, Any]] = {

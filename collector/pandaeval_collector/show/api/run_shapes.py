@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,7 +17,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.runs.compare import MetricComparison
 from pandaeval_collector.runs.manager import CostEstimate
 from pandaeval_collector.runs.spec import RunSpec, metric_keys
-from pandaeval_collector.show.api.filters import FilterFields, RunFilters
+from pandaeval_collector.show.api.run_filters import RunFilters
 from pandaeval_collector.show.view.rows import ItemPage, Milliseconds, Result
 from pandaeval_collector.store.runs import RunRow, RunTable
 from pandaeval_collector.store.schedules import ScheduleRow, Schedules
@@ -37,10 +37,7 @@ class RunBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     metrics: list[Text] = Field(min_length=1, max_length=100, description="Names, such as trace.task_completion.")
-    if TYPE_CHECKING:  # the class is made at run time, which no checker can follow
-        filters: FilterFields = Field(default_factory=FilterFields)
-    else:
-        filters: RunFilters = Field(default_factory=RunFilters)
+    filters: RunFilters = Field(default_factory=RunFilters)
     model: Text | None = Field(
         default=None, description="Who judges, one of the models that the configuration names; null: as configured."
     )

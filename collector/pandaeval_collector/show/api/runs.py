@@ -14,10 +14,10 @@ from fastapi import FastAPI, Header, Query, Response
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.compare import compared
-from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.runs.process import BatchFailedError
+from pandaeval_collector.runs.manager import EstimateError, EvaluationRuns
 from pandaeval_collector.runs.spec import NotAllowedError
-from pandaeval_collector.show.api.filters import CursorText, Limit, Names, cursor_of, number_of, one_of
+from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
+from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_shapes import (
@@ -74,7 +74,7 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
         return RunResults(items=[orjson.loads(body) for body in bodies], next=following)
 
 
-def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Runs, names: Names) -> None:
+def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns, names: Names) -> None:
     """Adds the operations that start and change runs, for a collector that works on runs."""
 
     @app.post(
@@ -95,7 +95,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Runs, names:
             raise ProblemError(409, str(error)) from error
         except UserError as error:
             raise _refused(error) from error
-        except (CallFailedError, BatchFailedError) as error:
+        except (CallFailedError, EstimateError) as error:
             raise ProblemError(503, str(error)) from error
         response.status_code = 201 if new else 200
         return RunShape.of(run)
@@ -117,7 +117,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Runs, names:
         return RunShape.of(run)
 
 
-def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Runs) -> None:
+def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: EvaluationRuns) -> None:
     """Adds the operations on schedules."""
 
     @reads.operation(app, "/schedules", "Schedules of evaluation runs", tagged=False)
@@ -174,5 +174,9 @@ def _no_schedule(schedule_id: str) -> ProblemError:
 
 def _refused(error: UserError) -> ProblemError:
     """Returns the answer to a run that cannot be done (422), not on a request over HTTP (400), or not now (429)."""
-    status = 429 if isinstance(error, FullError) else 400 if isinstance(error, NotAllowedError) else 422
+    status = 422
+    if isinstance(error, FullError):
+        status = 429
+    elif isinstance(error, NotAllowedError):
+        status = 400
     return ProblemError(status, str(error))

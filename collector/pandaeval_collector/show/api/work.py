@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Work:
     user's own metrics (:mod:`pandaeval_collector.scoring.registry`); ``judge``: the judge's model; ``daily_usd``: the
     limit of US dollars per day; ``page``: settings of the page, ``None`` without one."""
 
-    store: Store | None = None
+    store: StoreAccess | None = None
     session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
     component_errors: Callable[[], Coroutine[Any, Any, Mapping[tuple[str, str], int]]] = _no_errors
     metrics: Callable[[], Sequence[tuple[Metric[Any, Any], float]]] = tuple

@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_collector.judge.neutral import fitting, tokens
 from pandaeval_collector.judge.redact import redact_value
+from pandaeval_collector.judge.shorten import fitting, tokens
 from pandaeval_collector.show import API
 from pandaeval_collector.show.view.texts import MARGIN, hidden, shortened
 

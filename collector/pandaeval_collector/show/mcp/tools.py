@@ -9,25 +9,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, in_place_of, meaning
+from pandaeval_collector.base.filters import MOST_TEXT, in_place_of, meaning
 from pandaeval_collector.show.api.client import Asker, AskError
+from pandaeval_collector.show.api.filters import filter_types
+from pandaeval_collector.show.api.run_filters import RunFilters
 from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
 from pandaeval_collector.show.view.texts import dollars, many
-from pandaeval_collector.store.failures import Standing
+from pandaeval_collector.store.triage import Standing
 
-Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
-Service = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("service"))]
-Environment = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("environment"))]
-Session = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("session"))]
-Label = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("label"))]
-Metric = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))]
-Status = Annotated[Literal["error", "ok"] | None, Field(description=meaning("status"))]
-Text = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("text"))]
-Attribute = Annotated[list[str] | None, Field(max_length=MOST_PAIRS, description=meaning("attribute"))]
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
 TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of which the first few are enough.")]
@@ -35,44 +28,24 @@ Severity = Annotated[
     Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
 ]
 State = Annotated[Standing, Field(description="What people say of it; open: new or known.")]
-_FILTERS: dict[str, Any] = {
-    "hours": Hours,
-    "agent": Agent,
-    "service": Service,
-    "environment": Environment,
-    "session": Session,
-    "metric": Metric,
-    "label": Label,
-    "failed": Annotated[bool | None, Field(description=meaning("failed"))],
-    "status": Status,
-    "text": Text,
-    "attribute": Attribute,
-}
+_FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
+_RUN_FILTERS = (
+    *("hours", "agent", "service", "environment", "session", "metric", "label", "failed", "status", "text"),
+    "attribute",
+)
 
 
 def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
     """Returns a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
     which receives them as the API takes them."""
 
-    def asked(**given: Any) -> dict[str, Any]:
-        since = {"since": _since(given.pop("hours", None))} if "hours" in names else {}
-        return {**dict.fromkeys(name for name in names if name != "hours"), **given, **since}
+    def as_api(**given: Any) -> dict[str, Any]:
+        asked = {**dict.fromkeys(names), **given}
+        if "hours" in asked:
+            asked["since"] = _since(asked.pop("hours"))
+        return asked
 
-    return in_place_of("filters", {name: (_FILTERS[name], None) for name in names}, asked)
-
-
-class RunGroup(BaseModel):
-    """Runs that belong together: of a time, a service, an environment, an agent or an attribute such as
-    service.version=1.4. What is null excludes nothing."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    since: Annotated[datetime | None, Field(description=meaning("since"))] = None
-    until: Annotated[datetime | None, Field(description=meaning("until"))] = None
-    service: Service = None
-    environment: Environment = None
-    agent: Agent = None
-    attribute: Attribute = None
+    return in_place_of("filters", {name: _FILTERS[name] for name in names}, as_api)
 
 
 class Tools:
@@ -94,24 +67,27 @@ class Tools:
         whole = f"All since the store began: {handled_line(rates)}."
         return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.", whole)
 
-    @filtered("session", "status", "label", "hours", "agent", "service", "environment", "attribute")
+    @filtered(
+        *("text", "metric", "session", "status", "label", "hours", "agent", "service", "environment", "attribute")
+    )
     async def find_traces(
         self,
-        text: Text = None,
-        metric: Metric = None,
         failed: Annotated[bool | None, Field(description="Of that metric, or at all.")] = None,
         *,
         filters: dict[str, Any],
         limit: Limit = 10,
     ) -> str:
         """Traces (runs of an agent), worst first, that fit all that is given."""
-        success = None if metric is None or failed is None else not failed
-        asked = {**filters, "text": text, "metric": metric, "success": success}
-        page = await self._asker.get("/traces", limit=limit, **asked, failed=failed if metric is None else None)
+        metric = filters["metric"]
+        if failed is not None:
+            filters |= {"failed": failed} if metric is None else {"success": not failed}
+        page = await self._asker.get("/traces", limit=limit, **filters)
         if not page["items"]:
             return "No scored trace fits."
-        more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
-        return await self._answer([written.trace_line(row, metric) for row in page["items"]], "/traces", "", more)
+        lines, more = [written.trace_line(row, metric) for row in page["items"]], ""
+        if page["next"]:
+            more = "There are more: narrow it down by agent, metric or hours."
+        return await self._answer(lines, "/traces", "", more)
 
     @filtered("label", "hours", "agent", "service", "environment", "attribute")
     async def incidents(
@@ -162,11 +138,13 @@ class Tools:
         shown = await asyncio.to_thread(fenced_json, {**trace, "results": scores})
         return "\n".join(filter(None, [shown, await self._link(f"/trace/{row['trace_id']}")]))
 
-    async def pass_rates(self, agent: Agent = None, metric: Metric = None) -> str:
+    @filtered("agent", "metric")
+    async def pass_rates(self, filters: dict[str, Any]) -> str:
         """How many results passed and failed, one line for each metric and agent, since the store began; most failures
         first."""
+        agent, metric = filters["agent"], filters["metric"]
         if agent is not None or metric is not None:  # an unknown name is refused there, with what was meant
-            await self._asker.get("/results", limit=1, agent=agent, metric=metric)
+            await self._asker.get("/results", limit=1, **filters)
         rates = [
             rate
             for rate in (await self._asker.get("/overview"))["rates"]
@@ -185,12 +163,17 @@ class Tools:
         runs = (await self._asker.get("/incidents", limit=1))["agents"]
         return await self._answer(agent_lines(rates, runs), "/agents?window=all", "pass_rates has the rest, by agent.")
 
-    async def compare_versions(self, a: RunGroup, b: RunGroup, metric: Metric = None) -> str:
+    async def compare_versions(
+        self,
+        a: RunFilters,
+        b: RunFilters,
+        metric: Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))] = None,
+    ) -> str:
         """The share of runs that failed, at all or by one metric, in two groups: two versions of an agent, or the times
         before and after a change. With the 95 % interval of the difference."""
         return await self._answer([compared(await self._failed(a, metric), await self._failed(b, metric))], "/")
 
-    @filtered(*_FILTERS)
+    @filtered(*_RUN_FILTERS)
     async def start_run(
         self,
         metrics: Annotated[list[str], Field(min_length=1, max_length=20, description="Such as trace.task_completion.")],
@@ -214,7 +197,9 @@ class Tools:
             needed = f"{many(calls, 'call')} on {many(traces, 'trace')} for about {dollars(cost)}"
             raise AskError(f"not begun: {needed}, more than ${budget_usd:g}; narrow it down")
         run = await self._asker.post("/runs", body)
-        asked = f"{many(calls, 'call')} for about {dollars(cost or 0)}" if calls else "no judge is asked"
+        asked = "no judge is asked"
+        if calls:
+            asked = f"{many(calls, 'call')} for about {dollars(cost or 0)}"
         return f"Run {run['id']} has begun: {many(traces, 'trace')}, {asked}. Ask show_run how far it is."
 
     async def show_run(
@@ -228,17 +213,16 @@ class Tools:
     async def _trace(self, trace_id: str) -> Any:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
 
-    async def _failed(self, group: RunGroup, metric: str | None) -> tuple[int, int]:
+    async def _failed(self, group: RunFilters, metric: str | None) -> tuple[int, int]:
         """Returns how many runs of a group failed, and of how many: of all, or of those with a score of the metric."""
         asked = {**group.model_dump(mode="json"), "limit": 1}
         if metric is None:
             found = await self._asker.get("/incidents", **asked)
             return sum(found["failed"]), sum(found["runs"])
-        failed, passed = [
-            sum((await self._asker.get("/incidents", **asked, metric=metric, success=success))["runs"])
-            for success in (False, True)
-        ]
-        return failed, failed + passed
+        asked["metric"] = metric
+        failed = await self._asker.get("/incidents", **asked | {"success": False})
+        passed = await self._asker.get("/incidents", **asked | {"success": True})
+        return sum(failed["runs"]), sum(failed["runs"]) + sum(passed["runs"])
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
         """Returns the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for

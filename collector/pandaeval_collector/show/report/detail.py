@@ -3,11 +3,12 @@ waterfall, parents before children."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
+from pandaeval_collector.show.report.loops import folds
 from pandaeval_collector.show.report.text import TextPool, written
 from pandaeval_collector.show.view.results import ShownResult
 from pandaeval_otel.model import (
@@ -25,7 +26,13 @@ from pandaeval_otel.model import (
 )
 
 _OF_CALL = ("id", "name", "arguments", "result", "error", "span_id", "agent")
-_CALLS_A_ROUND = {"repeat": 1, "cycle2": 2, "cycle3": 3, "failing": 1, "ping_pong": 2}
+ROOM = 400_000
+"""Characters for all texts of a stored trace together."""
+MAX_SPANS = 400
+"""Rows of one trace; what is left out is counted."""
+_MAX_PARTS, _MAX_TURNS, _MAX_CALLS = 8, 30, 2000
+_KEPT_FIRST = {Kind.AGENT: 1, Kind.WORKFLOW: 1, Kind.TOOL: 1, Kind.RETRIEVAL: 2, Kind.GUARDRAIL: 2, Kind.LLM: 2}
+Row = dict[str, Any]
 
 
 def describe(trace: Trace) -> dict[str, Any]:
@@ -81,73 +88,6 @@ def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
     return ordered
 
 
-def groups(rows: Sequence[Mapping[str, Any]], cycles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Finds the rows to fold for each cycle of ``tool_loop``: ``first``..``last`` (inclusive) of its later rounds, with
-    what lies between them; the first round stays outside. ``calls``: [row, round from 1] of each call of the cycle,
-    first round included. Cycles whose rows overlap those of an earlier one, or lie in one row, give ``first = None``:
-    their calls are marked and not folded."""
-    at = {row["id"]: index for index, row in enumerate(rows)}
-    found: list[dict[str, Any]] = []
-    taken: list[tuple[int, int]] = []
-    for cycle in cycles:
-        size = _CALLS_A_ROUND.get(cycle["kind"], 1)
-        calls = [[at[id_], n // size + 1] for n, id_ in enumerate(cycle["span_ids"]) if id_ in at]
-        opening = [row for row, number in calls if number == 1]
-        later = [row for row, number in calls if number > 1]
-        span = _span(rows, max(opening), max(later)) if opening and later else None
-        if span is not None and any(span[0] <= last and first <= span[1] for first, last in taken):
-            span = None
-        if span is not None:
-            taken.append(span)
-        found.append(
-            {
-                "first": span[0] if span else None,
-                "last": span[1] if span else None,
-                "calls": calls,
-                **{name: cycle[name] for name in ("kind", "rounds", "tools", "agents", "seconds", "tokens")},
-                "wasted": cycle["wasted_calls"],
-            }
-        )
-    return found
-
-
-def _span(rows: Sequence[Mapping[str, Any]], opening: int, last: int) -> tuple[int, int] | None:
-    """Returns the rows from after the sibling that holds ``opening`` to the end of the sibling that holds ``last``."""
-    above_opening, above_last = _path(rows, opening), _path(rows, last)
-    shared = 0
-    while shared < min(len(above_opening), len(above_last)) and above_opening[shared] == above_last[shared]:
-        shared += 1
-    if last <= opening or shared >= len(above_opening) or shared >= len(above_last):
-        return None  # one holds the other: there are no siblings to fold
-    return _end(rows, above_opening[shared]) + 1, _end(rows, above_last[shared])
-
-
-def _path(rows: Sequence[Mapping[str, Any]], row: int) -> list[int]:
-    """Returns the rows from the outermost one down to ``row``."""
-    path = [row]
-    while rows[path[-1]]["up"] >= 0:
-        path.append(rows[path[-1]]["up"])
-    return path[::-1]
-
-
-def _end(rows: Sequence[Mapping[str, Any]], row: int) -> int:
-    """Returns the last row below ``row``."""
-    depth, end = rows[row]["depth"], row
-    while end + 1 < len(rows) and rows[end + 1]["depth"] > depth:
-        end += 1
-    return end
-
-
-ROOM = 400_000
-"""Characters for all texts of a stored trace together."""
-MAX_SPANS = 400
-"""Rows of one trace; what is left out is counted."""
-_MAX_PARTS, _MAX_TURNS, _MAX_CALLS = 8, 30, 2000
-_KEPT_FIRST = {Kind.AGENT: 1, Kind.WORKFLOW: 1, Kind.TOOL: 1, Kind.RETRIEVAL: 2, Kind.GUARDRAIL: 2, Kind.LLM: 2}
-
-Row = dict[str, Any]
-
-
 def stored_trace(parts: Sequence[Part]) -> Trace | None:
     """Returns the trace that is stored in these parts; ``None`` without any. Raises what decoding raises."""
     return rebuilt(parts).trace if parts else None
@@ -163,22 +103,14 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
     """
     texts = TextPool(room)
     turns = [
-        [*(None if side is None else texts.add(side) for side in (turn.user, turn.assistant)), turn.span_id]
+        [texts.add_optional(turn.user), texts.add_optional(turn.assistant), turn.span_id]
         for turn in trace.turns[:_MAX_TURNS]
     ]
-    ordered = in_order(trace)
-    kept = _kept([span for _, span, _ in ordered])
-    rows: list[Row] = []
-    at: dict[str, int] = {}
-    for depth, span, looped in ordered:
-        if span.span_id in kept:
-            at[span.span_id] = len(rows)
-            row = _row(span, trace.start_ns, texts)
-            rows.append({"up": -1 if looped or not depth else at.get(span.parent_id, -1), "depth": depth, **row})
+    rows = _rows(trace, texts)
     return {
         "turns": turns,
         "more_turns": len(trace.turns) - len(turns),
-        "error": trace.error if trace.error is None else texts.add(trace.error),
+        "error": texts.add_optional(trace.error),
         "spans": rows,
         "left_out": len(trace.spans) - len(rows),
         "ends_in_tool_call": trace.ends_in_tool_call,
@@ -188,6 +120,20 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
         "dialects": list(trace.dialects),
         "models": [clean(model) for model in trace.models[:20]],
     }
+
+
+def _rows(trace: Trace, texts: TextPool) -> list[Row]:
+    ordered = in_order(trace)
+    kept = _kept([span for _, span, _ in ordered])
+    rows: list[Row] = []
+    at: dict[str, int] = {}
+    for depth, span, looped in ordered:
+        if span.span_id not in kept:
+            continue
+        at[span.span_id] = len(rows)
+        up = -1 if looped or not depth else at.get(span.parent_id, -1)
+        rows.append({"up": up, "depth": depth, **_row(span, trace.start_ns, texts)})
+    return rows
 
 
 def _kept(spans: Sequence[Span]) -> set[str]:
@@ -208,7 +154,7 @@ def _kept(spans: Sequence[Span]) -> set[str]:
 
 
 def _row(span: Span, start_ns: int, texts: TextPool) -> Row:
-    found: Row = {
+    row: Row = {
         "id": span.span_id,
         "kind": span.kind.value,
         "name": excerpt(span.name, 120),
@@ -216,28 +162,34 @@ def _row(span: Span, start_ns: int, texts: TextPool) -> Row:
         "us": max(0, span.end_ns - span.start_ns) // 1000,
     }
     if span.error is not None:
-        found["error"] = texts.add(span.error)
+        row["error"] = texts.add(span.error)
     if span.tool_name:
-        found["tool"] = excerpt(span.tool_name, 80)
+        row["tool"] = excerpt(span.tool_name, 80)
     if span.kind is Kind.TOOL or span.tool_name:
-        found |= {"args": _captured(span.arguments, texts), "result": _captured(span.result, texts)}
+        row |= {"args": _captured(span.arguments, texts), "result": _captured(span.result, texts)}
     if span.agent_name:
-        found["agent"] = excerpt(span.agent_name, 80)
+        row["agent"] = excerpt(span.agent_name, 80)
     if span.model:
-        found["model"] = excerpt(span.model, 80)
+        row["model"] = excerpt(span.model, 80)
     if span.usage is not None:
-        found["tokens"] = [span.usage.input, span.usage.output]
+        row["tokens"] = [span.usage.input, span.usage.output]
     if span.system:
-        found["system"] = texts.add(span.system)
-    for side, messages in (("in", span.input), ("out", span.output)):
-        if messages:
-            parts = [part for message in messages for part in _parts(message, texts)]
-            found[side] = parts[-_MAX_PARTS:]
-            if len(parts) > _MAX_PARTS:
-                found[f"{side}_more"] = len(parts) - _MAX_PARTS
+        row["system"] = texts.add(span.system)
+    _add_messages(row, "in", span.input, texts)
+    _add_messages(row, "out", span.output, texts)
     if span.documents:
-        found["documents"] = texts.add(written(list(span.documents)))
-    return found
+        row["documents"] = texts.add(written(list(span.documents)))
+    return row
+
+
+def _add_messages(row: Row, side: str, messages: Iterable[Message] | None, texts: TextPool) -> None:
+    parts: list[tuple[str, int]] = []
+    for message in messages or ():
+        parts.extend(_parts(message, texts))
+    if parts:
+        row[side] = parts[-_MAX_PARTS:]
+    if len(parts) > _MAX_PARTS:
+        row[f"{side}_more"] = len(parts) - _MAX_PARTS
 
 
 def _captured(value: Captured | None, texts: TextPool) -> int | None:
@@ -266,7 +218,11 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
 
 def with_results(shown: dict[str, Any], results: Iterable[ShownResult]) -> dict[str, Any]:
     """Returns what :func:`detail` made, with the ``results`` in full and the ``loops`` that they found."""
-    held = list(results)
-    loop = next((each.full for each in held if each.short["metric"] == "trace.tool_loop"), {})
-    cycles = [cycle for cycle in loop.get("metadata", {}).get("cycles", []) if isinstance(cycle, dict)]
-    return {**shown, "results": [each.full for each in held], "loops": groups(shown["spans"], cycles)}
+    results = [*results]
+    cycles: list[Row] = []
+    for result in results:
+        if result.short["metric"] == "trace.tool_loop":
+            cycles = result.full.get("metadata", {}).get("cycles", [])
+            break
+    loops = folds(shown["spans"], [cycle for cycle in cycles if isinstance(cycle, dict)])
+    return {**shown, "results": [result.full for result in results], "loops": loops}

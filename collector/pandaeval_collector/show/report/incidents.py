@@ -14,12 +14,15 @@ from pydantic import BaseModel
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.show.view.rows import Milliseconds, TraceRow
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures import SETTLED, STATES, State, Triage, gravity, group_id, plain, severity_of
+from pandaeval_collector.store.failures import gravity, group_id, plain, severity_of
 from pandaeval_collector.store.finding import AgentBucket, FailedResult
+from pandaeval_collector.store.triage import SETTLED, STATES, State, Triage
 
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
 _WHOLE = "*"  # in place of a step: a verdict on a session is about all of the run that it blames
+Measures = tuple[int, int, float | None]
+"""Latency in microseconds, tokens and cost of a run; the cost is ``None`` if it is unknown."""
 _RISES, _LEAST = 2.0, 3
 """An incident is rising if its last quarter has so many times the runs of an earlier one, and at least so many."""
 
@@ -39,7 +42,7 @@ class TimeSpan:
     def spark(self, times: Iterable[int], parts: int = SPARKS, width: float | None = None) -> list[int]:
         """Returns how many of ``times`` lie in each of so many parts of the span, of equal or of the given width; what
         lies outside, at the ends."""
-        width = self._width / parts if width is None else width
+        width = width or self._width / parts
         counts = Counter(min(parts - 1, max(0, int((at - self.since) // width))) for at in times)
         return [counts[part] for part in range(parts)]
 
@@ -84,12 +87,15 @@ class Incident:
         self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
         self.steps[failed.trace_id or str(failed.no), failed.step if failed.no > 0 else _WHOLE] = None
         self.agents[failed.agent] += 1
-        self.groups |= {failed.group: None} if failed.group else {}
+        if failed.group:
+            self.groups[failed.group] = None
 
     def covers(self, other: Incident) -> bool:
         """Whether it is about all steps that another one is about."""
-        held = self.steps
-        return all((run, _WHOLE) in held or (step and (run, step) in held) for run, step in other.steps)
+        for run, step in other.steps:
+            if (run, _WHOLE) not in self.steps and not (step and (run, step) in self.steps):
+                return False
+        return True
 
     def take(self, other: Incident) -> None:
         """Takes in an incident that it covers. The graver one gives the name; a verdict on a session keeps its own."""
@@ -105,8 +111,9 @@ class Incident:
 
     def triage(self, given: Mapping[str, Triage]) -> Triage:
         """Returns what people say of it, by what they said of each id: of several the one that asks for most."""
-        held = [given.get(id_, Triage()).now(max(self.at.values())) for id_ in self.ids]
-        return min(held, key=lambda each: STATES.index(each.state))
+        newest = max(self.at.values())
+        triages = [given.get(id_, Triage()).now(newest) for id_ in self.ids]
+        return min(triages, key=lambda triage: STATES.index(triage.state))
 
     def trend(self, span: TimeSpan) -> str:
         """Returns ``begun`` if the incident is unknown before the last quarter of the window, ``rising`` if it is more
@@ -115,7 +122,9 @@ class Incident:
             return "begun"
         late = sum(at >= span.last_quarter for at in self.at.values())
         quarter_before = (len(self.at) - late) / 3
-        return "rising" if late >= max(_LEAST, _RISES * quarter_before) else ""
+        if late >= max(_LEAST, _RISES * quarter_before):
+            return "rising"
+        return ""
 
     def rank(self, span: TimeSpan, state: State = "new") -> tuple[bool, bool, int, bool, int, int]:
         """Returns a key to sort by, most urgent first, what is settled last."""
@@ -129,38 +138,59 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
     its repeated call, a verdict on a session and the made-up value in the run that it names. What a judge says of a
     session without a cause is left out beside a verdict that names one."""
     failed = [*failed]
-    explained = {each.no for each in failed if each.no < 0 and each.group}
-    found: dict[tuple[str, ...], Incident] = {}
-    for each in failed:
-        if not each.group and each.no in explained:
+    explained = {failure.no for failure in failed if failure.no < 0 and failure.group}
+    by_cause: dict[tuple[str, ...], Incident] = {}
+    for failure in failed:
+        if not failure.group and failure.no in explained:
             continue
-        group = groups.get(each.group)
-        text = each.reason if group is None else group.text
-        key = (each.metric, each.label, each.group if group is None and each.group else plain(text))
-        first = each.at if group is None else min(each.at, int(group.first_at * 1000))
-        known = found.get(key)
-        if known is None:
-            severity = group.severity if group is not None else each.severity or severity_of(each.label)
-            id_ = each.group or group_id("\n".join(key))
-            known = found[key] = Incident(id_, each.metric, each.label, severity, each, first, text)
-        known.add(each, first)
-    return _by_steps(found.values())
+        group = groups.get(failure.group)
+        key = _cause(failure, group)
+        if key not in by_cause:
+            by_cause[key] = _incident(failure, group, key)
+        by_cause[key].add(failure, _first_ms(failure, group))
+    return _by_steps(by_cause.values())
 
 
-def _by_steps(found: Iterable[Incident]) -> list[Incident]:
-    """Returns the incidents without those that are about nothing but steps of another."""
+def _cause(failure: FailedResult, group: FailureGroupRow | None) -> tuple[str, str, str]:
+    if group is not None:
+        return failure.metric, failure.label, plain(group.text)
+    return failure.metric, failure.label, failure.group or plain(failure.reason)
+
+
+def _incident(failure: FailedResult, group: FailureGroupRow | None, cause: tuple[str, ...]) -> Incident:
+    id_ = failure.group or group_id("\n".join(cause))
+    severity, text = failure.severity or severity_of(failure.label), failure.reason
+    if group is not None:
+        severity, text = group.severity, group.text
+    return Incident(id_, failure.metric, failure.label, severity, failure, _first_ms(failure, group), text)
+
+
+def _first_ms(failure: FailedResult, group: FailureGroupRow | None) -> int:
+    return failure.at if group is None else min(failure.at, int(group.first_at * 1000))
+
+
+def _by_steps(incidents: Iterable[Incident]) -> list[Incident]:
+    """Return the incidents without those that are only about steps of another incident."""
     kept: list[Incident] = []
     hosts: dict[tuple[str, str], Incident] = {}
-    for each in sorted(found, key=lambda each: (each.newest.no > 0, -len(each.steps))):
-        run, step = next(iter(each.steps))
-        hosting = [hosts.get((run, _WHOLE)), hosts.get((run, step))]
-        if host := next((host for host in hosting if host is not None and host.covers(each)), None):
-            host.take(each)
+    for incident in sorted(incidents, key=lambda incident: (incident.newest.no > 0, -len(incident.steps))):
+        host = _host(incident, hosts)
+        if host is not None:
+            host.take(incident)
             continue
-        kept.append(each)
-        for place in each.steps:
-            hosts.setdefault(place, each)
+        kept.append(incident)
+        for place in incident.steps:
+            hosts.setdefault(place, incident)
     return kept
+
+
+def _host(incident: Incident, hosts: Mapping[tuple[str, str], Incident]) -> Incident | None:
+    run, step = next(iter(incident.steps))
+    for place in ((run, _WHOLE), (run, step)):
+        host = hosts.get(place)
+        if host is not None and host.covers(incident):
+            return host
+    return None
 
 
 class IncidentRow(BaseModel):
@@ -251,41 +281,47 @@ class PageAgent(BaseModel):
     usd: float | None
 
 
-def over_time(found: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
+def over_time(buckets: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
     """Returns how many runs began in each bar of the chart, and how many of them failed."""
     runs, failed = [0] * BARS, [0] * BARS
-    for each in found:
-        bar = min(BARS - 1, max(0, each.bucket))
-        runs[bar] += each.runs
-        failed[bar] += each.failed
+    for bucket in buckets:
+        bar = min(BARS - 1, max(0, bucket.bucket))
+        runs[bar] += bucket.runs
+        failed[bar] += bucket.failed
     return runs, failed
 
 
-def by_agent(
-    found: Sequence[AgentBucket], measured: Mapping[str, Sequence[tuple[int, int, float | None]]]
-) -> list[PageAgent]:
-    """Returns a row per agent, most failures first. ``measured``: latency in microseconds, tokens and cost of each
-    agent's runs, of which the medians are shown, and the 95th percentile of the latency."""
+def by_agent(buckets: Sequence[AgentBucket], measured: Mapping[str, Sequence[Measures]]) -> list[PageAgent]:
+    """Return a row for each agent, most failures first. ``measured``: of each agent's runs."""
     rows: dict[str, PageAgent] = {}
-    for each in found:
-        row = rows.get(each.agent)
+    for bucket in buckets:
+        row = rows.get(bucket.agent)
         if row is None:
-            runs = measured.get(each.agent, ())
-            took, costs = sorted(us for us, _, _ in runs), [usd for _, _, usd in runs if usd is not None]
-            row = rows[each.agent] = PageAgent(
-                agent=each.agent,
-                runs=0,
-                failed=0,
-                spark=[0] * SPARKS,
-                bad=[0] * SPARKS,
-                us=int(median(took)) if took else None,
-                us95=took[min(len(took) - 1, math.ceil(0.95 * len(took)) - 1)] if took else None,
-                tokens=int(median(tokens for _, tokens, _ in runs)) if runs else None,
-                usd=median(costs) if costs else None,
-            )
-        part = min(SPARKS - 1, max(0, each.bucket * SPARKS // BARS))
-        row.runs += each.runs
-        row.failed += each.failed
-        row.spark[part] += each.runs
-        row.bad[part] += each.failed
+            row = rows[bucket.agent] = _agent_row(bucket.agent, measured.get(bucket.agent, ()))
+        part = min(SPARKS - 1, max(0, bucket.bucket * SPARKS // BARS))
+        row.runs += bucket.runs
+        row.failed += bucket.failed
+        row.spark[part] += bucket.runs
+        row.bad[part] += bucket.failed
     return sorted(rows.values(), key=lambda row: (-row.failed, -row.runs, row.agent))
+
+
+def _agent_row(agent: str, runs: Sequence[Measures]) -> PageAgent:
+    row = PageAgent(
+        agent=agent,
+        runs=0,
+        failed=0,
+        spark=[0] * SPARKS,
+        bad=[0] * SPARKS,
+        us=None,
+        us95=None,
+        tokens=None,
+        usd=None,
+    )
+    if runs:
+        latencies = sorted(us for us, _, _ in runs)
+        row.us, row.us95 = int(median(latencies)), latencies[math.ceil(0.95 * len(latencies)) - 1]
+        row.tokens = int(median(tokens for _, tokens, _ in runs))
+    if costs := [usd for _, _, usd in runs if usd is not None]:
+        row.usd = median(costs)
+    return row

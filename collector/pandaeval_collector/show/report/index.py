@@ -35,22 +35,11 @@ class LiveIndex:
     def unit(self, unit: ListedSession, together: bool = False) -> None:
         """Adds a row of the list of sessions: a session with its worst trace, or a trace that belongs to none.
         ``together``: a row that failed as an earlier one did is only counted with that."""
-        worst, cause = [] if unit.worst is None else [unit.worst], None
-        if together and unit.failed:
-            facts = {} if unit.worst is None else unit.worst.facts
-            results = [*unit.results.values(), *(result for row in worst for result in row.results.values())]
-            failed = frozenset(
-                (
-                    each["metric"],
-                    each["label"],
-                    (each["metadata"].get("failure_group") or {}).get("id") or plain(each["reason"]),
-                )
-                for each in failing(results)
-            )
-            cause = facts.get("agent", ""), plain(facts.get("error") or ""), failed
+        cause = _cause(unit) if together and unit.failed else None
         if cause in self._alike:
             self._alike[cause][2] += 1
             return
+        worst = [] if unit.worst is None else [unit.worst]
         if unit.id is None:
             self.trace(worst[0], brief=True)
         else:
@@ -128,6 +117,20 @@ class LiveIndex:
         return results
 
 
+def _cause(unit: ListedSession) -> Hashable:
+    """Return a key that sessions share if they failed alike: agent, error and failed results."""
+    agent = error = ""
+    results = [*unit.results.values()]
+    if unit.worst is not None:
+        agent, error = unit.worst.facts.get("agent", ""), unit.worst.facts.get("error") or ""
+        results += unit.worst.results.values()
+    failed = set()
+    for result in failing(results):
+        group = result["metadata"].get("failure_group") or {}
+        failed.add((result["metric"], result["label"], group.get("id") or plain(result["reason"])))
+    return agent, plain(error), frozenset(failed)
+
+
 def facts_of(row: Listed) -> dict[str, Any]:
     """Returns what lists show of a stored trace, with the session that it belongs to now."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
@@ -162,24 +165,24 @@ def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict
     for result in results:
         key = result.short["metric"]
         thresholds.setdefault(key, result.full.get("threshold"))
-        judges[key].update([result.full["model"]] if "model" in result.full else [])
-        scored_by[key].update([result.full["by"]] if result.short["outcome"] == "scored" else [])
+        if "model" in result.full:
+            judges[key].add(result.full["model"])
+        if result.short["outcome"] == "scored":
+            scored_by[key][result.full["by"]] += 1
     known = registry(modules)
-    made = {}
+    shapes = {}
     for key in sorted({*known, *thresholds}):
-        metric, (level, _, name) = known.get(key), key.partition(".")
-        made[key] = {
-            "name": name,
-            "level": level,
-            "kind": None if metric is None else metric.kind,
-            "question": "" if metric is None else metric.question,
-            "needs": "" if metric is None else metric.needs,
+        level, _, name = key.partition(".")
+        shape: dict[str, Any] = {"name": name, "level": level, "kind": None, "question": "", "needs": ""}
+        if metric := known.get(key):
+            shape |= {"kind": metric.kind, "question": metric.question, "needs": metric.needs}
+        shapes[key] = shape | {
             "threshold": thresholds.get(key),
             "models": sorted(judges[key]),
             "scored_by": scored_by[key],
             "asked": key in thresholds,
         }
-    return made
+    return shapes
 
 
 def _state(badness: float) -> float | str:

@@ -3,7 +3,7 @@ secrets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.show.view.results import ResultView, failing
@@ -14,46 +14,53 @@ _MOST_CALLS = 30
 
 
 def incident_line(row: Row) -> str:
-    """Returns one line on an incident: how grave, what, how often, since when, and what people say of it."""
-    names = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
-    what = said(" and ".join(name.replace("_", " ") for name in names), 120)
+    """Return a line on an incident: severity, label, runs, first and last time, and what people say of it."""
+    labels = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
+    what = said(" and ".join(label.replace("_", " ") for label in labels), 120)
     agents = ", ".join(f'"{said(agent, 80)}"' for agent in row["agents"])
-    times = f"{many(row['runs'], 'run')}, {moment(row['first_at'])} to {moment(row['last_at'])}"
     triage = row["triage"]
-    note = "; ".join(
-        f"{name} {said(triage[key], 200)}" for name, key in (("by", "by"), ("note:", "note")) if triage[key]
-    )
-    newest = f"; newest in trace {row['trace_id']}" if row["trace_id"] else ""
-    state = f"{triage['state']}, {note}" if note else triage["state"]
+    notes = [f"by {said(triage['by'], 200)}"] if triage["by"] else []
+    if triage["note"]:
+        notes.append(f"note: {said(triage['note'], 200)}")
+    state = ", ".join(filter(None, (triage["state"], "; ".join(notes))))
+    times = f"{many(row['runs'], 'run')}, {moment(row['first_at'])} to {moment(row['last_at'])}"
     about = f"{state}; {times}, agent {agents}, incident {row['id']}"
-    return f"{row['severity']} {what} ({about}): {said(row['reason'], 160)}{newest}"
+    line = f"{row['severity']} {what} ({about}): {said(row['reason'], 160)}"
+    if row["trace_id"]:
+        line += f"; newest in trace {row['trace_id']}"
+    return line
 
 
 def step_lines(row: Row) -> Iterator[str]:
-    """Yields the steps of a trace as a tree, with the reasons below the steps that failed results blame."""
+    """Yield the steps of a trace as a tree, with reasons below the steps that failed results blame."""
     detail = row["detail"]
     if detail is None:
         yield "its spans are not kept any more: no steps to show"
         return
-    blamed: dict[str, list[str]] = {}
-    for each in row["results"]:
-        if each["success"] is False:
-            for span_id in [each["span_id"], *each.get("span_ids", [])]:
-                blamed.setdefault(span_id, []).append(result_text(each, 160))
-        for step in _candidates(each):
-            blamed.setdefault(step["span_id"], []).append(_blame(each, step))
+    blamed = _reasons_by_step(row["results"])
     for number, span in enumerate(detail["spans"], 1):
         yield _step(number, span, detail["texts"])
-        for why in dict.fromkeys(blamed.get(span["id"], ())):
-            yield f"{'  ' * (span['depth'] + 1)}blamed by {why}"
+        for reason in dict.fromkeys(blamed.get(span["id"], ())):
+            yield f"{'  ' * (span['depth'] + 1)}blamed by {reason}"
     if detail["left_out"]:
         yield f"… {many(detail['left_out'], 'more step')}"
 
 
+def _reasons_by_step(results: Iterable[Row]) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for result in results:
+        if result["success"] is False:
+            for span_id in [result["span_id"], *result.get("span_ids", [])]:
+                reasons.setdefault(span_id, []).append(result_text(result, 160))
+        for step in _candidates(result):
+            reasons.setdefault(step["span_id"], []).append(_blame(result, step))
+    return reasons
+
+
 def _candidates(result: Row) -> list[Row]:
-    """Returns the steps that may have broken the run, the first one first."""
-    found = result["metadata"].get("candidates")
-    return found if isinstance(found, list) else []
+    """Return the steps that may have broken the run, the first step first."""
+    steps = result["metadata"].get("candidates")
+    return steps if isinstance(steps, list) else []
 
 
 def _blame(result: Row, step: Row) -> str:
@@ -87,108 +94,134 @@ def _text(span: Row, key: str, texts: Sequence[str]) -> str:
 
 
 def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterator[str]:
-    """Yields what is known of whether a run did its job: by a judge, else by rules, and by people. ``own``: results of
+    """Yield what is known of whether a run did its job: by a judge, else by rules, and by people. ``own``: results of
     its session."""
-    judged = [each for each in (*own, *row["results"]) if each["metric"] == "correctness"]
-    if not any(each["outcome"] == "scored" for each in judged):
+    judged = [result for result in (*own, *row["results"]) if result["metric"] == "correctness"]
+    if not any(result["outcome"] == "scored" for result in judged):
         yield f"not judged; by rules {many(len(failing(row['results'])), 'finding')}: {headline(row, 300)}"
-    for each in judged:
-        yield result_text(each, 400)
-        for thing in each["metadata"].get("things") or ():
-            shown = said(thing.get("shown_by") or "-", 40)
-            yield f"- {said(thing['became'], 40)}: {said(thing['thing'], 160)} ({shown})"
-        if wrong := each["metadata"].get("first_wrong_step"):
+    for result in judged:
+        yield result_text(result, 400)
+        for thing in result["metadata"].get("things") or ():
+            shown_by = said(thing.get("shown_by") or NONE, 40)
+            yield f"- {said(thing['became'], 40)}: {said(thing['thing'], 160)} ({shown_by})"
+        if wrong := result["metadata"].get("first_wrong_step"):
             yield f"- first wrong step: {said(wrong, 40)}"
-    for each in labels:
-        word = {True: "pass", False: "fail"}.get(each["passed"], each["score"])
-        person = f'a person ("{said(each["annotator"], 60)}")'
-        yield f"{person} says of {said(each['metric'], 80)}: {word} {said(each['comment'], 200)}".strip()
+    for label in labels:
+        verdict = {True: "pass", False: "fail"}.get(label["passed"], label["score"])
+        person = f'a person ("{said(label["annotator"], 60)}")'
+        yield f"{person} says of {said(label['metric'], 80)}: {verdict} {said(label['comment'], 200)}".strip()
 
 
 def session_line(row: Row) -> str:
-    """Returns one line on a session: its traces, the worst of them, and its own results that failed."""
-    worst = row["worst"]
-    name = f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"
-    head = f"{name} ({many(row['traces'], 'trace')}, {row['failed_traces']} failed)"
-    own = [result_text(each, 160) for each in failing(row["results"])[:2]]
-    return "; ".join([head, *([] if worst is None else [f"worst {trace_line(worst)}"]), *own])
+    """Return a line on a session: its traces, the worst trace, and its own results that failed."""
+    name = "no session"
+    if row["session_id"] is not None:
+        name = f'session "{said(row["session_id"], 120)}"'
+    parts = [f"{name} ({many(row['traces'], 'trace')}, {row['failed_traces']} failed)"]
+    if row["worst"] is not None:
+        parts.append(f"worst {trace_line(row['worst'])}")
+    parts += [result_text(result, 160) for result in failing(row["results"])[:2]]
+    return "; ".join(parts)
 
 
 def trace_line(row: Row, metric: str | None = None) -> str:
-    """Returns one line on a trace, with its result of ``metric`` if that is given, else its worst."""
+    """Return a line on a trace, with its result of ``metric`` if that is given, else its worst."""
     about = f'agent "{said(row["agent"], 80)}" at {moment(row["started_at"])}'
     return f"trace {row['trace_id']} of {about}: {headline(row, 200, metric)}"
 
 
 def session_headline(row: Row, most: int) -> str:
-    """Returns what was found in a session: the error of its worst trace, its own result that failed, else what was
-    found in that trace."""
+    """Return the finding on a session: the error of its worst trace, its own failed result, else the finding on that
+    trace."""
     own, worst = failing(row["results"]), row["worst"] or row
-    return result_text(own[0], most) if own and worst.get("error") is None else headline(worst, most)
+    if own and worst.get("error") is None:
+        return result_text(own[0], most)
+    return headline(worst, most)
 
 
 def headline(row: Row, most: int, metric: str | None = None) -> str:
-    """Returns what was found in a trace or session: the error with which it ended, and its result of ``metric`` if that
-    is given, else its worst."""
-    error = row.get("error")
-    scored = [each for each in row["results"] if each["outcome"] == "scored"]
-    asked = [each for each in scored if metric in (each["metric"], f"{each['level']}.{each['metric']}")]
-    broken = [] if error is None else [f"run failed: {said(error, most)}"]
-    new = scored if error is None else [each for each in failing(scored) if not each["reason"].startswith(error[:80])]
-    return "; ".join(broken + [result_text(each, most) for each in (*asked, *new)[:1]]) or "nothing is scored"
+    """Return the finding on a trace or session: its error, and its result of ``metric`` if that is given, else its
+    worst."""
+    error, parts = row.get("error"), []
+    scored = [result for result in row["results"] if result["outcome"] == "scored"]
+    shown = [result for result in scored if metric in (result["metric"], f"{result['level']}.{result['metric']}")]
+    if error is None:
+        shown += scored
+    else:
+        parts.append(f"run failed: {said(error, most)}")
+        shown += [result for result in failing(scored) if not result["reason"].startswith(error[:80])]
+    parts += [result_text(result, most) for result in shown[:1]]
+    return "; ".join(parts) or "nothing is scored"
 
 
 def result_text(result: Row, most: int) -> str:
-    """Returns ``trace.tool_loop 0.17 (fail): reason``, see :meth:`ResultView.text`."""
+    """Return ``trace.tool_loop 0.17 (fail): reason``, see :meth:`ResultView.text`."""
     return ResultView.of(result).text(most)
 
 
 def trace_lines(row: Row) -> Iterator[str]:
-    """Yields lines on a trace: what failed, what was said, its tool calls, then the other results."""
-    yield (
-        f'agent "{said(row["agent"], 80)}", service "{said(row["service"], 80)}", session '
-        f'"{said(row["session_id"] or "-", 120)}", {moment(row["started_at"])}, {row["duration_us"] / 1e6:.1f} s, '
-        f"{many(row['llm_calls'], 'model call')}, {many(row['tool_calls'], 'tool call')}, {many(row['spans'], 'span')}"
-        + ("" if row["complete"] else ", incomplete")
+    """Yield lines on a trace: failed results, input and output, tool calls, then the other results."""
+    facts = (
+        f'agent "{said(row["agent"], 80)}"',
+        f'service "{said(row["service"], 80)}"',
+        f'session "{said(row["session_id"] or NONE, 120)}"',
+        moment(row["started_at"]),
+        f"{row['duration_us'] / 1e6:.1f} s",
+        many(row["llm_calls"], "model call"),
+        many(row["tool_calls"], "tool call"),
+        many(row["spans"], "span"),
     )
+    yield ", ".join(facts if row["complete"] else (*facts, "incomplete"))
     if row["error"] is not None:
         yield f"the run itself failed: {said(row['error'], 400)}"
     failed = failing(row["results"])
     yield f"{len(failed)} of {many(len(row['results']), 'result')} failed" + (":" if failed else "; the others:")
-    yield from (f"- {result_text(each, 400)}" for each in failed)
-    for each in row["results"]:
-        for step in _candidates(each):
+    for result in failed:
+        yield f"- {result_text(result, 400)}"
+    for result in row["results"]:
+        for step in _candidates(result):
             what = " ".join(said(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
-            yield f"- step {step['span_id']} ({what}): {_blame(each, step).removeprefix('trace.blame: ')}"
-    yield f"asked: {said(row['input'], 500) if row['input'] is not None else 'not captured'}"
-    yield f"answered: {said(row['output'], 500) if row['output'] is not None else 'not captured'}"
-    yield from _calls(row)
-    yield from (f"- {result_text(each, 120)}" for each in row["results"] if each not in failed)
+            yield f"- step {step['span_id']} ({what}): {_blame(result, step).removeprefix('trace.blame: ')}"
+    yield f"asked: {_captured(row['input'])}"
+    yield f"answered: {_captured(row['output'])}"
+    yield from _calls(row["understood"])
+    for result in row["results"]:
+        if result not in failed:
+            yield f"- {result_text(result, 120)}"
 
 
-def _calls(row: Row) -> Iterator[str]:
-    told = row.get("understood")
-    if told is None:
+def _captured(text: str | None) -> str:
+    return "not captured" if text is None else said(text, 500)
+
+
+def _calls(understood: Row | None) -> Iterator[str]:
+    if understood is None:
         yield "its spans are not kept any more: no tool calls to show"
         return
-    calls = told["tool_calls"]
+    calls = understood["tool_calls"]
     for number, call in enumerate(calls[:_MOST_CALLS], 1):
-        ended = f"ERROR {said(call['error'], 160)}" if call["error"] is not None else said(call["result"], 120)
+        ended = said(call["result"], 120)
+        if call["error"] is not None:
+            ended = f"ERROR {said(call['error'], 160)}"
         yield f"call {number}: {said(call['name'], 60)}({said(call['arguments'], 160)}) → {ended}"
     if len(calls) > _MOST_CALLS:
         yield f"… {many(len(calls) - _MOST_CALLS, 'more call')}"
 
 
-def run_lines(run: Row, both: Row | None) -> list[str]:
-    """Returns lines on a run: how far it is, what it found, and what ``both``, its comparison with the live results,
-    says of each metric."""
-    far = f"{run['state']}: {run['done']} of {many(run['traces'], 'trace')} done, {run['failed']} failed"
-    spent = f"{many(run['calls'], 'call')}, {dollars(run['cost_usd'])}"
-    lines = ["; ".join([far, spent, *([said(run["error"])] if run["error"] else [])])]
+def run_lines(run: Row, comparison: Row | None) -> list[str]:
+    """Return lines on a run: its progress, its results by metric, and the differences to the live results."""
+    progress = f"{run['state']}: {run['done']} of {many(run['traces'], 'trace')} done, {run['failed']} failed"
+    head = [progress, f"{many(run['calls'], 'call')}, {dollars(run['cost_usd'])}"]
+    if run["error"]:
+        head.append(said(run["error"]))
+    lines = ["; ".join(head)]
     for name, counts in sorted(run["results"].items()):
         lines.append(f"{said(name, 80)}: {', '.join(f'{times} {kind}' for kind, times in sorted(counts.items()))}")
-    for metric in [] if both is None else both["metrics"]:
-        if (apart := metric["difference"]) is not None:
-            mean = estimate(apart["mean"], apart["low"], apart["high"], "+.4f")
-            lines.append(f"{said(metric['metric'], 80)}: live minus run {mean} over {apart['n']}")
+    if comparison is None:
+        return lines
+    for metric in comparison["metrics"]:
+        difference = metric["difference"]
+        if difference is not None:
+            mean = estimate(difference["mean"], difference["low"], difference["high"], "+.4f")
+            lines.append(f"{said(metric['metric'], 80)}: live minus run {mean} over {difference['n']}")
     return lines

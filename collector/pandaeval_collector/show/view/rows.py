@@ -20,6 +20,8 @@ Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for t
 
 
 Item = TypeVar("Item")
+Severity = Literal["low", "medium", "high", "critical"]
+Order = Literal["worst", "newest"]
 
 
 class ItemPage(BaseModel, Generic[Item]):
@@ -213,9 +215,3 @@ class MetricShape(BaseModel):
 
 class Metrics(RootModel[list[MetricShape]]):
     """All metrics."""
-
-
-Severity = Literal["low", "medium", "high", "critical"]
-
-
-Order = Literal["worst", "newest"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from pandaeval_collector.judge.neutral import elided, neutral, one_line
 from pandaeval_collector.judge.redact import redact
+from pandaeval_collector.judge.sanitize import neutral, one_line
+from pandaeval_collector.judge.shorten import elided
 
 _MARK = 60
 NONE = "-"

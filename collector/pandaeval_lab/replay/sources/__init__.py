@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pandaeval_lab.replay.files import BadLine, Request
-from pandaeval_lab.replay.sources.client import StoreClient, place_of
+from pandaeval_lab.replay.sources.client import OneTrace, StoreClient, place_of
 from pandaeval_lab.replay.sources.jaeger import Jaeger
 from pandaeval_lab.replay.sources.tempo import Tempo
 
@@ -24,42 +24,48 @@ class TraceSource:
         self._place = place_of(name)
         self.size = self.read_bytes = 0
         self.notes: list[str] = []
+        self._cut = False
+        """Whether the store left out traces of some moments."""
 
     def close(self) -> None:
         """Does nothing: this source opens no connection before it is read."""
 
     def requests(self) -> Iterator[Request | BadLine]:
         """Yields a request for each trace, the newest first. Raises :class:`UnusableInputError`."""
-        seen: set[str] = set()
-        cut, in_vain = False, 0
-        with StoreClient(self._place) as asking:
-            store = Jaeger(self._place, asking) if self._place.kind == "jaeger" else Tempo(self._place, asking)
-            for found, whole in store.pages():
-                cut = cut or not whole
-                in_vain = 0 if self._place.traces or not found.keys() <= seen else in_vain + 1
-                if in_vain > _MOST_IN_VAIN:
-                    raise self._place.told(
-                        f"{self._place.url} answers the same whatever time is asked for; see what it is, or name a "
-                        "shorter time with since= and until="
-                    )
-                for id_, one in found.items():
-                    if id_ in seen:
-                        continue
-                    if len(seen) == self._place.limit and not self._place.traces:
-                        self.notes.append(
-                            f"{self.name}: there are more traces than limit={len(seen)}; the newest ones were read"
-                        )
-                        break
-                    seen.add(id_)
-                    place = f"{self.name}: trace {id_}"
-                    yield BadLine(place, one.problem) if one.problem else Request(False, one.data)
-                if self.notes:
-                    break
-        if cut:
+        count, place = 0, self._place
+        with StoreClient(place) as client:
+            store = Jaeger(place, client) if place.kind == "jaeger" else Tempo(place, client)
+            for id_, trace in self._new_traces(store):
+                count += 1
+                yield (
+                    BadLine(f"{self.name}: trace {id_}", trace.problem) if trace.problem else Request(False, trace.data)
+                )
+        if self._cut:
             self.notes.append(f"{self.name}: of some moments not all traces were answered, there are too many at once")
-        if not seen and self._place.traces:
-            raise self._place.told(f"it has no trace {', '.join(self._place.traces[:3])}")
-        if not seen:
-            of = f" of service {self._place.service}" if self._place.service else ""
-            looked = f"no traces{of} from {self._place.window}"
-            raise self._place.told(f"{looked}; since=7d in the address looks further back")
+        if count:
+            return
+        if place.traces:
+            raise place.told(f"it has no trace {', '.join(place.traces[:3])}")
+        service = f" of service {place.service}" if place.service else ""
+        raise place.told(f"no traces{service} from {place.window}; since=7d in the address looks further back")
+
+    def _new_traces(self, store: Jaeger | Tempo) -> Iterator[tuple[str, OneTrace]]:
+        """Yields each trace once, with its id, up to the limit of the address."""
+        place, seen, in_vain = self._place, set[str](), 0
+        for page, whole in store.pages():
+            self._cut = self._cut or not whole
+            new = {id_: trace for id_, trace in page.items() if id_ not in seen}
+            in_vain = 0 if new else in_vain + 1
+            if in_vain > _MOST_IN_VAIN and not place.traces:
+                raise place.told(
+                    f"{place.url} answers the same whatever time is asked for; see what it is, or name a shorter time "
+                    "with since= and until="
+                )
+            for id_, trace in new.items():
+                if len(seen) == place.limit and not place.traces:
+                    self.notes.append(
+                        f"{self.name}: there are more traces than limit={len(seen)}; the newest ones were read"
+                    )
+                    return
+                seen.add(id_)
+                yield id_, trace

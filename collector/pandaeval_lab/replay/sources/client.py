@@ -10,11 +10,11 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import httpx
 
@@ -35,6 +35,23 @@ _TRACE = re.compile(r"[0-9a-f]{32}")
 _SHARED = ("service", "since", "until", "limit", "trace", "user", "token_env", "tenant")
 _OWN = {"jaeger": ("operation",), "tempo": ("q",)}
 _MOST = 1_000_000
+_TENANT = {"jaeger": "x-tenant", "tempo": "x-scope-orgid"}
+"""The header that names the tenant of a store with several."""
+MOST_BYTES = 64 << 20
+"""Most bytes of one answer, before as well as after decompression."""
+_MOST_PARSED = 512 << 20
+"""Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
+TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
+_DEADLINE_S = 120.0
+"""Seconds for all of an answer."""
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+_AGAIN = frozenset({429, 502, 503, 504})
+_TRIES = 3
+_LONGEST_WAIT_S = 10.0
+_STRANGE = (BadOtlp, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""Errors that reading an answer of another form raises."""
+Json = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,91 +88,93 @@ class StoreAddress:
 def place_of(written: str) -> StoreAddress:
     """Reads an address. Raises :class:`UnusableInputError` with a sentence that says what to write."""
     shown = one_printable_line(written)
-    found = _SCHEME.match(written)
-    if found is None or found[1] not in PORTS:
+    scheme = _SCHEME.match(written)
+    if scheme is None or scheme[1] not in PORTS:
         raise UnusableInputError(f"{shown}: is no trace store that can be asked; write {EXAMPLES}")
-    kind, secure = found[1], found[2] == "+https"
     try:
-        parts = urlsplit(f"{'https' if secure else 'http'}://{written[found.end() :]}")
-        host, port = parts.hostname, parts.port
+        return _read_address(written, scheme[1], scheme[2] == "+https", written[scheme.end() :])
     except ValueError as error:
-        raise UnusableInputError(f"{shown}: {error}; write {EXAMPLES}") from error
-    if not host or parts.username is not None:
-        cure = "give a token by token_env=NAME, and its user by user=NAME" if host else f"write {EXAMPLES}"
-        raise UnusableInputError(f"{kind}://…: {cure}" if host else f"{shown}: names no host; {cure}")
-    known = (*_SHARED, *_OWN[kind])
-    said: dict[str, str] = {}
-    for key, value in parse_qsl(parts.query, keep_blank_values=True):
-        if key not in known:
-            raise UnusableInputError(f"{shown}: {one_printable_line(key)} means nothing here; {', '.join(known)} do")
-        said[key] = f"{said[key]},{value}" if key == "trace" and key in said else value
-    numbered = port or (None if secure else PORTS[kind])
-    name = f"[{host}]" if ":" in host else host
-    url = f"{parts.scheme}://{name}{'' if numbered is None else f':{numbered}'}{parts.path.rstrip('/')}"
-    limit = said.get("limit", "1000")
-    if not (limit.isascii() and limit.isdecimal() and 0 < int(limit) <= _MOST):
-        raise UnusableInputError(f"{shown}: limit has to be a number from 1 to {_MOST:,}")
-    ids = tuple(dict.fromkeys(part.strip().lower() for part in said.get("trace", "").split(",") if part.strip()))
-    if wrong := next((id_ for id_ in ids if not _TRACE.fullmatch(id_)), None):
-        raise UnusableInputError(f"{shown}: trace={one_printable_line(wrong)}: the id of a trace has 32 hex digits")
+        raise UnusableInputError(f"{shown}: {error}") from error
+
+
+def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddress:
+    """Reads an address. ``rest``: what follows the scheme. Raises ``ValueError``."""
+    parts = urlsplit(f"{'https' if secure else 'http'}://{rest}")
+    if parts.username is not None:
+        raise UnusableInputError(f"{kind}://…: give a token by token_env=NAME, and its user by user=NAME")
+    given = _parameters(parts.query, (*_SHARED, *_OWN[kind]))
     now = time.time_ns()
-    since, until = _time(shown, "since", said.get("since", "24h"), now), _time(shown, "until", said.get("until"), now)
+    since, until = _time("since", given.get("since", "24h"), now), _time("until", given.get("until", "0s"), now)
     if since >= until:
-        raise UnusableInputError(f"{shown}: since has to be before until")
+        raise ValueError("since has to be before until")
     return StoreAddress(
         written=written,
         kind=kind,
-        url=url,
+        url=_url(parts, None if secure else PORTS[kind]),
         since_ns=since,
         until_ns=until,
-        limit=int(limit),
-        service=said.get("service", ""),
-        traces=ids,
-        user=said.get("user", ""),
-        token_env=said.get("token_env", ""),
-        tenant=said.get("tenant", ""),
-        own={key: said[key] for key in _OWN[kind] if key in said},
+        limit=_limit(given.get("limit", "1000")),
+        service=given.get("service", ""),
+        traces=_trace_ids(given.get("trace", "")),
+        user=given.get("user", ""),
+        token_env=given.get("token_env", ""),
+        tenant=given.get("tenant", ""),
+        own={key: given[key] for key in _OWN[kind] if key in given},
     )
 
 
-def _time(shown: str, key: str, text: str | None, now_ns: int) -> int:
-    if text is None:
-        return now_ns
+def _url(parts: SplitResult, default_port: int | None) -> str:
+    try:
+        host, port = parts.hostname, parts.port or default_port
+    except ValueError as error:
+        raise ValueError(f"{error}; write {EXAMPLES}") from error
+    if not host:
+        raise ValueError(f"names no host; write {EXAMPLES}")
+    name = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{name}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+
+
+def _parameters(query: str, known: Sequence[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for key, value in parse_qsl(query, keep_blank_values=True):
+        if key not in known:
+            raise ValueError(f"{one_printable_line(key)} means nothing here; {', '.join(known)} do")
+        given[key] = f"{given[key]},{value}" if key == "trace" and key in given else value
+    return given
+
+
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _MOST):
+        raise ValueError(f"limit has to be a number from 1 to {_MOST:,}")
+    return int(text)
+
+
+def _trace_ids(text: str) -> tuple[str, ...]:
+    ids = dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip())
+    for id_ in ids:
+        if not _TRACE.fullmatch(id_):
+            raise ValueError(f"trace={one_printable_line(id_)}: the id of a trace has 32 hex digits")
+    return tuple(ids)
+
+
+def _time(key: str, text: str, now_ns: int) -> int:
     try:
         return now_ns - int(parse_duration(text) * 1e9)
     except ValueError:
         pass  # then it has to be a time
     try:
         # A plus sign is a blank in a query.
-        found = datetime.fromisoformat(text.strip().replace(" ", "+") if "T" in text else text)
+        moment = datetime.fromisoformat(text.strip().replace(" ", "+") if "T" in text else text)
     except ValueError as error:
         cure = "write a time (RFC 3339) or how long ago, such as 7d or 2h"
-        raise UnusableInputError(f"{shown}: {key}={one_printable_line(text)}: {cure}") from error
-    return int((found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()) * 10**9
+        raise ValueError(f"{key}={one_printable_line(text)}: {cure}") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 10**9
 
 
 def _moment(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
-
-
-_TENANT = {"jaeger": "x-tenant", "tempo": "x-scope-orgid"}
-"""The header that names the tenant of a store with several."""
-MOST_BYTES = 64 << 20
-"""Most bytes of one answer, before as well as after decompression."""
-_MOST_PARSED = 512 << 20
-"""Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
-TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
-_DEADLINE_S = 120.0
-"""Seconds for all of an answer."""
-_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
-_AGAIN = frozenset({429, 502, 503, 504})
-_TRIES = 3
-_LONGEST_WAIT_S = 10.0
-_STRANGE = (BadOtlp, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""Errors that reading an answer of another form raises."""
-
-Json = dict[str, Any]
-T = TypeVar("T")
 
 
 def newest_first(

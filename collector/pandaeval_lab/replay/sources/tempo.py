@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pandaeval_lab.replay.files import from_envelope
+from pandaeval_lab.replay.query_answers import from_envelope
 from pandaeval_lab.replay.sources.client import (
     TOO_LARGE,
     AnswerTooLargeError,

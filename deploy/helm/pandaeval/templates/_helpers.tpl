@@ -16,7 +16,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Whether collectors read from Kafka; empty if not. */}}
 {{- define "pandaeval.reads" -}}
-{{- with .Values.config.kafka }}{{ .brokers }}{{ end -}}
+{{- with .Values.config.kafka }}{{ .topic }}{{ end -}}
 {{- end }}
 
 {{/* The configuration file: what the chart knows wins over .Values.config, since both sides of it must agree. */}}
@@ -29,10 +29,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail "without TLS and a token the network has to be closed: set networkPolicy.enabled, or tls.secretName and token.secretName" }}
 {{- end }}
 {{- if and (not (include "pandaeval.reads" .)) (not .Values.persistence.enabled) }}
-{{- fail "persistence.enabled is false: without config.kafka.brokers nobody reads again what a pod loses" }}
+{{- fail "persistence.enabled is false: without config.kafka.topic nobody reads again what a pod loses" }}
 {{- end }}
 {{- if and (not (include "pandaeval.reads" .)) .Values.autoscaling.enabled }}
-{{- fail "autoscaling.enabled needs config.kafka.brokers: behind a balancer each change of replicas tears traces" }}
+{{- fail "autoscaling.enabled needs config.kafka.topic: behind a balancer each change of replicas tears traces" }}
 {{- end }}
 {{- $server := dict "grpc" "0.0.0.0:4327" "http" "0.0.0.0:4328" "health" "0.0.0.0:4329" "insecure_bind" $open }}
 {{- if .Values.tls.secretName }}

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pandaeval_collector.judge.turns import TurnView, conversation, turn_view
+from pandaeval_collector.judge.conversation import conversation
+from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator import turn_unit
 from pandaeval_otel.model import Kind, Span, Trace, Turn
 from pandaeval_otel.normal.turns import of_turn

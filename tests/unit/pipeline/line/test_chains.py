@@ -15,15 +15,15 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
-from pandaeval_collector.judge.desk import Desk
+from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store, StoreReader, numbers, response_digest, responses
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace, Trigger
 from support.chained import turn
@@ -423,7 +423,7 @@ class TestJudged:
         async def settle(decide: Callable[[], Conclusion]) -> None:
             store.commit(decide().changes).result()
 
-        desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
+        desk = JudgeClient(ScriptedConfidence(), StoredMemory(store, Telemetry()))
         for each in (ONE, TWO):
             store.commit(line.decide([stored(store, each)]).changes).result()
             await Runner(

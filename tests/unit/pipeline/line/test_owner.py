@@ -9,20 +9,21 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.job_traces import EarlierTraces
+from pandaeval_collector.jobs.earlier_traces import EarlierTraces
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
-from pandaeval_collector.judge.desk import Desk
+from pandaeval_collector.judge.client import JudgeClient
+from pandaeval_collector.kafka.members import with_contents
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handover import unpacked
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.owned_sessions import MemberMessage, OwnedSessions
+from pandaeval_collector.pipeline.owned_sessions import OwnedSessions
 from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.receivers.members import MemberMessage
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
 from pandaeval_otel._proto.member_pb2 import Member
@@ -199,7 +200,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         await owner.adopt([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
-        desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
+        desk = JudgeClient(ScriptedConfidence(), StoredMemory(store, Telemetry()))
         await Runner(
             store,
             Attempts(

@@ -15,7 +15,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
-from pandaeval_collector.judge.desk import Desk
+from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
@@ -140,7 +140,7 @@ class Asked:
             self.store,
             self._line.scores,
             self._evaluator,
-            Desk(ScriptedCaller(self.answers), StoredMemory(self.store, Telemetry())),
+            JudgeClient(ScriptedCaller(self.answers), StoredMemory(self.store, Telemetry())),
             filed_here(self._line, self._settle),
             Telemetry(),
         )

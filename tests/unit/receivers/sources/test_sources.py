@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.replay.files import Input, Request, UnusableInputError
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.sources import TraceSource
 from pandaeval_lab.replay.sources import jaeger as asks_jaeger
 from pandaeval_lab.replay.sources import tempo as asks_tempo

@@ -58,7 +58,7 @@ def evaluate(files: tuple[Path, Path], *options: str) -> Any:
 
 @pytest.fixture(scope="module")
 def told(files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[dict[str, Any]], Path]:
-    report = tmp_path_factory.mktemp("report") / "layers.json"
+    report = tmp_path_factory.mktemp("report") / "layers.xml"
     done = evaluate(files, "--format", "json", "--metrics", "trial_correct,response,forbidden_tools,tool_correctness,"
                     "trial.plan_quality,end_state,tool_routing_accuracy", "--cases-report", str(report))  # fmt: skip
     return done, [json.loads(line) for line in done.stdout.splitlines()], report
@@ -127,30 +127,41 @@ def test_each_grader_says_what_is_wrong(told: tuple[Any, list[dict[str, Any]], P
     assert plan["refuse", "1"]["outcome"] == "assumed"
 
 
+def trials_of(report: Path) -> dict[str, dict[str, Any]]:
+    """The trials of a JUnit report by name: the layer that broke, why that is not known, and the state of each
+    layer."""
+    trials = {}
+    for test in ElementTree.parse(report).iter("testcase"):
+        layers = {str(each.get("name")).removeprefix("layer."): each.get("value") for each in test.iter("property")}
+        broke = [failure.get("type") for failure in test.iter("failure")]
+        untold = [skipped.get("message") for skipped in test.iter("skipped")]
+        trials[str(test.get("name"))] = {"broke": (broke or [None])[0], "untold": (untold or [None])[0], **layers}
+    return trials
+
+
 def test_the_report_tells_which_layer_broke(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
     done, _, path = told
-    report = json.loads(path.read_text())
-    assert (report["trials"], report["correct"], report["incorrect"], report["undetermined"]) == (4, 2, 2, 0)
-    assert report["kinds"]["capability"]["correct"] == 1
-    send = next(each for each in report["by_case"] if each["case"] == "send")
-    assert {each["trial"]: each["broke"] for each in send["trials"]} == {"1": None, "2": "action", BY_INPUT: "action"}
+    assert {name: trial["broke"] for name, trial in trials_of(path).items()} == {
+        "send [1]": None,
+        "send [2]": "action",
+        f"send [{BY_INPUT}]": "action",
+        "refuse [1]": None,
+    }
     assert "1 traces name the case unknown, which is not in the file" in done.stderr
 
 
 def test_the_report_does_not_depend_on_which_results_are_asked_for(
     files: tuple[Path, Path], told: tuple[Any, list[dict[str, Any]], Path], tmp_path: Path
 ) -> None:
-    done = evaluate(files, "--format", "json", "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.json"))
+    done = evaluate(files, "--format", "json", "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.xml"))
     assert {json.loads(line)["metric"] for line in done.stdout.splitlines()} == {
         "trial_correct",
         "pass_at_k",
         "pass_pow_k",
     }
-    report = json.loads((tmp_path / "r.json").read_text())
-    assert report == json.loads(told[2].read_text())
-    assert report["layers"]["reasoning"]["graders"]["plan_quality"]["failed"] == 0
-    (second,) = (each for each in report["by_case"][0]["trials"] if each["trial"] == "2")
-    assert second["layers"] == {"reasoning": "-", "action": "fail", "outcome": "fail"}
+    assert (tmp_path / "r.xml").read_text() == told[2].read_text()
+    second = trials_of(tmp_path / "r.xml")["send [2]"]
+    assert [second[layer] for layer in ("reasoning", "action", "outcome")] == ["-", "fail", "fail"]
 
 
 def test_without_a_plan_nothing_is_said_of_the_reasoning(tmp_path: Path) -> None:
@@ -159,12 +170,12 @@ def test_without_a_plan_nothing_is_said_of_the_reasoning(tmp_path: Path) -> None
     (tmp_path / "suite.yaml").write_text(suite)
     runs = [run(1, case="send", trial="1", calls=[("pay", {})]), run(2, case="idle", trial="1", calls=[("pay", {})])]
     done = evaluate(
-        (write(tmp_path / "t.jsonl", runs), tmp_path / "suite.yaml"), "--cases-report", str(tmp_path / "r.json")
+        (write(tmp_path / "t.jsonl", runs), tmp_path / "suite.yaml"), "--cases-report", str(tmp_path / "r.xml")
     )
     assert done.exit_code == 0, done.output
-    cases = {each["case"]: each["trials"][0] for each in json.loads((tmp_path / "r.json").read_text())["by_case"]}
-    assert (cases["send"]["broke"], cases["send"]["layers"]["reasoning"]) == ("action", "-")
-    assert cases["idle"]["layers"]["reasoning"] == "-", "nothing to compare with"
+    trials = trials_of(tmp_path / "r.xml")
+    assert (trials["send [1]"]["broke"], trials["send [1]"]["reasoning"]) == ("action", "-")
+    assert trials["idle [1]"]["reasoning"] == "-", "nothing to compare with"
 
 
 def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -277,12 +288,12 @@ def test_two_runs_under_one_name_are_told(tmp_path: Path) -> None:
 def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text("- {id: send}\n- {id: refuse, expected_answer: No.}\n")
     evaluate(
-        (files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.json")
+        (files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.xml")
     )
-    cases = {each["case"]: each["trials"][0] for each in json.loads((tmp_path / "r.json").read_text())["by_case"]}
-    assert cases["send"]["reason"] == "the case expects nothing that a run could fail"
-    assert cases["refuse"]["reason"].startswith("answer_correctness: no judge was asked (evaluate --cases")
-    assert cases["refuse"]["layers"]["outcome"] == "unscored"  # though the run ended as it should
+    trials = trials_of(tmp_path / "r.xml")
+    assert trials["send [1]"]["untold"] == "the case expects nothing that a run could fail"
+    assert str(trials["refuse [1]"]["untold"]).startswith("answer_correctness: no judge was asked (evaluate --cases")
+    assert trials["refuse [1]"]["outcome"] == "unscored"  # though the run ended as it should
 
 
 def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_path: Path) -> None:

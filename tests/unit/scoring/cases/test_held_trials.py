@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.trial import Trial, TrialMatcher
 from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.replay.trial_grading import graded as graded_trials
-from pandaeval_lab.report.layers import LayerReport, json_lines
+from pandaeval_lab.report.layers import LayerReport
 from pandaeval_otel.model import Trace
 from support.trials import run, write
 
@@ -56,7 +56,7 @@ def reachable(thing: object) -> int:
 def _results(files: TraceFiles, evaluator: Evaluator, grader: TrialGrader) -> Iterator[Result]:
     matcher = TrialMatcher(grader.suite)
     yield from replay(files, evaluator, on_decided=lambda decision: matcher.add(decision.traces))
-    yield from graded_trials(files, grader, matcher)
+    yield from (result for result in graded_trials(files, grader, matcher) if result.unit.level == "trial")
 
 
 def test_one_trial_is_in_memory_at_a_time(tmp_path: Path) -> None:
@@ -132,35 +132,30 @@ def graded(count: int, wrong: int) -> Iterator[list[dict[str, Any]]]:
 def test_a_report_counts_trials_and_forgets_them() -> None:
     sizes = []
     for count in (10, 1000):
-        with LayerReport("s", {"a": "", "b": ""}) as report:
+        with LayerReport() as report:
             for each in graded(count, 2):
                 report.add(each)
             assert report.brief()[0]["correct"] == 0
             assert report.brief()[1]["trials"] == count // 2
-            assert report.to_dict()["layers"]["outcome"]["graders"]["end_state"]["mean"] == 0.5
             sizes.append(reachable(report))
     assert sizes[0] == sizes[1]
 
 
 def test_what_each_grader_said_waits_on_disk() -> None:
-    with LayerReport("s", {"a": "first", "b": "", "c": "never"}, with_trials=True) as report:
+    with LayerReport(with_trials=True) as report:
         for each in graded(100, 3):
             report.add(each)
-        told = json.loads("".join(json_lines(report)))
         assert reachable(report) < 1000
-    assert (told["trials"], told["correct"], told["without_trial"]) == (100, 66, ["c"])
-    assert [(each["case"], each["description"], len(each["trials"])) for each in told["by_case"]] == [
-        ("a", "first", 50),
-        ("b", "", 50),
-    ]
-    last = told["by_case"][0]["trials"][48]
+        assert {case: count.trials for case, count in report.cases().items()} == {"a": 50, "b": 50}
+        assert sum(count.correct[True] for count in report.cases().values()) == 66
+        last = [*report.trials("a")][48]
     assert (last["trial"], last["broke"], last["trace_ids"]) == ("96", "reasoning", ["96"])
     assert [each["reason"] for each in last["graders"]] == ["plan_quality of 96", "end_state of 96"]
 
 
 def test_calls_of_mocked_tools_stand_by_case_and_trial() -> None:
     pay = {"tool": "pay", "arguments": {"order": 17}, "kind": "error", "error": "closed"}
-    with LayerReport("s", {"a": ""}, with_trials=True) as report:
+    with LayerReport(with_trials=True) as report:
         for each in graded(2, 1):
             for result in each:
                 result["metadata"] |= {"mock_calls": [pay], "past_mocks": ["find"]}
@@ -171,9 +166,3 @@ def test_calls_of_mocked_tools_stand_by_case_and_trial() -> None:
     past = {"tool": "find", "kind": "no mock was asked", "arguments": "", "answer": ""}
     assert len({(each["case"], each["trial"]) for each in calls}) == 2
     assert [{key: each[key] for key in asked} for each in calls] == [asked, past] * 2
-
-
-def test_an_empty_report_is_a_document_too() -> None:
-    with LayerReport("s", {"c": "never"}, with_trials=True) as report:
-        told = json.loads("".join(json_lines(report)))
-    assert (told["trials"], told["by_case"], told["without_trial"]) == (0, [], ["c"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
-from pandaeval_collector.judge.desk import Desk
+from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_lab.cases import Case, Suite, Trial
 from pandaeval_lab.cases.grading import TrialGrader
@@ -46,7 +46,7 @@ async def graded(case: dict[str, Any], caller: Any, *traces: Trace) -> dict[str,
     made = Case.model_validate({"id": "c", **case})
     grader = TrialGrader(EVALUATOR, Suite(cases=(made,)))
     trial = Trial(made, "1", traces)
-    verdicts = await TrialJudge(grader, Desk(caller, Memory()), None, wait=0.0).verdicts(trial)
+    verdicts = await TrialJudge(grader, JudgeClient(caller, Memory()), None, wait=0.0).verdicts(trial)
     return {each.metric: each for each in grader.results(trial, verdicts)}
 
 

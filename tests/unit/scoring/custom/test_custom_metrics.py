@@ -16,10 +16,11 @@ from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding, Score, Unscored
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
-from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.client import Judge, JudgeClient
+from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.judge.turns import Conversation, TurnView
+from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.custom import judged, metric
 from pandaeval_collector.scoring.metric import Metric, Texts, TraceContext
@@ -176,7 +177,7 @@ def test_without_an_answer_or_a_step_no_model_is_asked() -> None:
 def test_turns_and_sessions_are_judged_with_what_is_known_of_the_user(level: str, subject: Any) -> None:
     tone = judged(name="own_tone", level=level, criteria="It is calm.", scale="1-5", threshold=4)
     caller = ScriptedCaller({f"{level}_own_tone": {"reason": "Calm enough.", "score": 5}})
-    judge = Judge(Desk(caller, Memory()), pack(RUN, b"s" * 32), "m")
+    judge = Judge(JudgeClient(caller, Memory()), pack(RUN, b"s" * 32), "m")
     about = replace(subject, goal="a new card", knowledge=("cards cost 5",))
     assert tone.evaluate(about, CONTEXT) is None
     assert tone.ask is not None

@@ -14,13 +14,13 @@ from pandaeval_collector.config import Config, load
 from pandaeval_collector.exporters._evaluation_spans import spans
 from pandaeval_collector.exporters.encode import encode_attributes
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.blame import METRIC
 from pandaeval_collector.show.view.lines import step_lines
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_lab.replay.files import BadLine, Input
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Kind, Message, Span, Text, Trace
 from support.judged import call, trace

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.conversation import Conversation, conversation
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages, shape
 from pandaeval_collector.judge.rubric import rubric_of
-from pandaeval_collector.judge.turns import Conversation, conversation
 from pandaeval_collector.scoring.metric import SessionContext, SessionView
 from pandaeval_collector.scoring.metrics.session._correctness import PART
 from pandaeval_collector.scoring.metrics.session._correctness import WHOLE as ASKED
@@ -45,7 +45,7 @@ async def _asked(
     metrics: list[Any], conversation: Conversation, *replies: dict[str, Any], suspects: Any = ()
 ) -> tuple[list[Finding | None], ScriptedCaller]:
     caller = ScriptedCaller({"conversation": [{**RIGHT, **CONTENT, **reply} for reply in replies or ({},)]})
-    desk, shown = Desk(caller, Memory()), replace(pack(conversation.trace, b"s" * 32), suspects=suspects)
+    desk, shown = JudgeClient(caller, Memory()), replace(pack(conversation.trace, b"s" * 32), suspects=suspects)
 
     async def one(metric: Any) -> Finding | None:
         try:
@@ -236,7 +236,7 @@ class TestSuspects:
             caller = ScriptedCaller({"correctness": suspects})
             packed = replace(pack(RUN, b"s" * 32), suspects=listed)
             parts = tuple(metric.part for metric in metrics if metric.part)
-            judge = Judge(Desk(caller, Memory()), packed, "m", together=parts)
+            judge = Judge(JudgeClient(caller, Memory()), packed, "m", together=parts)
             found = [await metric.ask(RUN, judge) for metric in metrics if metric.ask]
             assert caller.asked == ["trace"]
             assert ("suspects: a list" in caller.questions[0], "Suspects are values" in caller.questions[0]) == (

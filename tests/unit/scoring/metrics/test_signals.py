@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.evaluator.one_metric import running_metrics
+from pandaeval_collector.scoring.evaluator.plan import running_metrics
+from pandaeval_collector.scoring.metric import SessionMetric
 from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
-from pandaeval_collector.scoring.metrics.trace.tool_loop import METRIC as TOOL_LOOP
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import Store
 from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.embedder import WordEmbedder
 from support.judged import stored, trace
@@ -75,7 +72,7 @@ def test_what_costs_money_runs_only_where_it_is_enabled() -> None:
     assert [metric.key for metric in asked if metric.kind == "llm"] == ["trace.confidence"]
     assert "trace.confidence" not in silent
     settings = EvaluatorSettings({"session.agent_reliability"}, judge=JudgeSettings("m"))
-    assert Evaluator(WordEmbedder(), settings).judged(trace())[1] == []
+    assert Evaluator(WordEmbedder(), settings).judged.questions(trace())[1] == []
 
 
 def test_without_a_session_metric_nothing_runs_but_what_is_enabled() -> None:
@@ -88,15 +85,11 @@ def test_without_a_session_metric_nothing_runs_but_what_is_enabled() -> None:
 
 def test_by_the_configuration_too() -> None:
     settings = scoring(load(None, {"PANDAEVAL_METRICS__ENABLED": "[session.agent_reliability]"}))
-    assert Evaluator(WordEmbedder(), settings).silent >= {"trace.response", "trace.loop_detection"}
+    assert Evaluator(WordEmbedder(), settings).plan.silent >= {"trace.response", "trace.loop_detection"}
 
 
 def test_every_signal_that_is_read_is_a_metric() -> None:
     names = {metric.name for metric in registry().values() if metric.level == "trace"}
-    assert {name for metric in registry().values() for name in metric.signals} <= names
+    sessions = [metric for metric in registry().values() if isinstance(metric, SessionMetric)]
+    assert {name for metric in sessions for name in metric.signals} <= names
     assert RELIABILITY.signals
-
-
-def test_only_session_metrics_read_signals() -> None:
-    with pytest.raises(ValueError, match="only a metric of level session reads the results of others"):
-        replace(TOOL_LOOP, signals=("coherence",))

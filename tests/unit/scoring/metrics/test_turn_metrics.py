@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.judge.turns import TurnView, turn_view
@@ -33,7 +33,7 @@ class Asking:
     def __init__(self, subject: Trace = RUN, together: bool = True, **parts: Any) -> None:
         answers = {**dict.fromkeys(TURN, of_turn(TURN)), **parts}
         self.caller = ScriptedCaller(answers)
-        self._desk, self.view, self._together = Desk(self.caller, Memory()), turn_view(subject, 0), together
+        self._desk, self.view, self._together = JudgeClient(self.caller, Memory()), turn_view(subject, 0), together
 
     async def finding(self, name: str) -> Finding | None:
         metric = METRICS[name]
@@ -220,4 +220,4 @@ def test_a_view_tells_what_is_given_with_every_question() -> None:
 
 
 async def _ignored(ask: Any, view: TurnView, caller: ScriptedCaller) -> None:
-    await ask(view, Judge(Desk(caller, Memory()), pack(view.trace, b"s" * 32), "m"))
+    await ask(view, Judge(JudgeClient(caller, Memory()), pack(view.trace, b"s" * 32), "m"))

@@ -6,13 +6,23 @@ import ast
 import importlib
 import inspect
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.scoring.metric import Metric, SessionReads
+from pandaeval_collector.scoring.metric import (
+    JudgedSessionMetric,
+    JudgedTraceMetric,
+    JudgedTrialMetric,
+    JudgedTurnMetric,
+    Metric,
+    SessionMetric,
+    SessionReads,
+    TraceMetric,
+    TrialMetric,
+    TurnMetric,
+)
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cli.metrics import whys
 
@@ -73,45 +83,65 @@ def test_what_is_said_around_a_metric_is_added(metric: Metric[Any, Any]) -> None
     assert [*whys(metric)] == sorted(whys(metric), key=list(Why).index)
 
 
+DECLARED = {
+    "level": "trace",
+    "name": "brevity",
+    "kind": "code",
+    "version": "1",
+    "threshold": 0.5,
+    "question": "Is it short?",
+    "needs": "an answer",
+    "evaluate": lambda trace, context: None,
+}
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (
-            {"level": "day"},
-            "level 'day' is not scored in this version; write trace or turn or session or trial or task",
-        ),
+        ({"level": "day"}, "level 'day' is not scored in this version; write trace or turn or session or trial"),
         ({"name": "My Metric"}, "write small letters"),
-        ({"kind": "ai"}, "kind 'ai' is not one of embedding, llm, code, math"),
+        ({"kind": "ai"}, "kind 'ai' is not one of embedding, code, math"),
         ({"version": 1}, "version: write a text"),
         ({"threshold": 3.5}, "threshold 3.5 does not lie in 0..1"),
         ({"threshold": 0.5, "scale": "1-5"}, "threshold 0.5 does not lie in 1..5"),
         ({"scale": "10-1"}, "scale '10-1': write its worst and its best end"),
-        ({"level": "turn", "texts": lambda view: []}, "nothing is embedded for a metric of level turn"),
         ({"threshold": lambda bands: None}, "threshold None does not lie in 0..1"),
         ({"evaluate": None}, "evaluate is no function"),
-        ({"kind": "llm"}, "ask and kind llm go together"),
         ({"settings": {"words": {"a"}}}, "settings are part of a result's id"),
+        ({"level": "turn", "kind": "embedding"}, "kind 'embedding' is not one of code, math"),
+        ({"level": "trial", "layer": "mind"}, "layer 'mind': a metric of level trial has one of reasoning, action"),
+        ({"level": "turn", "texts": lambda view: []}, "a metric of level turn and kind code: .* 'texts'"),
+        ({"signals": ("coherence",)}, "a metric of level trace and kind code: .* 'signals'"),
+        ({"kind": "llm"}, "a metric of level trace and kind llm: .* 'ask'"),
+        ({"ask": len}, "a metric of level trace and kind code: .* 'ask'"),
+        ({"kind": "llm", "ask": len, "reads": SessionReads(earlier=3)}, "level trace and kind llm: .* 'reads'"),
     ],
 )
 def test_what_could_not_be_run_is_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        replace(registry()["trace.tool_loop"], **changed)
-
-
-def test_a_judge_compares_no_answers() -> None:
-    with pytest.raises(ValueError, match="reads"):
-        replace(registry()["trace.confidence"], reads=SessionReads(earlier=3, answers=True))
+        Metric(**DECLARED | changed)
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("changed", "made"),
     [
-        {"unsettled": None},
-        {"reads": None},
-        {"reads": SessionReads(later=3)},
-        {"reads": SessionReads(earlier=3, answers=True)},
+        ({}, TraceMetric),
+        ({"kind": "llm", "ask": len, "rubrics": ()}, JudgedTraceMetric),
+        ({"level": "turn", "texts": None, "ask": None}, TurnMetric),
+        ({"level": "turn", "kind": "llm", "ask": len}, JudgedTurnMetric),
+        ({"level": "session", "signals": ("coherence",)}, SessionMetric),
+        ({"level": "session", "kind": "llm", "ask": len}, JudgedSessionMetric),
+        ({"level": "trial", "layer": "action"}, TrialMetric),
+        ({"level": "trial", "layer": "action", "kind": "llm", "ask": len}, JudgedTrialMetric),
     ],
 )
-def test_what_is_read_again_is_read_with_earlier_traces(changed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="unsettled and earlier traces"):
-        replace(registry()["trace.grounding"], **changed)
+def test_a_metric_is_of_the_class_for_its_level_and_kind(changed: dict[str, Any], made: type) -> None:
+    """A field of another class may be given if it is empty."""
+    declared = DECLARED | changed
+    metric = Metric(**declared)
+    assert type(metric) is made
+    assert (metric.key, metric.kind) == (f"{declared['level']}.brevity", declared["kind"])
+
+
+def test_fields_may_be_given_by_their_place() -> None:
+    assert Metric(*DECLARED.values()) == Metric(**DECLARED)

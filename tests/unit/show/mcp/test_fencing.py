@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.show.mcp.fence import MOST_TOKENS, fenced, fenced_json
 from pandaeval_collector.show.view.texts import said
 

@@ -12,7 +12,7 @@ import pytest
 
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.client import Judge, JudgeClient
 from pandaeval_collector.store.failures import Failure, failure_of, normalised
 from pandaeval_lab.cli._tables import as_text
 from pandaeval_lab.replay.grouping import MOST, RUBRIC, ErrorDeduplication, given, grouped, record
@@ -33,7 +33,7 @@ def told(failures: Sequence[Failure], *answers: Any) -> tuple[RootCause, ...]:
     caller = ScriptedCaller({"error_deduplication": [{"groups": each} for each in answers]})
 
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
-        return await Judge(Desk(caller, Memory()), record(shown), "m").ask(RUBRIC, given(shown))
+        return await Judge(JudgeClient(caller, Memory()), record(shown), "m").ask(RUBRIC, given(shown))
 
     return asyncio.run(grouped(failures, ask))
 

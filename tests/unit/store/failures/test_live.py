@@ -17,10 +17,11 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_collector.jobs.same_cause import RUBRIC, SameCause, judged_group
-from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.client import Judge, JudgeClient
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
-from pandaeval_collector.store.failures import MOST_GAUGES, Failure, GroupGauges
+from pandaeval_collector.store.failure_groups import MOST_GAUGES, GroupGauges
+from pandaeval_collector.store.failures import Failure
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS
 from support.asked import Memory, ScriptedCaller
@@ -115,7 +116,7 @@ def asked(groups: LiveGroups, of: Failure, *answers: Mapping[str, Any]) -> tuple
     caller = ScriptedCaller({"same_cause": [{"reason": "It seems so.", **each} for each in answers]})
 
     async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
-        return await Judge(Desk(caller, Memory()), shown, "m").ask(RUBRIC, given)
+        return await Judge(JudgeClient(caller, Memory()), shown, "m").ask(RUBRIC, given)
 
     return asyncio.run(judged_group(groups, of, ask)), caller.asked
 

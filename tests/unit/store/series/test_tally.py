@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import orjson
 import pytest
 
 from pandaeval_collector.store import SeriesRow, Store, series_table
-from pandaeval_collector.store.commits import Work, Writer
+from pandaeval_collector.store.table import StoreTable
 
 PAIRS = {"a": (("agent", "a"),), "b": (("agent", "b"),)}
 
@@ -74,12 +75,16 @@ class AtOnce:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def submit(self, work: Work) -> None:
-        work(self._connection)
+    def write(
+        self, work: Callable[..., Any], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(work(table, self._connection, *arguments, **options))
+        return future
 
 
 def note_zeros(table: sqlite3.Connection, reader: str, keys: Sequence[str], at: float) -> None:
-    series_table.SeriesTable(lambda: table, cast(Writer, AtOnce(table))).show_zeros(reader, keys, at)
+    series_table.SeriesTable(lambda: table, AtOnce(table)).show_zeros(reader, keys, at)
 
 
 def test_nothing_added_changes_nothing(table: sqlite3.Connection) -> None:

@@ -250,31 +250,20 @@ class TestThresholds:
         parts = judge if scores <= 200 else np.quantile(judge, np.linspace(0, 1, 200))
         assert found.tolist() == [*np.round((parts[1:] + parts[:-1]) / 2, 4), 2.0]
 
-    @pytest.mark.parametrize(
-        ("cuts", "step"), [(1, 1), (49, 1), (50, 1), (51, 2), (100, 2), (101, 3), (150, 3), (199, 4), (200, 4)]
-    )
-    def test_every_so_many_th_is_shown_and_the_present_one(self, cuts: int, step: int) -> None:
-        every = np.arange(cuts) / 8
-        for present in range(0, cuts, 7):
-            shown = judge_agreement._shown(every, present / 8)
-            assert shown == [(at, at / 8) for at in sorted({*range(0, cuts, step), present})]
-
     def test_rates_at_a_threshold_are_by_the_labels_of_the_kind_that_is_asked(self) -> None:
         runs, own = _drawn(5, 50, 30, 0.6)
         people, judge, weights = zip(*runs, strict=True)
         found = _agreement(runs, own)
-        for at in found.at:
-            for each, kind in ((at.tpr, True), (at.fpr, False)):
-                kept = [place for place in range(50) if (people[place] >= 0.5) is kind]
-                over = [float(judge[place] >= at.threshold) for place in kept]
-                rate = label_rate(
-                    Labelled.of(over, over, [weights[place] for place in kept], [own[place] for place in kept])
-                )
-                _near(each, (rate.value, rate.low, rate.high))
+        for found_rate, kind in ((found.tpr, True), (found.fpr, False)):
+            kept = [place for place in range(50) if (people[place] >= 0.5) is kind]
+            over = [float(judge[place] >= 0.5) for place in kept]
+            rate = label_rate(
+                Labelled.of(over, over, [weights[place] for place in kept], [own[place] for place in kept])
+            )
+            _near(found_rate, (rate.value, rate.low, rate.high))
 
     def test_of_one_run_of_a_kind_there_is_a_rate_without_an_interval(self) -> None:
         people = np.array([0.0, 1.0, 1.0])
         found = agreement(Labelled.of(people, [0.6, 0.9, 0.2]), people, 0.5)
-        rates = [(each.fpr.value, each.fpr.low, each.fpr.high) for each in found.at]
-        assert rates == [(1.0, None, None), (1.0, None, None), (0.0, None, None)]
-        assert found.at[1].tpr.low is not None
+        assert (found.fpr.value, found.fpr.low, found.fpr.high) == (1.0, None, None)
+        assert found.tpr.low is not None

@@ -159,17 +159,17 @@ class TestCalibrate:
         assert by_file.output == by_store.output
         (found,) = map(json.loads, by_file.output.splitlines())
         assert (found["metric"], found["judge"], found["version"], found["n"]) == (METRIC, JUDGE, "4", 150)
-        assert found["auroc"]["low"] > 0.85
-        assert found["kappa"]["value"] < 0.5
-        assert 0.6 < found["suggested_threshold"]["value"] < 0.85
-        assert found["suggested_threshold"]["criterion"] == "youden"
+        figures = found["figures"]
+        assert figures["AUROC"]["low"] > 0.85
+        assert figures["kappa"]["value"] < 0.5
+        assert 0.6 < figures["suggested threshold"]["value"] < 0.85
 
     def test_the_table_tells_people_what_is_missing(self, data: Path, tmp_path: Path) -> None:
         said = run(data, "calibrate", str(labels_file(tmp_path, 30)), "--results", str(results_file(tmp_path, 20)))
         assert said.exit_code == 0
         assert "20 labels are few" in said.output
         assert "no score for 10 labelled runs" in said.output
-        assert "0.5 (now)" in said.output
+        assert "threshold 0.5" in said.output
 
     @pytest.mark.parametrize(
         ("arguments", "said"),

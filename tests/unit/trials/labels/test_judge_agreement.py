@@ -26,8 +26,7 @@ def test_kappa_is_cohens() -> None:
     assert found.kappa.high is not None
     # The large-sample standard error of Fleiss, Cohen and Everitt 1969 is 0.127 for this table.
     assert found.kappa.high - found.kappa.low == pytest.approx(2 * 1.96 * 0.127, rel=0.15)
-    (at,) = [each for each in found.at if each.threshold == 0.5]
-    assert (at.tpr.value, at.fpr.value) == (pytest.approx(20 / 30), pytest.approx(5 / 20))
+    assert (found.tpr.value, found.fpr.value) == (pytest.approx(20 / 30), pytest.approx(5 / 20))
 
 
 def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
@@ -57,7 +56,7 @@ def test_where_all_are_passed_nothing_is_made_up() -> None:
     people, judge = np.ones(20), np.linspace(0.2, 1.0, 20)
     found = agreement(Labelled.of(people, judge), people, 0.5)
     assert (found.auroc.value, found.suggested.value, found.kappa.value) == (None, None, pytest.approx(0.0))
-    assert found.at[0].fpr.value is None
+    assert found.fpr.value is None
 
 
 def test_what_was_chosen_more_often_weighs_less() -> None:
@@ -78,52 +77,27 @@ def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
 ) -> None:
     people = np.asarray([float(passed) for passed, _ in runs])
     found = agreement(Labelled.of(people, [score for _, score in runs]), people, threshold)
-    for each, least in (
-        (found.kappa, -1.0),
-        (found.auroc, 0.0),
-        *((at.tpr, 0.0) for at in found.at),
-    ):
+    for each, least in ((found.kappa, -1.0), (found.auroc, 0.0), (found.tpr, 0.0)):
         if each.value is not None:
             assert least - 1e-9 <= each.value <= 1.0 + 1e-9
             assert each.low is None or each.low <= each.value <= (each.high or 1.0) + 1e-9
-    assert any(at.threshold == threshold for at in found.at)
 
 
 @pytest.mark.parametrize("present", [0.123, 0.21, 0.3, 0.777])
-def test_of_many_scores_some_thresholds_are_shown_and_always_the_present_one(present: float) -> None:
-    """Scores at 500 places: about 200 quantiles part them, of which every fourth is shown."""
+def test_rates_are_those_of_the_present_threshold(present: float) -> None:
     judge = np.linspace(0.0, 1.0, 500)
     people = (judge > 0.6).astype(float)
     found = agreement(Labelled.of(people, judge), people, present)
-    shown = [each.threshold for each in found.at]
-    assert 40 <= len(shown) <= 51
-    assert shown == sorted(shown)
-    assert present in shown
-    others = [each for each in shown if each != present]
-    assert others[0] < 0.02
-    assert others[-1] > 0.97
-    assert np.diff(others).max() < 0.04, "evenly over all scores"
-    for each in found.at:
-        assert each.tpr.value == pytest.approx(np.mean(judge[people == 1] >= each.threshold))
-        assert each.fpr.value == pytest.approx(np.mean(judge[people == 0] >= each.threshold))
+    assert found.tpr.value == pytest.approx(np.mean(judge[people == 1] >= present))
+    assert found.fpr.value == pytest.approx(np.mean(judge[people == 0] >= present))
     assert found.suggested.value == pytest.approx(0.6, abs=0.005)
     assert found.threshold == present
 
 
-@pytest.mark.parametrize(("scores", "shown"), [(51, 50), (52, 26)])
-def test_up_to_fifty_thresholds_are_all_shown(scores: int, shown: int) -> None:
-    judge = np.arange(scores) / 100
-    people = (judge > 0.2).astype(float)
-    found = agreement(Labelled.of(people, judge), people, 0.005)
-    assert [each.threshold for each in found.at][:2] == [0.005, 0.015 if scores == 51 else 0.025]
-    assert len(found.at) == shown
-
-
-def test_thresholds_lie_halfway_between_scores_and_a_score_at_one_passes() -> None:
+def test_a_score_at_the_threshold_passes() -> None:
     people, judge = np.array([0.0, 1.0, 1.0, 1.0]), np.array([0.1, 0.2, 0.5, 0.50009])
     found = agreement(Labelled.of(people, judge), people, 0.5)
-    assert [each.threshold for each in found.at] == [0.15, 0.35, 0.5]
-    assert found.at[-1].tpr.value == pytest.approx(2 / 3)
+    assert found.tpr.value == pytest.approx(2 / 3)
 
 
 def test_of_equal_thresholds_the_nearest_to_the_present_one_is_suggested() -> None:
@@ -148,13 +122,12 @@ def test_a_judge_that_never_errs_has_open_intervals() -> None:
     """40 runs without a mistake do not prove that there is none."""
     people = np.r_[np.zeros(10), np.ones(30)]
     found = agreement(Labelled.of(people, people), people, 0.5)
-    (at,) = found.at
-    for each, value in ((found.kappa, 1.0), (found.auroc, 1.0), (at.tpr, 1.0), (at.fpr, 0.0)):
+    for each, value in ((found.kappa, 1.0), (found.auroc, 1.0), (found.tpr, 1.0), (found.fpr, 0.0)):
         assert each.value == pytest.approx(value)
         assert each.low is not None
         assert each.high is not None
         assert each.high - each.low > 0.1
-    assert at.fpr.high == pytest.approx(0.34, abs=0.02)
+    assert found.fpr.high == pytest.approx(0.34, abs=0.02)
 
 
 def test_runs_of_one_session_are_not_taken_for_independent() -> None:

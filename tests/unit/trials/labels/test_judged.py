@@ -12,7 +12,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
-from pandaeval_collector.judge.desk import Desk
+from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
@@ -40,7 +40,7 @@ async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) ->
     for _ in range(30):
         store.commit(line.decide([stored(store, composer.trace())]).changes).result()
     assert people.judged(store.reads.connection()) == [], "what no model was asked about is no judge's score"
-    desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
+    desk = JudgeClient(ScriptedConfidence(), StoredMemory(store, Telemetry()))
     await Runner(
         store,
         Attempts(

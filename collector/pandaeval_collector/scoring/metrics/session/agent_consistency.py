@@ -19,7 +19,7 @@ from pandaeval_collector.analysis.stats.session import (
     session_profile,
 )
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
+from pandaeval_collector.scoring.metric import SessionContext, SessionMetric, SessionView
 from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, session_signals, was_drawn
 
 
@@ -61,8 +61,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     return Score(found.score, reason, metadata, coverage=covered.share)
 
 
-METRIC = Metric(
-    level="session",
+METRIC = SessionMetric(
     name="agent_consistency",
     kind="math",
     version="2",

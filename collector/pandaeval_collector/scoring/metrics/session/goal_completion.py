@@ -12,7 +12,7 @@ Source: Agentest, evaluation metrics, *Goal Completion*.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.judge.turns import Conversation
+from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.scoring.metrics.session._correctness import Whole, of_conversation
 from pandaeval_collector.scoring.metrics.trace._facts import undetermined
 

@@ -11,7 +11,7 @@ Source: ours.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.judge.turns import Conversation
+from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.scoring.metrics.session._correctness import Whole, of_conversation
 
 SCORES = {"none": 1.0, "some": 0.5, "much": 0.0}

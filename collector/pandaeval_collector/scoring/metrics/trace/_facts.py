@@ -5,22 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.printable import UNSEEN, as_text
 from pandaeval_collector.base.untrusted.silence import says_something as has_content
-from pandaeval_collector.judge.desk import Judge, NoVerdictError
-from pandaeval_collector.judge.neutral import elided, one_line
+from pandaeval_collector.judge.client import Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.judge.rubric import Answer, Extraction, Facts, QuestionPart, Reason
+from pandaeval_collector.judge.sanitize import one_line
 from pandaeval_collector.judge.schemas import STEP
-from pandaeval_collector.scoring.metric import Metric, TraceContext, TraceMetric
+from pandaeval_collector.judge.shorten import elided
+from pandaeval_collector.scoring.metric import JudgedTraceMetric, JudgedTurnMetric, TraceContext
 from pandaeval_otel.model import ToolCall, Trace
 
+M = TypeVar("M", JudgedTraceMetric, JudgedTurnMetric)
 # What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
 _LONGEST = 800
 """Characters of a task. A longer message holds more than the task: a document, a log, an example."""
@@ -30,6 +32,34 @@ _SELF_CONTAINED = 60
 """A message of fewer words is shown with the agent's words that it answers, if there are any."""
 _REFERENT = 600
 """Characters shown of those words."""
+# What the questions about one trace share: their introduction, and the task.
+ABOUT = """
+Judge one run of an agent. Its task is the one that stands below under "task", else what the user's messages ask for.
+Answer each question by itself: right tools can be used badly, and a detour can reach the goal. Reasons have one to
+three sentences. Numbers and levels go by the guide of their question, and are null if the record does not suffice to
+tell.
+"""
+# What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
+Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
+"""0..1, or null: the record does not suffice to tell."""
+_MAX_TEXT = 2000
+"""Characters of a text that a result's metadata hold."""
+_MAX_VALUE = 1000
+_MAX_LISTED = 100
+_OPENING = 80
+"""An opening is shorter than this."""
+_OPENINGS = frozenset(
+    {
+        *("thought process", "thinking", "thoughts", "solution", "answer", "the answer", "final answer", "response"),
+        *("the final answer is", "the answer is", "assistant", "output", "result", "analysis", "explanation"),
+        *("let s solve this problem step by step", "let us solve this problem step by step"),
+        *("let s solve this step by step", "let us solve this step by step", "let s think step by step"),
+        *("let me think step by step", "step by step", "lösung", "antwort", "réponse", "respuesta", "solución"),
+        *("解", "解答", "答え", "かいせつ", "답변", "ответ", "решение"),
+    }
+)
+"""Openings that were published as enough to move a judge, and their like, without case and punctuation."""
+NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a tool were captured")
 
 
 class Task(Answer):
@@ -61,13 +91,6 @@ def _of_answer(found: Task, trace: Trace) -> dict[str, str]:
     return {"task": found.task}
 
 
-# What the questions about one trace share: their introduction, and the task.
-ABOUT = """
-Judge one run of an agent. Its task is the one that stands below under "task", else what the user's messages ask for.
-Answer each question by itself: right tools can be used badly, and a detour can reach the goal. Reasons have one to
-three sentences. Numbers and levels go by the guide of their question, and are null if the record does not suffice to
-tell.
-"""
 TASK = Extraction(
     name="task",
     version="5",
@@ -107,33 +130,9 @@ def no_such(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None
     return None
 
 
-# What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
-Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
-"""0..1, or null: the record does not suffice to tell."""
-
-
 def undetermined(reason: str) -> Unscored:
     """Makes the finding for a verdict that nothing can be said."""
     return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {reason}")
-
-
-_MAX_TEXT = 2000
-"""Characters of a text that a result's metadata hold."""
-_MAX_VALUE = 1000
-_MAX_LISTED = 100
-_OPENING = 80
-"""An opening is shorter than this."""
-_OPENINGS = frozenset(
-    {
-        *("thought process", "thinking", "thoughts", "solution", "answer", "the answer", "final answer", "response"),
-        *("the final answer is", "the answer is", "assistant", "output", "result", "analysis", "explanation"),
-        *("let s solve this problem step by step", "let us solve this problem step by step"),
-        *("let s solve this step by step", "let us solve this step by step", "let s think step by step"),
-        *("let me think step by step", "step by step", "lösung", "antwort", "réponse", "respuesta", "solución"),
-        *("解", "解答", "答え", "かいせつ", "답변", "ответ", "решение"),
-    }
-)
-"""Openings that were published as enough to move a judge, and their like, without case and punctuation."""
 
 
 def user_input(trace: Trace) -> str | None:
@@ -181,9 +180,6 @@ def told(trace: Trace) -> bool:
     if _asked(trace) or answered(trace) or any(says_something(text) for text in trace.reasoning):
         return True
     return any(call.error or call.result or (call.has_arguments and call.arguments) for call in trace.tool_calls)
-
-
-NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a tool were captured")
 
 
 def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
@@ -242,7 +238,7 @@ def of_trace(
     evaluate: Callable[[Trace, TraceContext], Finding | None] = shows_nothing,
     extractions: tuple[Extraction[Any], ...] = (),
     **more: Any,
-) -> TraceMetric:
+) -> JudgedTraceMetric:
     """Makes a metric that has a judge answer the question in ``text``. ``decides``: the field of the answer with its
     value, which is unknown if that is ``None``; ``levels``: the number of each value, if it is a word; ``score``:
     scores the value by the answer and the facts that the ``extractions`` found. ``more``: of
@@ -263,10 +259,11 @@ def of_trace(
         return score(levels[value] if levels else value, found, trace, facts)
 
     settings = {"levels": levels} if levels else {}
-    return asking(part, ask, question, about, needs, evaluate, settings=settings)
+    return asking(JudgedTraceMetric, part, ask, question, about, needs, evaluate, settings=settings)
 
 
 def asking(
+    made: type[M],
     part: QuestionPart[Any],
     ask: Callable[[Any, Judge], Awaitable[Finding | None]],
     question: str,
@@ -274,12 +271,10 @@ def asking(
     needs: str,
     evaluate: Callable[[Any, Any], Finding | None],
     **more: Any,
-) -> Metric[Any, Any]:
-    """Makes the metric of a question of its own. ``more``: of :class:`pandaeval_collector.scoring.metric.Metric`."""
-    return Metric(
-        level=part.level,
+) -> M:
+    """Makes a metric of the class ``made`` of a question of its own. ``more``: further fields of the class."""
+    return made(
         name=part.name,
-        kind="llm",
         version=part.version,
         question=question,
         about=about or "",

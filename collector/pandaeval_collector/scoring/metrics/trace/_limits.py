@@ -12,8 +12,9 @@ from pandaeval_collector.analysis.rules.response_recovery import lost_at, owns_u
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.untrusted.printable import as_text
-from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
+from pandaeval_collector.judge.sanitize import one_line
+from pandaeval_collector.judge.shorten import elided
 from pandaeval_collector.scoring.metrics.trace._facts import crashed
 from pandaeval_otel.model import Kind, Trace
 
@@ -24,6 +25,10 @@ _ANSWER = 800
 _OUTCOME = 2000
 _LONGEST = 20_000
 """Characters of one text that are looked at: more than is ever shown."""
+LEFT_UNDONE = 0.49
+"""Below half: the user was left with nothing, or with an action that was not carried out."""
+NOT_KNOWN = 0.74
+"""In part at most: what was to be found out was not."""
 
 
 def outcome(trace: Trace) -> str:
@@ -54,12 +59,6 @@ def _results(trace: Trace) -> str:
 def _short(text: str, most: int) -> str:
     """Returns one line of about ``most`` characters. Redacts before it cuts: half of a secret is not recognised."""
     return elided(one_line(redact(elided(text, _LONGEST))), most)
-
-
-LEFT_UNDONE = 0.49
-"""Below half: the user was left with nothing, or with an action that was not carried out."""
-NOT_KNOWN = 0.74
-"""In part at most: what was to be found out was not."""
 
 
 @dataclass(frozen=True, slots=True)

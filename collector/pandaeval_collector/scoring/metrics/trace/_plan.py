@@ -10,8 +10,8 @@ from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.judge.rubric import Answer, Extraction, Facts
-from pandaeval_collector.judge.sections import said_on_the_way
-from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
+from pandaeval_collector.judge.thoughts import said_on_the_way
+from pandaeval_collector.scoring.metric import JudgedTraceMetric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
     NOTHING_TOLD,
@@ -27,6 +27,10 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     told,
 )
 from pandaeval_otel.model import Trace
+
+NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
+_PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goal|agenda", re.IGNORECASE)
+"""In the names of tools by which agents write down what they are going to do."""
 
 
 class PlanStep(Answer):
@@ -101,13 +105,6 @@ Example: before call 1 it says "first I need the price, then I can compare": get
 )
 
 
-NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
-
-
-_PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goal|agenda", re.IGNORECASE)
-"""In the names of tools by which agents write down what they are going to do."""
-
-
 def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | None:
     """Returns the finding without a judge: a plan can only stand in the agent's thoughts or words before it was carried
     out, or in what it wrote down through a tool. Without either, a judge could only make one up."""
@@ -129,7 +126,7 @@ def of_plan(
     levels: Mapping[str, float],
     asked_with: tuple[str, ...] = ("task", "plan"),
     **more: Any,
-) -> TraceMetric:
+) -> JudgedTraceMetric:
     """Makes a metric that rates the plan by ``levels``. ``shape``, ``reason``: name and first field of the answer's
     shape; ``asked_with``: the facts that are given; ``more``: of :func:`of_trace`."""
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
 from pandaeval_otel.model import Span, Trace
 
 _MOST_CANDIDATES = 3
@@ -68,8 +68,7 @@ def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Spa
     return sorted(by_step, key=lambda pair: _JUDGED not in pair[1])
 
 
-METRIC = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="blame",
     kind="code",
     version="4",

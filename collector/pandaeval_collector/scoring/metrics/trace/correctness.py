@@ -11,8 +11,9 @@ Source: ours, measured on conversations that people and checkers judged.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.turns import conversation
+from pandaeval_collector.judge.client import Judge
+from pandaeval_collector.judge.conversation import conversation
+from pandaeval_collector.scoring.metric import JudgedTraceMetric
 from pandaeval_collector.scoring.metrics.session._correctness import PART, finding_of
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, asking, told
 from pandaeval_otel.model import Trace
@@ -24,6 +25,7 @@ async def _ask(trace: Trace, judge: Judge) -> Finding:
 
 
 METRIC = asking(
+    JudgedTraceMetric,
     PART,
     _ask,
     "Did the agent do its job in this run?",

@@ -32,7 +32,7 @@ from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES
 from pandaeval_collector.analysis.rules.grounding.claims import claims
 from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, first_said, grounding, looked
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
+from pandaeval_collector.scoring.metric import SessionReads, TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
 
 _MOST_LISTED = 20
@@ -131,8 +131,7 @@ def _many(count: int) -> str:
     return f"{count} value{'' if count == 1 else 's'}"
 
 
-METRIC = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="grounding",
     kind="code",
     version="13",
@@ -140,8 +139,7 @@ METRIC = Metric(
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",
     evaluate=_evaluate,
-    reads=SessionReads(earlier=MOST_TRACES),
-    unsettled=_unsettled,
+    reads=SessionReads(earlier=MOST_TRACES, unsettled=_unsettled),
     unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),
     signals_failures_only=True,
 )

@@ -23,7 +23,7 @@ from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION, content_
 from pandaeval_collector.base.result import EXCUSED, SUSPECT, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.scoring.metric import EarlierOutput, Metric, SessionReads, TraceContext
+from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
 
 _LISTED = 10
@@ -116,8 +116,7 @@ def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
     return f"does not repeat earlier answers; closest is {which} ({numbers})"
 
 
-METRIC = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="loop_detection",
     kind="embedding",
     version="8",

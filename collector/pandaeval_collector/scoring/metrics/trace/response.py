@@ -47,7 +47,7 @@ from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WIND
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
-from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceMetric
+from pandaeval_collector.scoring.metric import SessionReads, TraceMetric
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
 HONEST = 0.4
@@ -302,8 +302,7 @@ def raw_error(answer: str, user: str | None) -> str:
     return text.splitlines()[-1].strip()
 
 
-METRIC: TraceMetric = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="response",
     kind="code",
     version="8",

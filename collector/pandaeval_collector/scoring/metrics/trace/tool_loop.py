@@ -24,7 +24,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules.tool_loop import running_away, tool_loop
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
 
 _MAX_CYCLES, _MAX_SPANS = 20, 100
@@ -69,8 +69,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     )
 
 
-METRIC = Metric(
-    level="trace",
+METRIC = TraceMetric(
     name="tool_loop",
     kind="code",
     version="10",

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, create_model
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.rubric import Answer, QuestionPart
 from pandaeval_collector.judge.turns import TurnView, stated
-from pandaeval_collector.scoring.metric import TurnContext, TurnMetric
+from pandaeval_collector.scoring.metric import JudgedTurnMetric, TurnContext
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, asking, says_something, told, undetermined
 
 # What the questions about one turn share: their introduction, and what is given with them.
@@ -23,6 +23,9 @@ said before is context: it is known, and not judged again. The user's goal is th
 else what the user wants in this conversation. Profile of the user and knowledge stand below as far as anybody stated
 them. Answer each question by itself: an answer can be right and too long, or short and wrong.
 """
+# Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
+NO_FAILURE = "no failure"
+SCALE, LEAST, MOST = "1-5", 1.0, 5.0
 
 
 def turn_part(
@@ -69,10 +72,6 @@ def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
     if says_something(view.agent_message) or view.tool_calls:
         return None
     return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a call of a tool was captured")
-
-
-# Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
-NO_FAILURE = "no failure"
 
 
 class Labels(Answer):
@@ -128,9 +127,9 @@ def failures(
     check: Callable[[Labels, Mapping[str, Any]], str | None] = wrong,
     by_code: Callable[[TurnView], Score | None] | None = None,
     **more: Any,
-) -> TurnMetric:
+) -> JudgedTurnMetric:
     """Makes a metric that has a judge find the failures in a turn, beside the one that is found ``by_code``. ``order``:
-    as in :func:`labelled`; ``more``: of :class:`pandaeval_collector.scoring.metric.Metric`."""
+    as in :func:`labelled`; ``more``: of :class:`pandaeval_collector.scoring.metric.JudgedTurnMetric`."""
     part = turn_part(name, version, text, answer, check)
 
     async def ask(view: TurnView, judge: Judge) -> Finding | None:
@@ -147,10 +146,7 @@ def failures(
             return undetermined(reason)
         return labelled(labels, order, reason, about, span_ids=tuple(dict.fromkeys(spans)))
 
-    return asking(part, ask, question, about, needs, shows_nothing, by_code=by_code, **more)
-
-
-SCALE, LEAST, MOST = "1-5", 1.0, 5.0
+    return asking(JudgedTurnMetric, part, ask, question, about, needs, shows_nothing, by_code=by_code, **more)
 
 
 class Rating(Answer):
@@ -172,7 +168,7 @@ def rated(
     needs: str,
     criteria: str,
     before_asking: Callable[[TurnView, TurnContext], Finding | None] = unsaid,
-) -> TurnMetric:
+) -> JudgedTurnMetric:
     """Makes a metric that has a judge rate the answer of a turn from 1 to 5 by ``criteria``, which end in a guide."""
     part = turn_part(name, version, criteria, Rating)
 
@@ -183,4 +179,6 @@ def rated(
         value = (found.rating - LEAST) / (MOST - LEAST)
         return Score(value, found.reason, {"turn": view.turn_index}, raw=found.rating, scale=SCALE)
 
-    return asking(part, ask, question, about, needs, before_asking, threshold=3.0, scale=SCALE, applies=answers)
+    return asking(
+        JudgedTurnMetric, part, ask, question, about, needs, before_asking, threshold=3.0, scale=SCALE, applies=answers
+    )

@@ -94,7 +94,7 @@ function home() {
 }
 
 function missingSpans() {
-  return "The spans of this trace are not kept any more, its scores are. How long they are: store.retention, store.keep_content and store.keep_bytes.";
+  return "The spans of this trace are not kept any more, its scores are. How long they are: store.retention, store.keep_content and store.max_bytes.";
 }
 
 // Ways to other programs, as ui.links has them.

@@ -1,0 +1,90 @@
+"""Rules over several keys. A conflict is reported only if each of its keys is valid by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from pandaeval_collector.base.section import format_duration, format_size
+from pandaeval_collector.config._problem import Problem
+from pandaeval_collector.config._tree import Config
+from pandaeval_collector.exporters.otlp import SIGNALS
+from pandaeval_collector.receivers.bind import InsecureBind, check_bind, parse_address
+
+_PATHS = tuple(f"/v1/{signal}" for signal in SIGNALS)
+
+
+def conflicts(config: Config) -> Iterator[Problem]:
+    """Yield all conflicts between keys."""
+    yield from _limits(config)
+    yield from _listeners(config)
+    yield from _endpoints(config)
+    judge, otlp, weights = config.judge, config.exporters.otlp, config.session.weights
+    if (otlp.client_certificate is None) != (otlp.client_key is None):
+        message = "client_certificate and client_key go together: set both or neither"
+        yield Problem("exporters.otlp.client_certificate", message, others=("exporters.otlp.client_key",))
+    if len(weights) == 4 and not any(weights.values()):
+        yield Problem("session.weights", "all weights are 0; at least one signal must count")
+    for keys, message in config.kafka.conflicts(config):
+        yield Problem(keys[0], message, others=keys[1:])
+    if judge.when == "suspicious" and judge.sample == 1.0:
+        message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
+        yield Problem("judge.when", message, others=("judge.sample",))
+
+
+def _limits(config: Config) -> Iterator[Problem]:
+    close, server = config.close, config.server
+    times = (("close.quiet", close.quiet), ("close.idle", close.idle), ("close.max_age", close.max_age))
+    for (short, less), (long, more) in pairwise(times):
+        if less > more:
+            message = f"{short} ({format_duration(less)}) is longer than {long} ({format_duration(more)})"
+            yield Problem(short, message, others=(long,))
+    if server.max_request_bytes > server.max_inflight_bytes:
+        message = (
+            f"server.max_request_bytes ({format_size(server.max_request_bytes)}) is more than "
+            f"server.max_inflight_bytes ({format_size(server.max_inflight_bytes)}), "
+            "so the largest request would never be accepted"
+        )
+        yield Problem("server.max_request_bytes", message, others=("server.max_inflight_bytes",))
+
+
+def _listeners(config: Config) -> Iterator[Problem]:
+    server = config.server
+    taken: dict[int, str] = {}
+    for key, text in (("server.grpc", server.grpc), ("server.http", server.http), ("server.health", server.health)):
+        address = parse_address(text)
+        if address.port in taken:
+            message = f"port {address.port} is already that of {taken[address.port]}"
+            yield Problem(key, message, others=(taken[address.port],))
+        elif address.port:
+            taken[address.port] = key
+        if key == "server.health":
+            continue
+        try:  # only whether a token is demanded counts, not which
+            check_bind(address, server.tls, server.token_env, server.insecure_bind, setting="")
+        except InsecureBind as refusal:
+            others = ("server.insecure_bind", "server.tls", "server.token_env")
+            yield Problem(key, str(refusal).strip(), others=others)
+
+
+def _endpoints(config: Config) -> Iterator[Problem]:
+    """Yield endpoints that are this collector, and gRPC endpoints with a path of OTLP/HTTP."""
+    own = {_plain(config.server.grpc): "server.grpc", _plain(config.server.http): "server.http"}
+    otlp = config.exporters.otlp
+    endpoints = {"exporters.otlp.endpoint": otlp.endpoint}
+    for signal in SIGNALS:
+        endpoints[f"exporters.otlp.{signal}.endpoint"] = getattr(otlp, signal).endpoint
+    for key, endpoint in endpoints.items():
+        if endpoint is None:
+            continue
+        if listener := own.get(_plain(endpoint)):
+            yield Problem(key, f"the endpoint is this collector's own address ({listener})", others=(listener,))
+        if otlp.protocol == "grpc" and endpoint.rstrip("/").endswith(_PATHS):
+            message = (
+                "a gRPC endpoint has no path: write http://HOST:4317, or set exporters.otlp.protocol: http/protobuf"
+            )
+            yield Problem(key, message, others=("exporters.otlp.protocol",))
+
+
+def _plain(endpoint: str) -> str:
+    return endpoint.rpartition("//")[2].rstrip("/").replace("localhost:", "127.0.0.1:")

@@ -1,0 +1,55 @@
+"""The configuration as people may see it: human units, no secrets, and where each value came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from pandaeval_collector.config._problem import KeyPath, WrittenAt
+from pandaeval_collector.config._tree import Config
+
+# Greedy up to the last @ of a line, since an unescaped password may hold any character.
+_USERINFO = re.compile(r"^((?>.*?://)).*@", re.MULTILINE)
+_QUERY = re.compile(r"^((?>.*?://)[^?\n]*+)\?.+", re.MULTILINE)
+
+
+def effective(config: Config) -> dict[str, Any]:
+    """Returns all values in human units, with user names, passwords and queries in URLs masked."""
+    return dict(masked(config.model_dump(mode="json")))
+
+
+def to_yaml(config: Config, origins: Mapping[KeyPath, WrittenAt]) -> str:
+    """Writes ``effective`` as YAML that can be loaded again; a comment says where a value was set if it was."""
+    return "".join(f"{line}\n" for line in _lines(effective(config), (), origins))
+
+
+def masked(value: Any) -> Any:
+    """Returns ``value`` with what is secret in URLs replaced by ``***``, at any depth."""
+    if isinstance(value, str):
+        return _QUERY.sub(r"\1?***", _USERINFO.sub(r"\1***@", value))
+    if isinstance(value, Mapping):
+        return {key: masked(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [masked(item) for item in value]
+    return value
+
+
+def flow(value: Any) -> str:
+    """Writes a value on one line of YAML."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _lines(values: Mapping[str, Any], path: KeyPath, origins: Mapping[KeyPath, WrittenAt]) -> Iterator[str]:
+    indent = "  " * len(path)
+    for name, value in values.items():
+        here = (*path, name)
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{flow(name)}:"
+            yield from _lines(value, here, origins)
+        else:
+            origin = f"  # {origins[here]}" if here in origins else ""
+            yield f"{indent}{flow(name)}: {flow(value)}{origin}"

@@ -1,0 +1,164 @@
+"""What an agent knew before a run: the instructions that any of its spans state, by agent, and the conversation so far,
+as the run's first model call had it. Context for a judge, and no part of what is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pandaeval_collector.analysis.rules._cycles import agents
+from pandaeval_collector.base.untrusted.printable import as_text
+from pandaeval_collector.judge.sanitize import one_line
+from pandaeval_otel.model import (
+    Kind,
+    Media,
+    Message,
+    Reasoning,
+    Span,
+    Text,
+    ToolCall,
+    ToolRequest,
+    ToolResponse,
+    Trace,
+    Turn,
+)
+
+USER, AGENT = "user: ", "agent: "
+MOST_MESSAGES = 400
+"""The newest messages of a conversation that are looked at: more than is ever shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierTurns:
+    """What an agent knew before a run. ``instructions``: system prompts and developer messages, each once, after the
+    agent's name where several agents ran; ``said``: the conversation, oldest first, one text for each message, call and
+    result; ``last_said``: the agent's last words in it, ``""`` without any. ``missing``: the number of older messages
+    that were not read."""
+
+    instructions: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    last_said: str = ""
+    missing: int = 0
+
+
+def opening(trace: Trace) -> Span | None:
+    """Returns the run's first model call whose input was captured, if there is one."""
+    return next((span for span in trace.spans if span.kind is Kind.LLM and span.input), None)
+
+
+def before(trace: Trace) -> EarlierTurns:
+    """Reads from the run's first model call what came before the user's last words. Never raises."""
+    told, span = instructions(trace), opening(trace)
+    if span is None or not span.input:
+        return EarlierTurns(told)
+    heard = [message for message in span.input if message.role != "system"]
+    until = _last_words_of_user(heard)
+    earlier = heard[max(0, until - MOST_MESSAGES) : until]
+    agent = [message.text for message in earlier if message.role == "assistant" and message.text]
+    return EarlierTurns(
+        told,
+        tuple(line for message in earlier for line in _lines(message)),
+        agent[-1] if agent else "",
+        until - len(earlier),
+    )
+
+
+def instructions(trace: Trace) -> tuple[str, ...]:
+    """Returns the instructions that a trace's spans state, each once, in order. Where several agents ran, each text
+    begins with its agent's name, and agents without captured instructions are named at the end."""
+    acting = agents(trace.spans)
+    owners: dict[str, str] = {}
+    for span in trace.spans:
+        for text in instructions_of(span):
+            owners.setdefault(text, acting[span.span_id])
+    names = dict.fromkeys([*owners.values(), *trace.agents])
+    if len(names) < 2 or not owners:
+        return tuple(owners)
+    told = [f"agent {one_line(name)}: {text}" if name else text for text, name in owners.items()]
+    silent = [name for name in names if name and name not in owners.values()]
+    return (*told, *(f"agent {one_line(name)}: (no instructions were captured)" for name in silent))
+
+
+def instructions_of(span: Span) -> Iterator[str]:
+    """Yields the system prompt and the developer messages of one span."""
+    if span.system:
+        yield span.system
+    yield from (message.text for message in span.input or () if message.role == "system" and message.text)
+
+
+def lines_of(trace: Trace) -> tuple[str, ...]:
+    """Returns the messages, calls and results of a trace, in the form of :attr:`EarlierTurns.said`."""
+    first, *others = trace.turns or (Turn(trace.input, trace.output),)
+    # The turn of each call is not known, so all calls follow the first message.
+    calls = (line for call in trace.tool_calls for line in _call_lines(call))
+    lines = [*_user_lines(first), *calls, *_agent_lines(first)]
+    for turn in others:
+        lines += [*_user_lines(turn), *_agent_lines(turn)]
+    return tuple(lines)
+
+
+def _user_lines(turn: Turn) -> Sequence[str]:
+    return [f"{USER}{turn.user}"] if turn.user else []
+
+
+def _agent_lines(turn: Turn) -> Sequence[str]:
+    return [f"{AGENT}{turn.assistant}"] if turn.assistant else []
+
+
+def _call_lines(call: ToolCall) -> Iterator[str]:
+    shown = one_line(as_text(call.arguments)) if call.has_arguments else "(not captured)"
+    yield f"agent called {one_line(call.name)}: {shown}"
+    if call.error is not None:
+        yield f"it failed: {one_line(call.error)}"
+    if call.has_result and call.result is not None:
+        yield f"result: {as_text(call.result)}"
+
+
+def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
+    """Adds the lines of the session's ``earlier`` traces, unless the run's own spans show the conversation."""
+    if known.said or not earlier:
+        return known
+    agent = [line for line in earlier if line.startswith(AGENT)]
+    return replace(known, said=tuple(earlier), last_said=agent[-1].removeprefix(AGENT) if agent else "")
+
+
+def with_texts(message: Message, change: Callable[[str], str]) -> Message:
+    """Returns the message with ``change`` applied to its words and thoughts."""
+    parts = [replace(p, text=change(p.text)) if isinstance(p, Reasoning | Text) else p for p in message.parts]
+    return replace(message, parts=tuple(parts))
+
+
+def media_asked(trace: Trace) -> list[str]:
+    """Returns the kinds of the media in the user's last words, such as ``image``, ``""`` for unknown kinds."""
+    span = opening(trace)
+    heard = [] if span is None else [message for message in span.input or () if message.role != "system"]
+    last = heard[_last_words_of_user(heard) :]
+    return [part.modality for message in last if _speaks(message) for part in message.parts if isinstance(part, Media)]
+
+
+def _last_words_of_user(messages: list[Message]) -> int:
+    """Returns the index of the first of the user's last messages in a row."""
+    at = max((index for index, message in enumerate(messages) if _speaks(message)), default=0)
+    while at and _speaks(messages[at - 1]):
+        at -= 1
+    return at
+
+
+def _speaks(message: Message) -> bool:
+    """Returns whether a message holds words or media of the user: some frameworks send tools' results as the user's."""
+    return message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
+
+
+def _lines(message: Message) -> Iterator[str]:
+    who = {"user": "user", "assistant": "agent"}.get(message.role, "result")
+    for part in message.parts:
+        match part:
+            case Text(text=text) if text.strip():
+                yield f"{who}: {text}"
+            case ToolRequest(name=name, arguments=arguments):
+                shown = "(not captured)" if arguments is None else one_line(as_text(arguments))
+                yield f"agent called {one_line(name)}: {shown}"
+            case ToolResponse(result=result):
+                yield "result: (not captured)" if result is None else f"result: {as_text(result)}"
+            case Media(modality=modality):
+                yield f"{who}: ({modality or 'something that is no text'}, not shown)"

@@ -1,0 +1,86 @@
+"""Joins a session into one trace, for metrics that judge its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pandaeval_collector.judge.context import opening
+from pandaeval_collector.judge.stated_facts import facts_of
+from pandaeval_otel.model import Span, ToolDefinition, Trace, Turn
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A session as metrics see it. ``trace``: with the turns and tool calls of all traces; ``missing``: traces that are
+    deleted, or too many to be shown; ``owners``: the trace of each span, of several traces; the rest as in
+    :class:`pandaeval_collector.judge.turns.TurnView`."""
+
+    trace: Trace
+    traces: int
+    missing: int = 0
+    goal: str = ""
+    profile: str = ""
+    knowledge: tuple[str, ...] = ()
+    owners: Mapping[str, str] = field(default_factory=dict)
+
+
+def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
+    """Joins the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
+    if len(traces) == 1 and not missing:  # the questions about it begin like those about the trace
+        return Conversation(traces[0], 1, 0, *facts_of(traces[0], traces[0].spans))
+    whole = replace(
+        traces[-1],
+        spans=tuple(_spans(traces)),
+        input=traces[0].input,
+        turns=tuple(_turns(traces)),
+        tool_calls=tuple(call for trace in traces for call in trace.tool_calls),
+        tools=_tools(traces),
+        reasoning=(),
+        llm_calls=sum(trace.llm_calls for trace in traces),
+        agents=_unique(trace.agents for trace in traces),
+        dropped_attributes=sum(trace.dropped_attributes for trace in traces),
+        notes=_unique(trace.notes for trace in traces),
+        digest=digest,
+    )
+    goal, profile, _ = facts_of(whole, [span for trace in traces for span in trace.spans])
+    knowledge = _unique(facts_of(trace, trace.spans)[2] for trace in traces)
+    owners = {span.span_id: trace.trace_id for trace in traces for span in trace.spans}
+    return Conversation(whole, len(traces), missing, goal, profile, knowledge, owners)
+
+
+def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
+    """Yields the spans for the record: with instructions, retrieved documents, and for the first trace the model call
+    that shows the conversation before it; without thoughts."""
+    first = opening(traces[0])
+    for trace in traces:
+        for span in trace.spans:
+            if span.input and span is not first:
+                instructions = tuple(message for message in span.input if message.role == "system")
+                yield span.but(input=instructions or None, output=None)
+            else:
+                yield span if span.output is None else span.but(output=None)
+
+
+def _turns(traces: Sequence[Trace]) -> Iterator[Turn]:
+    """Yields all turns. A turn without a start or span of its own gets those of its trace, so that calls and spans can
+    be assigned."""
+    for trace in traces:
+        for turn in trace.turns:
+            start, span_id = turn.start_ns or trace.start_ns, turn.span_id or trace.root_span_id
+            yield replace(turn, start_ns=start, span_id=span_id)
+
+
+def _tools(traces: Sequence[Trace]) -> tuple[ToolDefinition, ...]:
+    """Returns the newest definition of each tool."""
+    tools: dict[tuple[str, tuple[str, ...]], ToolDefinition] = {}
+    for trace in traces:
+        tools.update(((tool.name, tool.agents), tool) for tool in trace.tools)
+    return tuple(tools.values())
+
+
+def _unique(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(item for group in groups for item in group))

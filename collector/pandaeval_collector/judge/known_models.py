@@ -1,0 +1,72 @@
+"""What litellm's own list says of a model: prices, length of prompts and answers, whether it reasons."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+MOST_RECORD, LEAST_RECORD, SMALLER_RECORD = 12_000, 400, 6_000
+"""Tokens of a record: what is shown of it where the window is large or not known, what is always shown, and what is
+tried where the first was too long for the model."""
+_QUESTION = 1_500
+"""Tokens of what stands around a record: system message, question, the shape of the answer."""
+_ELSEWHERE = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+"""Variables that send what is meant for OpenAI to another server."""
+_SURE = 0.75
+"""Part of a window that is filled: our count of tokens is an estimate, and texts full of numbers take more."""
+
+
+class Price(NamedTuple):
+    """Prices in US dollars per token: of a prompt, an answer, and a prompt from the provider's cache."""
+
+    into: float = 0.0
+    out: float = 0.0
+    cached: float = 0.0
+
+
+FREE = Price()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """What is known of a model. ``price``: ``None`` if not listed; ``window``: tokens of prompt and answer together,
+    ``most_out``: of an answer, ``None`` if not known; ``reasons``: the model thinks, or may, before it answers;
+    ``marks``: its provider caches the beginning of a prompt only where the prompt marks it; ``keyed``: its provider
+    routes prompts with the same key to machines that have their beginning cached."""
+
+    price: Price | None = None
+    window: int | None = None
+    most_out: int | None = None
+    reasons: bool = False
+    marks: bool = False
+    keyed: bool = False
+
+
+def known(litellm: Any, model: str) -> KnownModel:
+    """Looks a model up in litellm's list, without the network."""
+    try:
+        info = litellm.get_model_info(model)
+    except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know
+        return KnownModel(marks="claude" in model.lower())
+    into, out = float(info.get("input_cost_per_token") or 0), float(info.get("output_cost_per_token") or 0)
+    cached = info.get("cache_read_input_token_cost")
+    return KnownModel(
+        Price(into, out, into if cached is None else float(cached)),
+        _count(info.get("max_input_tokens")),
+        _count(info.get("max_output_tokens")),
+        bool(info.get("supports_reasoning")),
+        "claude" in model.lower() and bool(info.get("supports_prompt_caching")),
+        info.get("litellm_provider") == "openai" and not any(map(os.environ.get, _ELSEWHERE)),
+    )
+
+
+def record_budget(window: int | None, reply: int) -> int:
+    """Returns how many tokens of a record a model is shown. ``reply``: tokens that its answer may take."""
+    if window is None:
+        return MOST_RECORD
+    return max(LEAST_RECORD, min(MOST_RECORD, int(_SURE * (window - reply - _QUESTION))))
+
+
+def _count(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) and value > 0 else None

@@ -1,0 +1,116 @@
+"""The collector's side of the worker process: started at the first call, and again after it died."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonCodec, RemoteError
+from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.every import Backoff
+from pandaeval_collector.base.untrusted.foreign import secrets_in, told
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, Permit
+from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.known_models import FREE, MOST_RECORD, Price
+from pandaeval_collector.judge.usage import believed
+
+_log = logging.getLogger(__name__)
+
+_SLACK_S = 30.0
+"""How much longer than a try may take the process may say nothing before it is taken to hang."""
+_OWN_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else a price list is fetched from the net at import
+    "OTEL_SDK_DISABLED": "true",  # the judge's own calls are nobody's traces
+    "LITELLM_LOG": "CRITICAL",  # its messages quote prompts
+}
+
+
+class WorkerProcess:
+    """Implements :class:`pandaeval_collector.judge.call.Caller` by a process of its own. On one event loop."""
+
+    def __init__(self, setup: JudgeProcessSetup, environ: Mapping[str, str] | None = None) -> None:
+        environ = os.environ if environ is None else environ
+        self.timeout = setup.timeout
+        """The seconds that one try of a call may take."""
+        self._secrets = secrets_in(environ, setup.api_key_env)
+        self._calls = Calls(
+            "the judge's process",
+            "pandaeval_collector.judge.worker",
+            asdict(setup),
+            {**environ, **_OWN_ENVIRONMENT},
+            codec=JsonCodec(),
+            silent=True,
+            backoff=Backoff(0.0, 0.0),  # whoever asks has pauses of his own
+        )
+        self.prices: dict[str, Price] = {}
+        """US dollars per token, of the models whose price is known; known after the start."""
+        self._budgets: dict[str, int] = {}
+        self._unbelieved: set[str] = set()
+        """Models whose usage was estimated, which is said once."""
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, ``None`` while none runs."""
+        return self._calls.pid
+
+    async def start(self) -> None:
+        """Starts the process unless it runs. Raises :class:`CallFailedError` when that fails."""
+        if self._calls.pid is None or not self._budgets:
+            known: dict[str, Any] = await self._asked("known")
+            self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
+            self._budgets = {model: each["budget"] for model, each in known.items()}
+
+    async def record_budget(self, model: str) -> int:
+        """Returns how many tokens of a record fit into the windows of a model and its fallbacks, at most 12,000. Raises
+        :class:`CallFailedError` when the process does not start."""
+        await self.start()
+        return self._budgets.get(model, MOST_RECORD)
+
+    async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
+        """Asks the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died
+        meanwhile), and what ``permit`` raises."""
+
+        async def permitted(attempt: tuple[str, bool, int]) -> None:
+            if permit is not None:
+                await permit(*attempt)
+
+        await self.start()
+        reply: Mapping[str, Any] = await self._asked("call", asdict(call), on_piece=permitted)
+        if not reply["ok"]:
+            failure, message = CallFailure(reply["failure"]), told(reply["message"], self._secrets)
+            raise CallFailedError(failure, message, reply.get("retry_after"), reply.get("answered", False))
+        model = reply["model"]
+        sent = replace(call, max_tokens=reply["max_tokens"])
+        usage = believed(reply["usage"], sent, reply["text"], self.prices.get(model, FREE))
+        if not usage.stated and model not in self._unbelieved:
+            self._unbelieved.add(model)
+            _log.warning(
+                "the judge %s does not say, or not believably, how many tokens its answers took: each counts as what "
+                "is set aside for a call",
+                model,
+            )
+        return ModelAnswer(
+            text=reply["text"],
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cost_usd=usage.cost_usd,
+            model=model,
+            cached_tokens=usage.cached_tokens,
+            cut=reply["cut"],
+            max_tokens=sent.max_tokens,
+        )
+
+    async def _asked(self, name: str, *arguments: Any, **given: Any) -> Any:
+        try:
+            return await self._calls.ask(name, *arguments, patience=self.timeout + _SLACK_S, **given)
+        except (ChildStartError, RemoteError) as error:
+            raise CallFailedError(CallFailure.UNAVAILABLE, told(error, self._secrets)) from error
+        except ChildEndedError as error:
+            raise CallFailedError(CallFailure.TIMEOUT if error.hung else CallFailure.CRASHED, str(error)) from error
+
+    async def close(self) -> None:
+        """Ends the process, if one runs."""
+        await self._calls.close()

@@ -1,0 +1,94 @@
+"""Counts facts of a run for the judge, in our own words: a text of the run could add facts of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pandaeval_collector.analysis.rules._failures import FailureSign, tells
+from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
+from pandaeval_collector.judge.thoughts import thoughts
+from pandaeval_otel.model import Trace
+
+_MOST = 20
+"""Calls that a line names."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """Facts of a trace's calls. ``failed``, ``changing``: positions, from 1, of those that failed, and of those that
+    were to change something; ``text``: all facts as lines."""
+
+    failed: tuple[int, ...]
+    changing: frozenset[int]
+    text: str
+
+
+def facts(trace: Trace) -> CallFacts:
+    """Counts the facts of a trace as metrics see it, with results neither cut nor sanitized.
+
+    The predicate that limits verdicts also decides which calls failed.
+    """
+    signs = [*enumerate(map(tells, trace.tool_calls), 1)]
+    failed = tuple(number for number, sign in signs if sign is FailureSign.FAILED)
+    unsure = tuple(number for number, sign in signs if sign is FailureSign.UNSURE)
+    changing = frozenset(n for n, call in enumerate(trace.tool_calls, 1) if was_to_change(trace, call))
+    lines = [*_calls(trace, failed, unsure), *_end(trace), *_losses(trace)]
+    return CallFacts(failed, changing, "\n".join(lines))
+
+
+def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...]) -> Iterator[str]:
+    calls = trace.tool_calls
+    if len(trace.turns) > 1:
+        yield f"turns: {len(trace.turns)}"
+    yield f"tool calls: {len(calls)}"
+    unseen = sum(call.error is None and (not call.has_result or call.result is None) for call in calls)
+    if failed or not unseen:
+        yield f"failed tool calls: {len(failed)}{_named(failed)}"
+    if unseen:
+        yield f"calls whose result was not captured, so that they may have failed or not: {unseen}"
+    if lost := [at + 1 for at in lost_at(trace)]:
+        yield f"failed, and no later call made up for it: {len(lost)}{_named(lost)}"
+    if unsure:
+        yield f"results that may tell of a failure, or not: {len(unsure)}{_named(unsure)}"
+    if strange := _strange(trace):
+        yield f"calls of tools that are not among those that the agent had: {len(strange)}{_named(strange)}"
+
+
+def _strange(trace: Trace) -> list[int]:
+    """Returns the positions of calls of tools that the agent did not have, if its tools are known."""
+    names = {tool.name for tool in trace.tools}
+    return [number for number, call in enumerate(trace.tool_calls, 1) if names and call.name not in names]
+
+
+def _end(trace: Trace) -> Iterator[str]:
+    yield f"model calls: {trace.llm_calls}"
+    if not thoughts(trace):
+        yield "thoughts, and what was said between calls: not captured"
+    if trace.error is not None:
+        yield "the run ended: with an error"
+    elif not trace.ends_in_tool_call:
+        yield "the run ended: without an error"
+    if trace.output is None:
+        yield "the last answer: not captured"
+    elif not trace.output.strip():
+        yield "the last answer: empty"
+    if trace.ends_in_tool_call:
+        yield "the record ends with a tool call that nothing in it answers: the run may go on elsewhere"
+
+
+def _losses(trace: Trace) -> Iterator[str]:
+    if not trace.complete:
+        yield "the end of the run is not in the record"
+    if any("cut short" in note for note in trace.notes):
+        yield "some of the texts were cut short before they were recorded"
+    if trace.dropped_attributes:
+        yield f"fields that were lost before they were recorded: {trace.dropped_attributes}"
+
+
+def _named(numbers: Iterable[int]) -> str:
+    names = [*map(str, numbers)]
+    if not names:
+        return ""
+    more = ", …" if len(names) > _MOST else ""
+    return f" (calls {', '.join(names[:_MOST])}{more})"

@@ -1,0 +1,41 @@
+"""Counts tokens of a text, and shortens it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_MARK = 60
+"""Below this many characters the note of what was cut would be longer than the rest."""
+
+
+def elided(text: str, limit: int) -> str:
+    """Shortens a text to about ``limit`` characters: beginning, a note of how much is missing, end."""
+    if len(text) <= limit:
+        return text
+    head = max(1, limit * 2 // 3)
+    tail = max(1, limit - head)
+    return f"{text[:head]} […{len(text) - head - tail} of {len(text)} characters cut…] {text[-tail:]}"
+
+
+def fitting(text: str, most: int) -> str:
+    """Shortens a text to at most ``most`` tokens of its beginning and end; to its beginning where ``most`` is tiny."""
+    if tokens(text) <= most:
+        return text
+    low = _longest(lambda length: elided(text, length), len(text), most)
+    return elided(text, low) if low > _MARK else text[: _longest(lambda length: text[:length], len(text), most)]
+
+
+def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
+    """Returns the greatest length up to ``length`` for which ``cut`` gives at most ``most`` tokens."""
+    low, high = 0, length
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if tokens(cut(middle)) <= most else (low, middle - 1)
+    return low
+
+
+def tokens(text: str) -> int:
+    """Estimates, rather high, how many tokens a text has: a quarter of the ASCII characters, and one for each other
+    character (high for most scripts, about right for Chinese, Japanese and Korean)."""
+    plain = len(text.encode("ascii", "ignore"))
+    return plain // 4 + (len(text) - plain) + 1

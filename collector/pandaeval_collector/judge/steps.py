@@ -1,0 +1,245 @@
+"""Writes the steps of a run for the judge, in order: messages, thoughts, calls with results, retrieved documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import NamedTuple
+
+from pandaeval_collector.base.untrusted.printable import as_text
+from pandaeval_collector.judge.run_facts import CallFacts
+from pandaeval_collector.judge.sanitize import neutral, one_line
+from pandaeval_collector.judge.shorten import elided
+from pandaeval_collector.judge.thoughts import thoughts
+from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
+
+FAILED = "FAILED:"
+_CLOCKS_SINCE = 10**18
+"""Nanoseconds since 1970 (in 2001) below which a time is no clock's."""
+_DEEPEST_CALL = 64
+_MESSAGE, _THOUGHT, _STEP = range(3)
+"""The order of pieces that have the same time."""
+
+
+class OwnWords(str):
+    """A block of our own words, which needs no fence. No text of a trace becomes one."""
+
+    __slots__ = ()
+
+
+class KeptBlock(str):
+    """A block of a call that was to change something: the last one to be cut."""
+
+    __slots__ = ()
+
+
+NOTHING = OwnWords("(nothing was captured)")
+_EMPTY = OwnWords("(captured, and empty)")
+_NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
+
+
+class _Piece(NamedTuple):
+    time: int
+    order: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimits:
+    """How much of each part is shown, sanitized by ``clean``. ``value``: most characters of an argument, a result or a
+    thought; ``text``: of a user's message, an answer, an error and instructions; ``tool``: of a tool's description and
+    of its parameters; ``listed``: most tools, and documents of one retrieval; ``context``: tokens of the earlier
+    conversation."""
+
+    value: int
+    text: int
+    tool: int
+    listed: int
+    context: int
+    clean: Callable[[str], str] = neutral
+
+    def shown(self, value: object, most: int = 0) -> str:
+        """Returns a value, or a text of at most ``most`` characters."""
+        return elided(self.clean(as_text(value)), most or self.value)
+
+    def line(self, value: object, most: int = 0) -> str:
+        """Returns the same on one line, so that none of its lines passes for another part of a step."""
+        return elided(one_line(self.clean(as_text(value))), most or self.value)
+
+
+def clock(nanoseconds: int) -> str:
+    """Writes day of the week, date and time in UTC, to the minute; ``""`` for a number that is no time of a clock."""
+    if nanoseconds < _CLOCKS_SINCE:
+        return ""
+    return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%A, %Y-%m-%d %H:%M} UTC"
+
+
+def message(prefix: str, text: str | None, limits: StepLimits, media: bool = False) -> str:
+    """Writes a message behind its ``prefix``, in our own words if it has no text."""
+    if text is not None and text.strip():
+        return prefix + limits.shown(text, limits.text)
+    if media:
+        return OwnWords(prefix + _NO_TEXT)
+    return OwnWords(prefix + (NOTHING if text is None else _EMPTY))
+
+
+def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
+    """Writes the blocks of a run's steps.
+
+    Words and thoughts are lines before the call that they led to. Each message of several turns is a block.
+    """
+    turns = trace.turns if len(trace.turns) > 1 else ()
+    pieces = [*_messages(turns, limits)]
+    pieces += [_Piece(time, _THOUGHT, f"{kind}: {limits.line(text)}") for time, kind, text in thoughts(trace)]
+    pieces += _calls(trace, turns, facts, limits)
+    for span in trace.spans:
+        if span.kind is Kind.RETRIEVAL and span.documents:
+            pieces.append(_Piece(span.start_ns, _STEP, _documents(span, limits)))
+    return [*_blocks(sorted(pieces, key=lambda piece: piece[:2])), *_end(trace, len(turns), limits)]
+
+
+def last_answer(trace: Trace) -> str | None:
+    """Returns the answer of the last turn; an answer of the trace that is empty if the turn has none."""
+    last = trace.turns[-1].assistant if trace.turns else None
+    if last is None and trace.output is not None and not trace.output.strip():
+        return trace.output
+    return last
+
+
+def _messages(turns: Sequence[Turn], limits: StepLimits) -> Iterator[_Piece]:
+    """Yields the user's message of each turn, after the answer of the turn before."""
+    since, answer = 0, None
+    for number, turn in enumerate(turns, 1):
+        if number > 1:
+            since = max(since, turn.start_ns)
+        if answer is not None:
+            yield _Piece(since, _MESSAGE, message(f"turn {number - 1}, the agent answered: ", answer, limits))
+        when = clock(turn.start_ns)
+        head = f"turn {number} ({when})" if when else f"turn {number}"
+        yield _Piece(since, _MESSAGE, message(f"{head}, the user said: ", turn.user, limits, turn.media_only))
+        answer = turn.assistant
+
+
+def _blocks(pieces: Iterable[_Piece]) -> Iterator[str]:
+    """Joins thoughts with the step that follows; a result may have several lines, so it ends its block."""
+    lines: list[str] = []
+    for piece in pieces:
+        if piece.order == _THOUGHT:
+            lines.append(piece.text)
+        elif piece.order == _STEP:
+            yield type(piece.text)("\n".join([*lines, piece.text]))
+            lines = []
+        else:
+            if lines:
+                yield "\n".join(lines)
+                lines = []
+            yield piece.text
+    if lines:
+        yield "\n".join(lines)
+
+
+def _end(trace: Trace, turns: int, limits: StepLimits) -> Iterator[str]:
+    if not trace.tool_calls:
+        yield OwnWords("(no tool was called)")
+    if trace.blocked is not None:
+        yield f"a guardrail stopped the run on purpose: {limits.line(trace.blocked[0], limits.text)}"
+    if trace.error is not None:
+        yield f"the run ended with this error: {limits.line(trace.error, limits.text)}"
+    if turns:
+        yield message(f"turn {turns}, the agent answered: ", last_answer(trace), limits)
+
+
+def _documents(span: Span, limits: StepLimits) -> str:
+    lines = [f"documents found by {limits.line(span.name, limits.text)}:"]
+    lines += [f"- {limits.line(document)}" for document in span.documents[: limits.listed]]
+    if len(span.documents) > limits.listed:
+        lines.append(f"(… and {len(span.documents) - limits.listed} more)")
+    return "\n".join(lines)
+
+
+def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLimits) -> Iterator[_Piece]:
+    """Yields each call; calls in a row that are like an earlier one as one line."""
+    calls = trace.tool_calls
+    several = len({call.agent for call in calls}) > 1
+    parents = {span.span_id: span.parent_id for span in trace.spans}
+    for first, last, like in _folded(calls, turns):
+        if like == first:
+            text = _call(first, calls, limits, several, facts, parents)
+        elif last > first:
+            text = f"calls {first + 1} to {last + 1}: as call {like + 1}, {last - first + 1} times more"
+        else:
+            text = f"call {first + 1}: as call {like + 1}"
+        yield _Piece(calls[first].start_ns, _STEP, text)
+
+
+def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[int, int, int]]:
+    """Yields the first and the last index of calls in a row, within a turn, that are like an earlier one, and its
+    index; the own index three times for a call that is like none."""
+    known: dict[str, int] = {}
+
+    def kind(index: int) -> tuple[int, int, bool]:
+        call = calls[index]
+        content = repr((call.name, call.agent, call.arguments, call.has_result, call.result, call.error))
+        like = known.setdefault(content, index)
+        return like, sum(turn.start_ns <= call.start_ns for turn in turns), like == index
+
+    for (like, *_), row in groupby(range(len(calls)), kind):
+        indexes = [*row]
+        yield indexes[0], indexes[-1], like
+
+
+def _call(
+    index: int,
+    calls: Sequence[ToolCall],
+    limits: StepLimits,
+    several: bool,
+    facts: CallFacts,
+    parents: Mapping[str, str],
+) -> str:
+    """Writes one call. ``several``: several agents made calls; ``parents``: by span. The result comes last, and is
+    whole if the call was to change something."""
+    call, number = calls[index], index + 1
+    head = f"call {number}: {limits.line(call.name, limits.text)}"
+    if call.agent and several:
+        head += f" by agent {limits.line(call.agent, limits.text)}"
+    if _is_parallel(call, calls[max(0, index - 2) : index + 3], parents):
+        head += " (in parallel with a neighbour)"
+    lines = [head, f"arguments: {limits.line(call.arguments) if call.has_arguments else '(not captured)'}"]
+    if call.error is not None:
+        lines.append(f"{FAILED} {limits.line(call.error, limits.text)}")
+    elif number in facts.failed:
+        lines.append(f"{FAILED} its result says so")
+    changes = number in facts.changing
+    if call.has_result and call.result is not None:
+        lines.append(f"result: {_result(as_text(call.result), limits, changes)}")
+    elif call.error is None:
+        lines.append("result: (not captured)")
+    text = "\n".join(lines)
+    return KeptBlock(text) if changes else text
+
+
+def _result(result: str, limits: StepLimits, whole: bool) -> str:
+    if not result.strip():
+        return "(empty)"
+    return limits.clean(result) if whole else limits.shown(result)
+
+
+def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str, str]) -> bool:
+    """Returns whether a call overlaps one of those ``near``, and neither was made within the other."""
+    for other in near:
+        overlaps = other is not call and other.start_ns < call.end_ns and call.start_ns < other.end_ns
+        if overlaps and not (_is_below(other, call, parents) or _is_below(call, other, parents)):
+            return True
+    return False
+
+
+def _is_below(inner: ToolCall, outer: ToolCall, parents: Mapping[str, str]) -> bool:
+    """Returns whether a call was made within another, which delegated to an agent."""
+    span_id = inner.span_id
+    for _ in range(_DEEPEST_CALL):
+        span_id = parents.get(span_id, "")
+        if not span_id or span_id == outer.span_id:
+            break
+    return bool(span_id) and span_id == outer.span_id

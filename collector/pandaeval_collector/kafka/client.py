@@ -1,0 +1,83 @@
+"""Clients of Kafka: their settings, the library where it is installed, and delivery of messages."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from pandaeval_collector.base.errors import UserError, installation
+from pandaeval_collector.kafka.settings import Kafka
+
+_QUIET_S, _PATIENCE_S = 30.0, 25.0
+_OF_CONSUMERS = ("session.timeout.ms", "group.instance.id")
+"""Options that producers do not take."""
+
+log = logging.getLogger("pandaeval_collector.kafka")
+
+
+class _Seldom(logging.Filter):
+    """Lets one failed connection through in half a minute: the library logs each attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith(("FAIL ", "ERROR ")):
+            return True
+        now = time.monotonic()
+        shown = now >= self._next
+        if shown:
+            self._next = now + _QUIET_S
+        return shown
+
+
+log.addFilter(_Seldom())
+
+
+def library() -> ModuleType:
+    """Imports confluent-kafka. Raises :class:`UserError` where it is missing."""
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        cure = installation("kafka")
+        raise UserError(f"kafka.brokers: confluent-kafka is not installed; install it with: {cure}") from error
+    return confluent_kafka
+
+
+def client(kafka: Kafka, environ: Mapping[str, str]) -> dict[str, object]:
+    """Returns the settings of every client. Raises :class:`UserError` where the password is not set."""
+    settings: dict[str, object] = {"bootstrap.servers": kafka.brokers, "logger": log, **kafka.options}
+    if kafka.password_env is not None:
+        password = environ.get(kafka.password_env, "").strip()
+        if not password:
+            raise UserError(f"the environment variable {kafka.password_env} is not set")
+        settings["sasl.password"] = password
+    return settings
+
+
+def producer(kafka: Kafka, environ: Mapping[str, str]) -> dict[str, object]:
+    """Returns the settings of producers: they lose and reorder nothing, and put keys where Java's clients put them."""
+    sure = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "delivery.timeout.ms": 20_000}
+    settings = {"linger.ms": 10, "compression.type": "zstd", **client(kafka, environ), **sure}
+    return {name: value for name, value in settings.items() if name not in _OF_CONSUMERS}
+
+
+def deliver(producer: Any, topic: str, messages: Iterable[Mapping[str, object]]) -> str:
+    """Writes messages (``key``, ``value``, ``headers``) and returns when the brokers have them all; returns the error
+    where they refuse one, else an empty text. On a thread."""
+    failures: list[str] = []
+
+    def done(error: Any, _: Any) -> None:
+        if error is not None:
+            failures.append(error.str())
+
+    for message in messages:
+        producer.produce(topic, on_delivery=done, **message)
+        producer.poll(0)
+    if producer.flush(_PATIENCE_S):
+        failures.append("no broker answered in time")
+    return failures[0] if failures else ""

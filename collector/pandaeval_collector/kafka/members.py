@@ -1,0 +1,43 @@
+"""Messages about decided traces, for the collectors that score their sessions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import zstandard
+
+from pandaeval_otel._proto.member_pb2 import Content, Member
+
+_log = logging.getLogger(__name__)
+_MOST_CONTENTS = 700 << 10
+"""Bytes of spans that go with a trace to whoever scores its session: brokers take messages of 1 MB by default."""
+
+Contents = Callable[[bytes], Sequence[tuple[bool, bytes]]]
+"""Returns the stored requests of a trace, and whether each holds logs."""
+
+
+def member_message(contents: Contents) -> Callable[[bytes], tuple[str, bytes]]:
+    """Returns what makes the key and the value of a packed member's message."""
+
+    def message(member: bytes) -> tuple[str, bytes]:
+        return Member.FromString(member).session_id, with_contents(member, contents, _MOST_CONTENTS)
+
+    return message
+
+
+def with_contents(message: bytes, read: Contents, most: int) -> bytes:
+    """Adds to a packed member what is stored of its trace, where whoever scores its session may need it. Adds no more
+    than ``most`` bytes."""
+    member = Member.FromString(message)
+    if not member.decided:
+        return message
+    try:
+        parts = read(member.trace_id)
+    except zstandard.ZstdError as error:
+        _log.warning("the spans of trace %s were damaged and stay here (%s)", member.trace_id.hex(), error)
+        return message
+    if sum(len(request) for _, request in parts) > most:
+        return message
+    contents = [Content(request=request, logs=logs) for logs, request in parts]
+    return message + Member(contents=contents).SerializeToString()

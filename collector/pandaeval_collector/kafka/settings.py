@@ -1,0 +1,76 @@
+"""The section ``kafka`` of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
+
+from pandaeval_collector.base.section import EnvName, Section, Text, without
+
+_OURS = frozenset(
+    {"bootstrap.servers", "group.id", "sasl.password", "enable.auto.commit", "auto.offset.reset"}
+    | {"enable.auto.offset.store", "partition.assignment.strategy", "enable.partition.eof"}
+    | {"acks", "partitioner", "enable.idempotence"}
+)
+_TIMEOUT, _TIMEOUT_MS, _LEAST_MS = "session.timeout.ms", 45_000, 6_000
+
+
+def _with_timeout(options: Mapping[str, str]) -> Mapping[str, str]:
+    text = options.get(_TIMEOUT, str(_TIMEOUT_MS))
+    if not text.isdecimal() or int(text) < _LEAST_MS:
+        raise ValueError(f"{_TIMEOUT} is not a whole number of {_LEAST_MS} or more")
+    return options
+
+
+class Kafka(Section):
+    """Kafka: spans from a topic that any number of collectors share, and results to a topic (docs/operate/scale.md)."""
+
+    brokers: Text | None = None
+    """Brokers to ask first, HOST:PORT,HOST:PORT; null: Kafka is not used."""
+    options: Annotated[Mapping[Text, Text], without(_OURS, "collector"), AfterValidator(_with_timeout)] = {}
+    """More settings of librdkafka by name, such as security.protocol: SASL_SSL; secrets do not belong here. With a
+    group.instance.id of its own a collector keeps its partitions over a restart within session.timeout.ms (45000)."""
+    password_env: EnvName | None = None
+    """Name of the environment variable with the SASL password (sasl.password)."""
+    topic: Text | None = None
+    """Topic with OTLP spans, each message keyed by trace id; null: no spans are read. What cannot be read goes to the
+    topic of the same name with .dlq at its end."""
+    group: Text = "pandaeval"
+    """Consumer group of the collectors that share the topic."""
+    sessions: Literal["none", "here", "topic"] = "none"
+    """Traces of a session may reach different collectors. none: no metric of level session runs, and each trace is read
+    by itself; here: they run on the traces that reach this collector, right where one collector reads the whole topic;
+    topic: decided traces go to sessions_topic, and the collectors share the sessions."""
+    sessions_topic: Text = "eval.traces"
+    """Topic with decided traces, each keyed by the id of its session."""
+
+    @property
+    def scores_sessions(self) -> bool:
+        """Whether metrics of sessions run."""
+        return self.topic is None or self.sessions != "none"
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether the traces that this collector decides go to the collectors that share their sessions."""
+        return self.topic is not None and self.sessions == "topic"
+
+    @property
+    def session_timeout_s(self) -> float:
+        """Seconds without a sign of life after which others take the partitions over."""
+        return int(self.options.get(_TIMEOUT, _TIMEOUT_MS)) / 1000
+
+    def conflicts(self, config: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yields keys that contradict each other, and why."""
+        topics = {"kafka.topic": self.topic, "exporters.kafka.topic": config.exporters.kafka.topic}
+        used = [key for key, topic in topics.items() if topic is not None]
+        if self.brokers is None:
+            yield from (((key, "kafka.brokers"), f"{key} needs kafka.brokers") for key in used)
+        elif not used:
+            yield ("kafka.brokers",), f"nothing is read from Kafka or written to it; set {' or '.join(topics)}"
+        if self.topic is not None and config.store.on_shutdown != "persist":
+            message = (
+                "open traces of a Kafka topic are read again by another collector: store.on_shutdown has to be persist"
+            )
+            yield ("store.on_shutdown", "kafka.topic"), message

@@ -1,0 +1,90 @@
+"""Messages of topics, taken apart for the pipeline: spans or their log records, and members of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.kafka.protocols import SharingPipeline
+from pandaeval_collector.receivers.members import MemberMessage
+from pandaeval_collector.store import Consumed
+from pandaeval_otel.wire.fields import fields
+from pandaeval_otel.wire.fragments import MalformedOtlpError, Split
+from pandaeval_otel.wire.splitting import split_logs, split_traces
+
+_BLOCK, _INNER, _TRACE_ID = 0x0A, 0x12, 0x0A
+"""Tags: of resource blocks in a request, of scopes in those and items in these, and of a span's trace id."""
+
+
+def holds_logs(request: bytes) -> bool:
+    """Returns whether the first item of a request is a log record. The outlines of both kinds of request are the same,
+    and their items are not: a span has the trace id in its field 1, a log record a fixed number. ``False`` for what is
+    empty or no OTLP."""
+    try:
+        scopes = (scope for block in _each(request, _BLOCK) for scope in _each(block, _INNER))
+        item = next((item for scope in scopes for item in _each(scope, _INNER)), None)
+        return item is not None and all(tag != _TRACE_ID for tag, *_ in fields(item))
+    except ValueError:
+        return False
+
+
+def _each(message: bytes, wanted: int) -> Iterator[bytes]:
+    return (message[at:end] for tag, _, at, end, _ in fields(message) if tag == wanted)
+
+
+SpansOrLogs = tuple[Split, bool]
+"""The part of a message that is to be stored: its fragments, and whether they hold log records."""
+
+
+class SpanTopic:
+    """Implements :class:`pandaeval_collector.kafka.protocols.MessageSink`: units are traces. A message holds
+    spans or the log records of spans."""
+
+    def __init__(self, pipeline: SharingPipeline, telemetry: Telemetry) -> None:
+        self._pipeline, self._telemetry = pipeline, telemetry
+        self.let_go, self.is_open = pipeline.let_go, pipeline.is_open
+
+    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
+        """Splits a message, without the fragments of traces that other collectors have decided."""
+        logs = holds_logs(message)
+        try:
+            split = split_logs(message) if logs else split_traces(message)
+        except MalformedOtlpError as error:
+            raise ValueError(str(error)) from error
+        fragments, split.fragments = split.fragments, []
+        for fragment in fragments:
+            if meets(fragment.trace_id):
+                split.fragments.append(fragment)
+            else:
+                for outcome in ("decoded", "duplicate"):
+                    self._telemetry.add("pandaeval.logs" if logs else "pandaeval.spans", outcome, len(fragment.items))
+        return split, logs
+
+    async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
+        spans, logs = ([split for split, is_logs in taken if is_logs is kind] for kind in (False, True))
+        await self._pipeline.consume(spans, read, logs)
+
+
+class MemberTopic:
+    """Implements :class:`pandaeval_collector.kafka.protocols.MessageSink`: units are sessions, by ids as
+    UTF-8."""
+
+    def __init__(self, pipeline: SharingPipeline) -> None:
+        self._pipeline = pipeline
+
+    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> list[MemberMessage]:
+        """Reads the head of a message; marks it where another collector has scored the session because of it."""
+        member = MemberMessage.read(message)
+        if meets(member.session_id.encode()):
+            return [member]
+        return [] if member.ends else [replace(member, is_done=True)]
+
+    async def consume(self, taken: Sequence[list[MemberMessage]], read: Sequence[Consumed]) -> None:
+        await self._pipeline.adopt([member for some in taken for member in some], read)
+
+    async def let_go(self, keys: Collection[bytes]) -> None:
+        await self._pipeline.let_go_sessions({key.decode() for key in keys})
+
+    def is_open(self, key: bytes) -> bool:
+        return self._pipeline.session_is_open(key.decode())

@@ -1,0 +1,79 @@
+"""Which metrics run, by what they are run on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
+from pandaeval_collector.scoring.metric import (
+    JudgedMetric,
+    JudgedTraceMetric,
+    JudgedTurnMetric,
+    Metric,
+    SessionMetric,
+    SessionReads,
+    TraceMetric,
+    TurnMetric,
+)
+
+M = TypeVar("M", bound=Metric[Any, Any])
+
+
+def running_metrics(
+    registry: Mapping[str, Metric[Any, Any]], enabled: Collection[str] | None
+) -> tuple[tuple[Metric[Any, Any], ...], frozenset[str]]:
+    """Returns the metrics to run, in the order of the registry, and the keys of those that run for session metrics
+    only, whose results are neither shown nor exported. ``enabled``: keys of metrics of the ``registry``; ``None``: all.
+    Judged metrics run only if they are enabled: they cost money."""
+    if enabled is None:
+        return tuple(registry.values()), frozenset()
+    wanted = [metric for key, metric in registry.items() if key in enabled]
+    read = {name for metric in wanted if isinstance(metric, SessionMetric) for name in metric.signals}
+    traces = [metric for metric in registry.values() if isinstance(metric, TraceMetric)]
+    silent = frozenset(metric.key for metric in traces if metric.name in read and metric.key not in enabled)
+    return tuple(metric for key, metric in registry.items() if key in enabled or key in silent), silent
+
+
+class Plan:
+    """The metrics that run. ``order``: their places, by name. ``silent``: keys of the metrics whose results are for
+    session metrics alone. ``alone``: metrics of a trace by itself. ``dependent``: metrics that read other traces of the
+    session, and which: those that compare answers first, those that read later traces last. ``unsettled``: metrics that
+    use what the earlier traces of a session held. ``coded``: judged metrics that code can score, also without a
+    judge."""
+
+    def __init__(self, registry: Mapping[str, Metric[Any, Any]], settings: EvaluatorSettings) -> None:
+        wanted, self.silent = running_metrics(registry, settings.enabled)
+        self._has_judge = settings.judge is not None
+        self._wanted = wanted
+        self.order = {metric.name: place for place, metric in enumerate(wanted)}
+        self.metrics = [metric for metric in wanted if self._has_judge or not isinstance(metric, JudgedMetric)]
+        self.traces = self._of(TraceMetric)
+        self.alone = [metric for metric in self.traces if not (metric.needs_session or metric.explains)]
+        self.explaining = [metric for metric in self.traces if metric.explains]
+        self.dependent = self._dependent(settings.shares_sessions)
+        self.unsettled: list[TraceMetric] = []
+        if settings.shares_sessions:
+            self.unsettled = [metric for metric in self.alone if metric.reads and metric.reads.unsettled]
+        self.turns = self._of(TurnMetric)
+        self.coded = [metric for metric in self._of(JudgedTurnMetric) if metric.by_code is not None]
+        self.sessions = self._of(SessionMetric)
+
+    def judged(self, level: type[M]) -> list[M]:
+        """Returns the judged metrics of a class; none without a judge."""
+        return self._of(level) if self._has_judge else []
+
+    def without_session(self) -> Mapping[str, Metric[Any, Any]]:
+        """Returns the metrics, by key, that have results for traces and turns without a session."""
+        metrics: list[Metric[Any, Any]] = [metric for metric in self.traces if not metric.needs_session]
+        metrics += [*self.turns, *self.judged(JudgedTraceMetric)]
+        metrics += self.judged(JudgedTurnMetric) or self.coded
+        return {metric.key: metric for metric in metrics}
+
+    def _of(self, level: type[M]) -> list[M]:
+        return [metric for metric in self._wanted if isinstance(metric, level)]
+
+    def _dependent(self, shares_sessions: bool) -> list[tuple[TraceMetric, SessionReads]]:
+        reading = [(metric, metric.reads) for metric in self.traces if metric.reads is not None]
+        usable = [(metric, reads) for metric, reads in reading if shares_sessions or reads.answers]
+        return sorted(usable, key=lambda pair: (pair[1].later, not pair[1].answers))

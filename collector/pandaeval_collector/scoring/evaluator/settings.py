@@ -1,0 +1,107 @@
+"""The settings of scoring and judging, independent of the configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pandaeval_collector.base.time_limit import TRACE_SECONDS
+from pandaeval_collector.judge.call import answer_parameters
+from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
+from pandaeval_collector.judge.prompt import PROMPT_VERSION
+from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.scoring.metric import JudgedMetric
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """Which model judges which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
+    ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
+    ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
+    ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
+    ``parameters``: litellm's arguments of each call; ``guidelines``: added to questions."""
+
+    model: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    selection: Selection = field(default_factory=Selection)
+    delay: float = 30.0
+    secrets: bool = True
+    pii: bool = False
+    custom: tuple[str, ...] = ()
+    correctness: Literal["session", "trace"] = "session"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    guidelines: tuple[Guideline, ...] = ()
+
+    def model_of(self, key: str) -> str:
+        return self.models.get(key, self.model)
+
+    def guidance(self, metric: JudgedMetric[Any, Any], agent: str) -> Guidance:
+        """Returns the guidelines for a metric's question about a run of an agent."""
+        if not self.guidelines:
+            return Guidance()
+        return guidance(self.guidelines, metric.key, metric.asks, agent)
+
+    @property
+    def answer_parameters(self) -> str:
+        """The parameters of calls that may change an answer, as a text; ``""`` without any."""
+        return answer_parameters(self.parameters)
+
+    def identity(self) -> dict[str, Any]:
+        """Returns the settings that identify the results of judged metrics."""
+        identity: dict[str, Any] = {"prompt": PROMPT_VERSION, "secrets": self.secrets}
+        if self.answer_parameters:
+            identity["parameters"] = self.answer_parameters
+        if self.pii or self.custom:
+            identity["hidden"] = ["pii"] * self.pii + list(self.custom)
+        return identity
+
+    def identity_of_signals(self, keys: Collection[str]) -> dict[str, Any]:
+        """Returns the settings that identify session results which rest on the judged trace metrics ``keys``."""
+        if not keys:
+            return {}
+        identity: dict[str, Any] = {"judge": sorted({self.model_of(key) for key in keys})}
+        used = [guideline for guideline in self.guidelines if guideline.metric in keys]
+        if used:
+            identity["guidelines"] = sorted(f"{each.metric} {each.agent} {each.text}" for each in used)
+        return identity
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorSettings:
+    """The settings of scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key; ``modules``: the
+    user's own metrics, by path or dotted name."""
+
+    enabled: Collection[str] | None = None
+    """Whether the enabled metrics were named one by one, so that each is wanted."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop", "correctness")
+    coherence_signal: str = "sure"
+    end_tokens: tuple[str, ...] = ()
+    """Answers by which agents declare that they are done."""
+    modules: tuple[str, ...] = ()
+    shares_sessions: bool = True
+    """Whether whoever reads a trace has the others of its session. If not, it is read by itself: what is said of it may
+    not rest on which of the others happen to be there. Answers are compared as far as they are."""
+    listed_attributes: tuple[str, ...] = ()
+    """Keys of attributes by which lists find traces."""
+    judge: JudgeSettings | None = None
+    """``None``: judged metrics are switched off."""
+    trace_timeout: float = TRACE_SECONDS
+    """How many seconds one trace may take, beside what its bytes take."""
+
+    def identity(self, *names: str) -> dict[str, Any]:
+        """Returns the settings that identify results of a metric. ``names``: its own, and those of its signals."""
+        identity: dict[str, Any] = {"fragments": False}
+        if self.end_tokens and "response" in names:
+            identity["end_tokens"] = sorted(self.end_tokens)
+        return identity
+
+    def identity_of_signals(self) -> dict[str, Any]:
+        """Returns the settings that identify the results of session metrics."""
+        return {
+            "weights": dict(self.weights),
+            "extra_signals": sorted(self.extra_signals),
+            "coherence_signal": self.coherence_signal,
+        }

@@ -1,0 +1,65 @@
+"""The units that results are about: traces, turns, and traces that cannot be read."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+from pandaeval_collector.base.result import Unit
+from pandaeval_collector.base.untrusted.stated import stated
+from pandaeval_collector.judge.turns import TurnView
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.base import semconv
+from pandaeval_otel.model import Trace
+
+
+def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
+    """Makes the unit of a trace: its evaluated span is the outermost agent's."""
+    case, trial = stated(trace, semconv.PANDAEVAL_CASE_ID, semconv.PANDAEVAL_TRIAL)
+    roots = [span for span in trace.spans if span.span_id == trace.root_span_id]
+    return Unit(
+        level="trace",
+        id=trace.trace_id,
+        trace_id=trace.trace_id,
+        span_id=trace.root_span_id,
+        session_id=trace.session_id,
+        agent=trace.agent,
+        service=trace.service,
+        environment=trace.environment,
+        evidence=evidence or trace.digest,
+        revision=trace.revision,
+        trigger=str(trace.trigger),
+        late_spans=trace.late_spans,
+        response_id=trace.response_id,
+        end_ns=roots[0].end_ns if roots else trace.end_ns,
+        sampled=trace.sampled,
+        case=case,
+        trial=trial,
+    )
+
+
+def turn_unit(view: TurnView) -> Unit:
+    """Makes the unit of a turn: its evaluated span is the one that answers."""
+    unit = trace_unit(view.trace)
+    span_id = view.span_id
+    unit.level, unit.id, unit.span_id = "turn", f"{unit.trace_id}:{span_id}", span_id
+    unit.end_ns = next((span.end_ns for span in view.trace.spans if span.span_id == span_id), unit.end_ns)
+    return unit
+
+
+def unread(due: DueTrace) -> Unit:
+    """Makes the unit of a trace that cannot be read: its evidence is made of the ids of what came."""
+    known = hashlib.blake2b(b"".join(sorted(due.known)), digest_size=16).hexdigest()
+    return Unit(
+        level="trace",
+        id=due.trace_id.hex(),
+        trace_id=due.trace_id.hex(),
+        span_id="",
+        agent="unknown_service",
+        service="unknown_service",
+        evidence=known,
+        revision=due.revision,
+        trigger=due.trigger.value,
+        late_spans=due.late_spans,
+        end_ns=time.time_ns(),
+    )

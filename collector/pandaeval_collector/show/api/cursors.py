@@ -1,0 +1,44 @@
+"""Cursors: the end of a page of a list, as a text that programs give back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from typing import Annotated
+
+import orjson
+from fastapi import Query
+
+from pandaeval_collector.show.api.problems import ProblemError
+from pandaeval_collector.store.listed_pages import Position
+
+CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
+
+
+def cursor_of(position: Position | None) -> str | None:
+    """Return a position as an opaque text; ``None`` after the last page."""
+    if position is None:
+        return None
+    return base64.urlsafe_b64encode(orjson.dumps(position)).decode().rstrip("=")
+
+
+def position_of(cursor: str | None) -> Position | None:
+    """Return the position in a cursor. Raises :class:`ProblemError` (400) for a text that is no cursor."""
+    if cursor is None:
+        return None
+    try:
+        value, number = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        position = float(value), number
+        if type(number) is int and abs(number) < 1 << 63 and math.isfinite(position[0]):
+            return position
+    except (ValueError, TypeError, binascii.Error, OverflowError):
+        pass
+    raise ProblemError(400, "this is no cursor of ours: take the `next` of the page before")
+
+
+def number_of(cursor: str | None) -> int | None:
+    """Return the number in a cursor of a list that is ordered by it. Raises :class:`ProblemError`."""
+    position = position_of(cursor)
+    return None if position is None else position[1]

@@ -1,0 +1,118 @@
+"""Resolves names and IDs as people write them: bare metric names, and IDs by their beginnings.
+
+An unknown name is refused with the name that was probably meant, because a query that matches nothing would return an
+empty list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import Literal
+
+from pandaeval_collector.config import MetricNames, closest
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.listed import Wanted
+
+_HEX = re.compile(r"[0-9a-f]{4,32}")
+_SHOWN = 5
+_COUNTER = "pandaeval.evaluations"
+_NO_ATTRIBUTE = "no trace has a listed attribute; store.listed_attributes says which are"
+
+
+class Names:
+    """Resolves names and IDs against those in one store. Any thread."""
+
+    def __init__(self, finder: Finder, modules: tuple[str, ...]) -> None:
+        """``modules``: those of the user's own metrics."""
+        self._finder, self._modules = finder, modules
+
+    def wanted(self, wanted: Wanted) -> Wanted:
+        """Return the filters with names and IDs in full. Raises :class:`ProblemError` for unknown names."""
+        self._check("agent", wanted.agent)
+        self._check("service", wanted.service)
+        self._check("environment", wanted.environment)
+        for pair in wanted.attribute:
+            key, known = pair.partition("=")[0], self._finder.attribute_keys()
+            if key not in known:
+                raise ProblemError(422, unknown("attribute", key, known, _NO_ATTRIBUTE))
+        if wanted.metric is not None:
+            wanted = replace(wanted, metric=self.metric(wanted.metric))
+        if wanted.session is not None:
+            wanted = replace(wanted, session=self._session(wanted.session) or wanted.session)
+        return wanted
+
+    def metric(self, name: str) -> str:
+        """Return the key of the metric with this name. Raises :class:`ProblemError` if there is none, or several."""
+        keys = self._metrics.select(name) or self._stored_metrics().select(name)
+        if len(keys) > 1:
+            raise ProblemError(422, f"metric: {name} is the name of several metrics; write {' or '.join(keys)}")
+        if not keys:
+            raise ProblemError(422, f"metric: {name}: {self._metrics.unknown(name)}")
+        return keys[0]
+
+    def trace(self, text: str) -> bytes:
+        """Return the trace ID that begins with ``text``. Raises :class:`ProblemError` if there is none, or several."""
+        digits = text.strip().lower()
+        if not _HEX.fullmatch(digits):
+            raise ProblemError(400, "the id of a trace has 32 hex digits, of which the first few are enough")
+        if len(digits) == 32:
+            return bytes.fromhex(digits)
+        trace_id = one_of(digits, self._finder.traces_from(digits, _SHOWN))
+        if trace_id is None:
+            raise ProblemError(404, NO_TRACE)
+        return bytes.fromhex(trace_id)
+
+    def session(self, text: str) -> str:
+        """Return the session ID that is ``text``, else the ID that begins with it. Raises :class:`ProblemError`."""
+        session_id = self._session(text)
+        if session_id is None:
+            raise ProblemError(404, NO_SESSION)
+        return session_id
+
+    def _session(self, text: str) -> str | None:
+        return one_of(text, self._finder.sessions_from(text, _SHOWN))
+
+    @cached_property
+    def _metrics(self) -> MetricNames:
+        return MetricNames((metric.level, metric.name) for metric in registry(self._modules).values())
+
+    def _stored_metrics(self) -> MetricNames:
+        """Return the metrics that have results, also those of a module that is no longer configured."""
+        series = [attributes for attributes, _ in self._finder.counters(_COUNTER)]
+        return MetricNames({(str(a.get("pandaeval.level")), str(a.get("gen_ai.evaluation.name"))) for a in series})
+
+    def _check(self, column: Literal["agent", "service", "environment"], name: str | None) -> None:
+        if name is None:
+            return
+        known = self._finder.names()[column]
+        if name not in known and not self._finder.is_named(column, name):
+            raise ProblemError(422, unknown(column, name, known))
+
+
+def unknown(kind: str, name: str, known: Iterable[str], none: str = "no trace is stored yet") -> str:
+    """Return the sentence for an unknown name, with its closest among ``known``. ``none``: the text if none is."""
+    known = [*known]
+    advice = none
+    if known:
+        advice = f"there are {', '.join(known[:_SHOWN])}"
+    if len(known) > _SHOWN:
+        advice += ", …"
+    if meant := closest(name, known):
+        advice = f"did you mean {meant}?"
+    return f"{kind}: there is no {name}; {advice}"
+
+
+def one_of(text: str, ids: Iterable[str]) -> str | None:
+    """Return the ID that equals ``text``, else the only ID; ``None`` for none. Raises :class:`ProblemError` for
+    several."""
+    ids = [*ids]
+    if text in ids:
+        return text
+    if len(ids) > 1:
+        raise ProblemError(409, f"{text} is the beginning of several ids ({', '.join(ids[:_SHOWN])}): write more of it")
+    return next(iter(ids), None)

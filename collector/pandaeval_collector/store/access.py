@@ -1,0 +1,101 @@
+"""The part of the store that every process of a collector has: it reads the file, and its tables write.
+
+The front writes by its own thread. Child processes ask the front to run the work of a table, by name, and the front
+runs only the work that a process may ask for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from pandaeval_collector.base.runtime.calls import Peer
+from pandaeval_collector.store.clock import StoreClock
+from pandaeval_collector.store.jobs import Jobs
+from pandaeval_collector.store.people import People
+from pandaeval_collector.store.reader import StoreReader
+from pandaeval_collector.store.runs import RunTable
+from pandaeval_collector.store.schedules import Schedules
+from pandaeval_collector.store.spending import Spending
+from pandaeval_collector.store.table import StoreTable, Writes, written
+from pandaeval_collector.store.triage import TriageTable
+from pandaeval_collector.store.verdicts import Verdicts
+
+T = TypeVar("T")
+
+_CALLS = {"Spending.reserve", "Spending.settle", "Verdicts.keep"}
+JUDGE_WRITES = _CALLS | {
+    "Jobs.lease",
+    "Jobs.lease_old",
+    "Jobs.put_back",
+    "Jobs.release_all",
+    "Spending.settle_all",
+    "StoreAccess.put",
+}
+"""The work that the judge's process may ask for."""
+READER_WRITES = _CALLS | {
+    "People.put",
+    "People.remove",
+    "RunTable.add",
+    "RunTable.begin",
+    "RunTable.cancel",
+    "RunTable.create",
+    "RunTable.end",
+    "RunTable.plan",
+    "RunTable.retry",
+    "Schedules.add",
+    "Schedules.fire",
+    "Schedules.pause",
+    "Schedules.remove",
+    "TriageTable.mark",
+}
+"""The work that the reader may ask for."""
+
+
+class StoreAccess(StoreTable):
+    """The reads and tables of one store, as all processes have them."""
+
+    def __init__(self, reads: StoreReader, writes: Writes, clock: StoreClock) -> None:
+        super().__init__(reads.connection, writes, clock)
+        self.path, self.reads, self.clock = reads.path, reads, clock
+        parts = reads.connection, writes, clock
+        self.jobs, self.runs, self.schedules = Jobs(*parts), RunTable(*parts), Schedules(*parts)
+        self.verdicts, self.spending, self.people = Verdicts(*parts), Spending(*parts), People(*parts)
+        self.triage = TriageTable(*parts)
+
+    @written
+    def put(self, connection: sqlite3.Connection, key: str, value: str) -> None:
+        """Stores a small fact under a key."""
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
+class FrontWrites:
+    """Implements :class:`Writes` in a child process: the front does the work. Create it on the event loop."""
+
+    def __init__(self, front: Peer) -> None:
+        self._front, self._loop = front, asyncio.get_running_loop()
+
+    def write(
+        self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Future[T]:
+        """Asks the front for the work, by the names of the table's class and the method."""
+        asked = self._front.ask("write", work.__qualname__, arguments, options)
+        return asyncio.run_coroutine_threadsafe(asked, self._loop)
+
+
+def writing(store: StoreAccess, allowed: Collection[str]) -> Callable[..., Awaitable[Any]]:
+    """Returns the front's handler of a child's requests to write; ``allowed``: the work that the child may ask for."""
+    parts = (store.jobs, store.runs, store.schedules, store.verdicts, store.spending, store.people, store.triage)
+    tables: dict[str, StoreTable] = {type(table).__name__: table for table in parts}
+    tables[StoreAccess.__name__] = store
+
+    async def write(_: Any, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        if name not in allowed:
+            raise PermissionError(f"this process may not have {name} written")
+        table, _, method = name.partition(".")
+        return await asyncio.wrap_future(getattr(tables[table], method)(*arguments, **options))
+
+    return write

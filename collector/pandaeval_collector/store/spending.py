@@ -1,0 +1,65 @@
+"""What judges cost, day by day.
+
+An amount is set aside (``reserved``) before a call is made, and replaced by the cost of the call (``settled``) after
+it. A restart does not reset the day's spending. Days are those of the machine's clock, UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from datetime import UTC, datetime
+
+from pandaeval_collector.store.table import StoreTable, written
+
+_CENT = 1e-9
+"""Sums of dollars are compared with this much tolerance."""
+_DAY_S = 86_400.0
+_BEGIN = "INSERT OR IGNORE INTO spending VALUES (?, 0, 0)"
+
+
+class Spending(StoreTable):
+    """The spending of one store."""
+
+    def today(self, now: float) -> float:
+        """Returns a time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that
+        was set back, by less than two days, stays with the day that was begun: no day is paid for twice."""
+        (newest,) = self._row("SELECT substr(max(day), 1, 10) FROM spending")
+        if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
+            return now
+        return datetime.fromisoformat(newest).replace(tzinfo=UTC).timestamp()
+
+    @written
+    def reserve(self, connection: sqlite3.Connection, usd: float, most: float | None, now: float) -> bool:
+        """Reserves money of the day (UTC) for one call. Returns ``False`` if less is left. ``most``: US dollars of the
+        day, ``None``: no limit."""
+        day = _day(now)
+        connection.execute(_BEGIN, (day,))
+        (used,) = connection.execute("SELECT reserved + settled FROM spending WHERE day = ?", (day,)).fetchone()
+        if most is not None and used + usd > most + _CENT:
+            return False
+        connection.execute("UPDATE spending SET reserved = reserved + ? WHERE day = ?", (usd, day))
+        return True
+
+    @written
+    def settle(self, connection: sqlite3.Connection, reserved: float, spent: float, reserved_at: float) -> None:
+        """Replaces a reservation by the cost of the call. A cost that is negative or not finite counts as the
+        reservation, so that no cost refills a day's budget."""
+        day = _day(reserved_at)
+        cost = spent if 0 <= spent < math.inf else reserved
+        connection.execute(_BEGIN, (day,))
+        change = "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?"
+        connection.execute(change, (reserved, cost, day))
+
+    @written
+    def settle_all(self, connection: sqlite3.Connection) -> None:
+        """Counts what a process that died had set aside as spent: its calls may have been made."""
+        connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
+
+    def spent(self, now: float) -> float:
+        """Returns the US dollars of the day (UTC) of ``now``, reservations included."""
+        return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _day(now))[0])
+
+
+def _day(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).date().isoformat()

@@ -1,0 +1,125 @@
+"""Asks a model the questions of a check, through the collector's own process, prompts and reading of replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
+from pandaeval_collector.judge.client import AnswerCost, Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.conversation import Conversation
+from pandaeval_collector.judge.guidelines import Guidance
+from pandaeval_collector.judge.known_models import FREE, Price
+from pandaeval_collector.judge.prompt import SYSTEM
+from pandaeval_collector.judge.shorten import tokens
+from pandaeval_collector.scoring.metric import JudgedMetric
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.judge_check.questions import CORRECTNESS, METRIC, SESSION, CheckItem
+
+_TRIES, _LONGEST_S = 3, 30.0
+_QUESTION, _ANSWER, _OF_SESSION = 600, 150, 3
+"""Tokens of a question with its criteria, and of an answer, for the estimate: rather too many; about a session it is so
+many times as much."""
+_PASSING = frozenset({CallFailure.RATE_LIMIT, CallFailure.COOLDOWN, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a question. ``value``: the judge's score, 0..1; ``why``: why there is none; ``failed``: why the
+    question could not be asked; ``spent``: what it cost."""
+
+    item: CheckItem
+    value: float | None = None
+    why: str = ""
+    failed: str = ""
+    spent: AnswerCost = field(default_factory=AnswerCost)
+
+
+def forecast(items: Sequence[CheckItem], price: Price | None) -> tuple[int, float | None]:
+    """Estimates the tokens and US dollars that the questions take, if no reply has to be corrected; ``None`` where the
+    price is not known. ``price``: of a token."""
+    questions = len(items) + (_OF_SESSION - 1) * sum(item.kind == SESSION for item in items)
+    sent = sum(item.pack.tokens + tokens(SYSTEM) for item in items) + _QUESTION * questions
+    got = _ANSWER * questions
+    usd = None if price is None or price == FREE else sent * price.into + got * price.out
+    return sent + got, usd
+
+
+class CheckRun:
+    """Asks one model the questions of a check. ``replies`` grows as they come, also of an interrupted check."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        model: str,
+        on_reply: Callable[[int], None] | None = None,
+        at_a_time: int = 8,
+        guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
+    ) -> None:
+        self._guidance = guidance
+        self._caller, self._model, self._places = caller, model, asyncio.Semaphore(at_a_time)
+        self._on_reply = on_reply or (lambda done: None)
+        self.replies: list[Reply] = []
+        self.spent = AnswerCost()
+
+    async def run(self, items: Sequence[CheckItem]) -> None:
+        """Asks all questions, the first one alone. Raises ``CallFailedError`` when the first call fails or the
+        provider denies access. Ends early, without an error, when the day's budget is used up."""
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            await self._one(items[0])
+            self._on_reply(1)
+            tasks += [asyncio.create_task(self._one(item)) for item in items[1:]]
+            for done in asyncio.as_completed(tasks):
+                await done
+                self._on_reply(len(self.replies))
+        except OverBudgetError:
+            return
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(self, item: CheckItem) -> None:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                async with self._places:
+                    self.replies.append(await self._asked(item))
+                return
+            except CallFailedError as error:
+                if error.failure is CallFailure.DENIED:
+                    raise
+                if attempt == _TRIES or error.failure not in _PASSING:
+                    if not self.replies:
+                        raise
+                    self.replies.append(Reply(item, failed=error.failure.value))
+                    return
+                await asyncio.sleep(min(error.retry_after or 2.0 ** (attempt - 1), _LONGEST_S))
+
+    async def _asked(self, item: CheckItem) -> Reply:
+        of_session = item.kind == SESSION
+        guidance = Guidance() if of_session else self._guidance
+        judge = Judge(JudgeClient(self._caller), item.pack, self._model, guidance=guidance)
+        subject = Conversation(item.trace, len(item.trace.turns)) if of_session else item.trace
+        metric = registry()[CORRECTNESS if of_session else METRIC]
+        assert isinstance(metric, JudgedMetric)
+        try:
+            finding = await metric.ask(subject, judge)
+        except NoVerdictError as error:
+            return Reply(item, why=error.why.value, spent=judge.spent)
+        finally:
+            self.spent.pay(judge.spent)
+        match finding:
+            case Score():
+                return Reply(item, own_score(finding), spent=judge.spent)
+            case Unscored():
+                return Reply(item, why=finding.why.value, spent=judge.spent)
+        return Reply(item, why="not asked")
+
+
+def own_score(finding: Score) -> float:
+    """Returns the judge's own score, 0..1, before facts counted by code lowered it."""
+    judged = finding.metadata.get("judged")
+    return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value

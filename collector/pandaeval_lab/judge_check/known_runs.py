@@ -1,0 +1,85 @@
+"""Runs and sessions whose verdicts are known: recordings of real frameworks with a scripted model, which ship with the
+package, a run whose answer was replaced by an invented one, and sessions that were written for the check."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import as_file, files
+
+from pandaeval_collector.judge.conversation import conversation
+from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_lab.judge_check.variants import answering
+from pandaeval_lab.replay.files import Input, Request
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.trace import is_genai
+from pandaeval_otel.wire.splitting import split_logs, split_traces
+
+Band = tuple[float, float]
+DONE: Band = (0.75, 1.0)
+"""Accomplished, on the whole at least."""
+NOT_DONE: Band = (0.0, 0.49)
+"""The most important parts are missing, or a session was not handled correctly."""
+HANDLED: Band = (0.51, 1.0)
+"""A session was handled correctly."""
+_INVENTED = "The warranty on a desk lamp is 36 months from the day of delivery, and it covers the bulb too."
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A run, or a session, whose verdict is known. ``trace``: of a session, all of it; ``band``: the limits of a right
+    score."""
+
+    name: str
+    trace: Trace
+    band: Band
+
+    def holds(self, value: float | None) -> bool:
+        """Returns whether a score is right."""
+        return value is not None and self.band[0] <= value <= self.band[1]
+
+    @property
+    def good(self) -> bool:
+        return self.band == DONE
+
+
+@cache
+def known_runs() -> tuple[KnownRun, ...]:
+    """Returns all known runs, the good ones first."""
+    return (
+        *(KnownRun(name, _recorded(name), DONE) for name in ("returned", "library", "visit")),
+        *(KnownRun(name, _recorded(name), NOT_DONE) for name in ("wrong_tool", "gives_up", "off_topic")),
+        KnownRun("hallucinates", answering(_recorded("wrong_tool"), _INVENTED), NOT_DONE),
+    )
+
+
+@cache
+def known_sessions() -> tuple[KnownRun, ...]:
+    """Returns six sessions that were handled correctly, and six that were not, each for another reason."""
+    by_name: dict[str, list[Trace]] = defaultdict(list)
+    for trace in _recordings("sessions"):
+        by_name[trace.session_id or ""].append(trace)
+    return tuple(
+        KnownRun(name, conversation(traces, name).trace, HANDLED if name.startswith("right") else NOT_DONE)
+        for name, traces in by_name.items()
+    )
+
+
+def _recorded(name: str) -> Trace:
+    """Returns the first agent trace of a recording of the package."""
+    return next(_recordings(name))
+
+
+def _recordings(name: str) -> Iterator[Trace]:
+    """Yields the agents' traces of a recording of the package, in normal form."""
+    with as_file(files(__package__).joinpath("runs", f"{name}.otlp.jsonl.xz")) as path:
+        requests = [request for request in Input(str(path)).requests() if isinstance(request, Request)]
+    chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
+    for request in requests:
+        for fragment in (split_logs if request.logs else split_traces)(request.data).fragments:
+            chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
+    traces = (rebuilt(held).trace for held in chunks.values())
+    yield from (redacted(trace) for trace in traces if trace is not None and is_genai(trace))

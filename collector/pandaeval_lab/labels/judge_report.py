@@ -1,0 +1,102 @@
+"""The report on a judge: known runs and probes, people's labels, or planted faults, all in figures of one form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from pandaeval_collector.analysis.stats.paired import share
+from pandaeval_collector.cli._output import console, safe, table
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.show.view.texts import interval
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of a report.
+
+    ``figure``: the value in words; ``n``: how many ``unit`` it rests on, 0: nothing was measured; ``low``, ``high``:
+    95 % interval. ``asks``: the question that it answers; ``needed``: what passes, in words; ``passed``: ``None`` if
+    nothing is needed.
+    """
+
+    name: str
+    n: int
+    unit: str
+    figure: str = "not measured"
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    asks: str = ""
+    needed: str = ""
+    passed: bool | None = None
+    note: str = ""
+
+
+def share_figure(name: str, hits: int, n: int, unit: str) -> Figure:
+    """Makes the figure of ``hits`` among ``n``, with Wilson's interval."""
+    if not n:
+        return Figure(name, 0, unit)
+    part = share(hits, n)
+    return Figure(name, n, unit, f"{hits} of {n}", part.value, part.low, part.high)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReport:
+    """The figures about one judge. ``about``: further facts for JSON; ``notes``: for people."""
+
+    title: str
+    about: Mapping[str, Any]
+    figures: Sequence[Figure]
+    notes: Sequence[str] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the report as a JSON object, with its figures by name."""
+        figures = {figure.name: asdict(figure) for figure in self.figures}
+        return {"title": self.title, **self.about, "figures": figures, "notes": [*self.notes]}
+
+
+def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
+    """Prints reports as tables, or as JSON, one object a line."""
+    for report in reports:
+        if form == "json":
+            write_json(json.dumps(report.to_dict()))
+        else:
+            print_report(report.to_dict(), console())
+
+
+def print_report(report: Mapping[str, Any], out: Console) -> None:
+    """Prints a report, given as a JSON object: a table of its figures, then their notes and its own."""
+    figures = [*report["figures"].values()]
+    rows = [
+        (
+            figure["name"],
+            figure["asks"],
+            f"{figure['n']} {figure['unit']}",
+            figure["figure"],
+            interval(figure["low"], figure["high"]),
+            figure["needed"],
+            _state(figure),
+        )
+        for figure in figures
+    ]
+    columns = ("figure", "question", "n", "value", "95 %", "needed", "")
+    kept = [at for at in range(len(columns)) if any(str(row[at]) for row in rows)]
+    shown = [[row[at] for at in kept] for row in rows]
+    out.print(table([columns[at] for at in kept], shown, on=out, title=report["title"]))
+    notes = [f"{figure['name']}: {figure['note']}" for figure in figures if figure["note"]]
+    for note in (*notes, *report["notes"]):
+        out.print(Text(safe(note)))
+
+
+def _state(figure: Mapping[str, Any]) -> Text | str:
+    if figure["passed"] is None:
+        return ""
+    if figure["passed"]:
+        return Text("pass", style="green")
+    return Text("FAIL" if figure["n"] else "-", style="bold red")

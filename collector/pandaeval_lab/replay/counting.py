@@ -1,0 +1,152 @@
+"""A judge that is not asked: counts the calls that would be made, and answers each with a verdict, so that what is
+asked next is counted too. Answers are taken to be as long as those that were given last to questions of the same
+shape."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
+from pandaeval_collector.judge.schemas import STEP
+from pandaeval_collector.judge.shorten import tokens
+from pandaeval_collector.store import StoreReader
+
+_ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
+_MESSAGES = 3
+"""Messages of a question; one more is a repair, which a valid answer never leads to."""
+_PER_MESSAGE, _PER_CALL = 4, 3
+"""Tokens that a chat format adds."""
+_TEXT = (
+    "The agent looked the order up, found that it had left the depot, and said so; nothing in the results contradicts "
+    "it, and no step was left out that the user had asked for."
+)
+_LIST = 3
+_LATELY = 500
+"""The newest verdicts, by which the length of answers is estimated."""
+
+Shape = frozenset[str]
+"""The names of a verdict's fields."""
+
+
+@dataclass(slots=True)
+class CallCount:
+    """Counts the calls that a run would make, and their tokens. ``models``: calls, tokens in and out, by model."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    models: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    def add(self, model: str, prompt: int, completion: int) -> None:
+        self.calls += 1
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        calls, into, out = self.models.get(model, (0, 0, 0))
+        self.models[model] = calls + 1, into + prompt, out + completion
+
+
+class CountingCaller:
+    """Implements :class:`pandaeval_collector.judge.call.Caller`: counts each call and makes an answer up."""
+
+    def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
+        """``usual``: recent answers of real judges, by shape; their mean length is taken for that of the next ones."""
+        self.counted = CallCount()
+        self._usual = usual
+        self._counts: dict[str, Callable[[str], int]] = {}
+
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
+        schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
+        made, echo = made_up(schema, schema, question), _ECHO.search(question)
+        said = {"echo": echo[1] if echo is not None else "", "instructed": False}
+        answer: dict[str, Any] = {**made, **said} if isinstance(made, dict) else said
+        text = json.dumps(answer, ensure_ascii=False)
+        if len(call.messages) <= _MESSAGES:
+            count = self._counts.setdefault(call.model, counter(call.model))
+            sent = sum(count(message["content"]) + _PER_MESSAGE for message in call.messages) + _PER_CALL
+            usual = self._usual.get(frozenset(answer)) or [text]
+            received = sum(map(count, usual)) / len(usual)
+            self.counted.add(call.model, sent, min(round(received), call.max_tokens))
+        return ModelAnswer(text, model=call.model)
+
+
+def usual_answers(live: StoreReader) -> dict[Shape, list[str]]:
+    """Returns the newest verdicts of a store as JSON, by their shape."""
+    found: dict[Shape, list[str]] = {}
+    query = "SELECT body FROM verdicts ORDER BY created_at DESC LIMIT ?"
+    for (body,) in live.connection().execute(query, (_LATELY,)):
+        verdict = json.loads(body).get("verdict")
+        if isinstance(verdict, dict):
+            found.setdefault(frozenset(verdict), []).append(json.dumps(verdict, ensure_ascii=False))
+    return found
+
+
+def counter(model: str) -> Callable[[str], int]:
+    """Returns a function that counts the tokens of a text: OpenAI's tokenizer where it is installed, which is close to
+    those of other models, else a cautious estimate. Downloads nothing."""
+    judge = find_spec("litellm")
+    if judge is None or not judge.submodule_search_locations or find_spec("tiktoken") is None:
+        return tokens
+    tables = Path(next(iter(judge.submodule_search_locations))) / "litellm_core_utils" / "tokenizers"
+    if not tables.is_dir():
+        return tokens
+    os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(tables))
+    import tiktoken
+
+    bare = model.rpartition("/")[2]
+    older = bare.startswith(("gpt-4-", "gpt-3")) or bare == "gpt-4"
+    try:
+        encoding = tiktoken.get_encoding("cl100k_base" if older else "o200k_base")
+    except Exception:  # noqa: BLE001 - a table that is not there would be fetched; without a net that fails in many ways
+        return tokens
+    return lambda text: len(encoding.encode(text, disallowed_special=()))
+
+
+def made_up(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
+    """Makes up a value that fits ``schema``, of the usual length, with ``text`` for its texts. A list of objects gets
+    an object for each number that ``question`` gives to such a field."""
+    match schema:
+        case {"$ref": str(reference)}:
+            return made_up(whole["$defs"][reference.rpartition("/")[2]], whole, question, text)
+        case {"anyOf": list(kinds)}:
+            return made_up(kinds[0], whole, question, text)
+        case {"enum": list(values)}:
+            return values[0]
+        case {"const": value}:
+            return value
+        case {"type": "object"} | {"properties": _}:
+            return {key: made_up(each, whole, question, text) for key, each in schema.get("properties", {}).items()}
+        case {"type": "array"}:
+            return _list(schema, whole, question, text)
+        case {"pattern": str(pattern)}:
+            return "turn 1" if pattern == STEP else "00000000"
+        case {"type": "string"}:
+            return text[: int(schema.get("maxLength", len(text)))]
+        case {"type": "boolean"}:
+            return False
+        case {"type": "integer" | "number"}:
+            least, most = schema.get("minimum", 0), schema.get("maximum", 1)
+            return least if schema["type"] == "integer" else most  # the first of the choices is the best one
+    return None
+
+
+def _list(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str, text: str) -> list[Any]:
+    items = schema.get("items", {})
+    one = made_up(items, whole, question, text)
+    most = int(schema.get("maxItems", _LIST))
+    if type(one) is int or (isinstance(one, str) and "enum" not in items):
+        return []  # numbers and names in a list are those of things in the record, which may have none
+    if isinstance(one, dict):
+        fenced = question.partition("exactly these fields")[0]
+        for key in one:
+            found = re.findall(rf'"{re.escape(key)}": (\d+)', fenced)
+            if found and type(one[key]) is int:
+                return [one | {key: int(number)} for number in found[:most]]
+    return [one] * min(_LIST if question else 1, most)

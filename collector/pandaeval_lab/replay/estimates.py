@@ -1,0 +1,79 @@
+"""Estimates of evaluation runs, from the calls that a sample of their traces would make."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+
+from pandaeval_collector.judge.known_models import Price
+from pandaeval_collector.runs.manager import CostEstimate
+from pandaeval_collector.runs.spec import Chosen
+from pandaeval_collector.store import StoreReader
+from pandaeval_collector.store.verdicts import Verdicts
+from pandaeval_lab.replay.counting import CallCount
+
+MOST = 200
+"""Traces that are read and packed at most; the others are assumed to be like them."""
+_SEED = 20
+
+
+class NewVerdicts(Verdicts):
+    """Reads the verdicts of a store, and keeps new verdicts in memory. ``remembered``: verdicts that the store had."""
+
+    def __init__(self, live: StoreReader) -> None:
+        self._reader = live.connection
+        self._new: dict[str, bytes] = {}
+        self.remembered = 0
+
+    def recall(self, key: str) -> bytes | None:
+        if key in self._new:
+            return self._new[key]
+        verdict = super().recall(key)
+        self.remembered += verdict is not None
+        return verdict
+
+    def keep(self, key: str, body: bytes) -> Future[None]:
+        self._new[key] = body
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+
+def sample_of(chosen: Sequence[Chosen]) -> list[Chosen]:
+    """Returns a sample of about 200 of the chosen traces, in whole sessions; the same sample each time."""
+    groups: dict[tuple[int, int], list[Chosen]] = {}
+    for no, session in chosen:
+        groups.setdefault((session, 0) if session else (0, no), []).append((no, session))
+    order = sorted(groups)
+    if len(chosen) > MOST:
+        random.Random(_SEED).shuffle(order)
+    taken: list[Chosen] = []
+    for key in order:
+        if taken and len(taken) + len(groups[key]) > MOST:
+            break
+        taken += groups[key]
+    return taken
+
+
+def estimate(
+    chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price], remembered: int = 0
+) -> CostEstimate:
+    """Estimates the whole run from the calls ``counted`` for a sample of ``of`` traces."""
+    times = len(chosen) / of if of else 0.0
+    cost, models = 0.0, {}
+    for model, (calls, into, out) in counted.models.items():
+        price = prices.get(model)
+        cost += times * (into * price[0] + out * price[1]) if price is not None else float("nan")
+        models[model] = {"calls": round(calls * times), "tokens": round((into + out) * times)}
+    return CostEstimate(
+        traces=len(chosen),
+        sessions=len({session for _, session in chosen if session}),
+        counted=of,
+        calls=round(counted.calls * times),
+        prompt_tokens=round(counted.prompt_tokens * times),
+        completion_tokens=round(counted.completion_tokens * times),
+        remembered=round(remembered * times),
+        cost_usd=None if cost != cost else round(cost, 6),
+        models=models,
+    )

@@ -1,0 +1,147 @@
+"""Scores recorded traces with the line of a running collector: the results and ids are those that it would give.
+
+Traces come from a source, which puts them into a store of its own: files and copies of a drill (:mod:`trace_files`), or
+the traces that a collector keeps (:mod:`stored_traces`). Judged metrics come last. They ask the process of a judge, the
+live judge, or a caller that counts (:mod:`judge`).
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from pandaeval_collector.base.isolated import Isolated
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.pipeline.line.implied_sessions import Chains
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.understanding import Run, Understood, unasked
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import Store, WriteSet
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trigger
+
+if TYPE_CHECKING:
+    from pandaeval_lab.replay.judge import ReplayJudge
+
+_log = logging.getLogger(__name__)
+
+BATCH = 128
+"""So many traces, or sessions, are committed together."""
+T = TypeVar("T")
+Batches = Iterator[Sequence[DueTrace]]
+
+
+class RecordedTraces(Protocol):
+    """Recorded traces, in a ``store`` of their own."""
+
+    store: Store
+
+    def chains(self) -> Chains:
+        """Finds the sessions of traces that name none."""
+        ...
+
+    def due(self) -> Iterator[Sequence[DueTrace]]:
+        """Yields the traces by start time, in batches."""
+        ...
+
+    def closing(self, touched: Collection[str]) -> Collection[str]:
+        """Returns the sessions that are over, of all that traces were filed under."""
+        ...
+
+
+def replay(
+    source: RecordedTraces,
+    evaluator: Evaluator,
+    judge: ReplayJudge | None = None,
+    *,
+    where: Callable[[Run], bool] | None = None,
+    on_decided: Callable[[Conclusion], None] = lambda decision: None,
+    ahead: Callable[[Batches], Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]] | None = None,
+) -> Iterator[Result]:
+    """Yields every result: those of traces by start time, the judge's, and those of sessions.
+
+    ``judge`` is asked once all traces are scored, and once all sessions are. ``where`` says whether an agent's trace is
+    scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
+    that are. ``on_decided`` gets each batch of traces before its results. ``ahead``: has the traces
+    understood by other processes; not with ``where``, which needs their spans here. Not to be called on an event loop
+    when there is a judge. A trace over which anything raises, or that takes too long, costs its own results."""
+    left_out: set[str] = set()
+    line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
+    touched: set[str] = set()
+    due = source.due()
+    understood_batches = ((batch, line.understanding.of(batch)) for batch in due) if ahead is None else ahead(due)
+
+    def file(pairs: Sequence[tuple[DueTrace, Understood]]) -> Conclusion:
+        due, understood = [each for each, _ in pairs], [one for _, one in pairs]
+        return line.file(due, understood) if where is None else _chosen(line, due, understood, where, left_out)
+
+    def set_aside(pair: tuple[DueTrace, Understood], error: Exception) -> Conclusion:
+        return line.set_aside(pair[0], type(error).__name__, str(error))
+
+    def close(session_ids: Sequence[str]) -> Conclusion:
+        return line.close_sessions(dict.fromkeys(session_ids, Trigger.FILE))
+
+    for batch, understood in understood_batches:
+        for decision in _decisions([*zip(batch, understood, strict=True)], file, set_aside):
+            decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
+            source.store.commit(decision.changes).result()
+            touched |= decision.changes.touched
+            on_decided(decision)
+            yield from decision.results
+    if judge is not None:
+        yield from judge.answers(line)
+    for session_ids in batches(sorted(source.closing(touched))):
+        for decision in _decisions(session_ids, close, lambda session_id, _: Conclusion(WriteSet(closed={session_id}))):
+            source.store.commit(decision.changes).result()
+            yield from decision.results
+    if judge is not None:
+        yield from judge.answers(line)
+
+
+def _decisions(
+    items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
+) -> Iterator[Conclusion]:
+    """Yields decisions about ``items``, to be committed one by one; ``failed`` decides about an item that raises alone.
+    Raises errors of the store."""
+    parts = Isolated(items)
+    for part in parts:
+        try:
+            decision = decide(part)
+        except sqlite3.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - one item must not cost the others
+            if parts.split():
+                continue
+            _log.error("what is known of %s cannot be decided", part[0], exc_info=error)
+            decision = failed(part[0], error)
+        yield decision
+
+
+def _chosen(
+    line: Line,
+    due: Sequence[DueTrace],
+    understood: Sequence[Understood],
+    where: Callable[[Run], bool],
+    left_out: set[str],
+) -> Conclusion:
+    """Files a batch of traces, those that ``where`` does not want without results or jobs, and adds their ids to
+    ``left_out``."""
+    others = {one.run.unit.trace_id for one in understood if one.run and not where(one.run)}
+    left_out |= others
+    kept = [unasked(one) if one.run and one.run.unit.trace_id in others else one for one in understood]
+    decision = line.file(due, kept)
+    decision.runs = [run for run in decision.runs if run.unit.trace_id not in others]
+    decision.results = [result for result in decision.results if result.unit.trace_id not in left_out]
+    decision.left_out = others
+    return decision
+
+
+def batches(items: Iterable[T], size: int | None = None) -> Iterator[Sequence[T]]:
+    """Yields the items in batches of ``size``, if not given of :data:`BATCH`."""
+    rest = iter(items)
+    return iter(lambda: [*islice(rest, size or BATCH)], [])

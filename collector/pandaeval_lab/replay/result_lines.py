@@ -1,0 +1,53 @@
+"""Reads results from JSON lines, as ``pandaeval evaluate --format json`` writes them."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import orjson
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import open_given
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+
+STDIN = "-"
+_MOST_OF_A_LINE = 64 << 20
+_TEXTS = ("metric", "level", "outcome")
+
+
+def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
+    """Yields each result of a file, ``-`` for standard input, in order; each has the texts ``metric``, ``level`` and
+    ``outcome``, and a number as its ``revision`` if it has one. Raises ``UserError`` where a line is no result."""
+    name = "standard input" if str(path) == STDIN else str(path)
+    try:
+        if str(path) == STDIN:
+            yield from results_of(sys.stdin, name)
+        else:
+            with io.TextIOWrapper(open_given(path), encoding="utf-8-sig") as file:
+                yield from results_of(file, name)
+    except OSError as error:
+        cure = "name what `pandaeval evaluate --format json -o FILE` wrote"
+        raise UserError(f"{name} cannot be read: {error.strerror}; {cure}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} is not UTF-8: results are JSON lines, as `evaluate --format json` writes") from error
+
+
+def results_of(file: TextIO, name: str) -> Iterator[dict[str, Any]]:
+    """Reads results from lines of text; ``name``: what to call their source. A line that is too long comes in parts,
+    which are no results."""
+    for number, text in enumerate(iter(lambda: file.readline(_MOST_OF_A_LINE), ""), 1):
+        if not text.strip():
+            continue
+        try:
+            result = orjson.loads(text)
+            texts = isinstance(result, dict) and all(isinstance(result.get(key), str) for key in _TEXTS)
+            if not texts or not isinstance(result.get("revision"), int | None):
+                raise ValueError
+        except ValueError:
+            cure = "`pandaeval evaluate --format json` writes such lines"
+            raise UserError(one_printable_line(f"{name}, line {number}: no result; {cure}")) from None
+        yield result

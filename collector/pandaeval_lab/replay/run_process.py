@@ -1,0 +1,241 @@
+"""The process of an evaluation run: ``python -m pandaeval_lab.replay.run_process``.
+
+It scores stored traces with the replay that ``pandaeval evaluate`` uses. It reads the store of the collector, and asks
+its parent to write results. It may be killed at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import pickle
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from typing import TypeVar
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.runtime.calls import Handlers, Peer
+from pandaeval_collector.base.runtime.serving import serve_together
+from pandaeval_collector.base.time_limit import LIMIT
+from pandaeval_collector.jobs.setup import JudgeConfig
+from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
+from pandaeval_collector.judge.known_models import Price
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.engine import RunSetup
+from pandaeval_collector.runs.manager import CostEstimate
+from pandaeval_collector.runs.settings import evaluator, judge
+from pandaeval_collector.runs.spec import Chosen
+from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
+from pandaeval_collector.store import Store, StoreAccess, StoreReader
+from pandaeval_collector.store.access import FrontWrites
+from pandaeval_collector.store.runs import RunBatch, RunResult
+from pandaeval_collector.store.verdicts import Verdicts
+from pandaeval_lab.replay.counting import CountingCaller, usual_answers
+from pandaeval_lab.replay.estimates import NewVerdicts, estimate, sample_of
+from pandaeval_lab.replay.judge import OwnJudge, ReplayJudge, capped
+from pandaeval_lab.replay.replay import replay
+from pandaeval_lab.replay.stored_traces import StoredTraces
+
+NICE = 10
+"""Scoring of past traces can wait, so all other processes go first."""
+_FAILED = frozenset(why.value for why in PASSING)
+_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
+_NO_ANSWER = "SELECT trace_id, why FROM jobs WHERE state = 'dead' OR why IN ('gone', 'unreadable', 'unfinished')"
+File = Callable[[RunBatch], Awaitable[object]]
+T = TypeVar("T")
+
+
+class LiveJudge:
+    """The judge of the running collector, asked through the parent."""
+
+    def __init__(self, parent: Peer) -> None:
+        self._parent = parent
+
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        answer: ModelAnswer = await self._parent.ask("complete", call)
+        return answer
+
+    async def prices(self) -> Mapping[str, Price]:
+        prices: Mapping[str, Price] = await self._parent.ask("prices")
+        return prices
+
+
+class PaidCaller:
+    """Asks the judge from the thread that scores, and files the cost of each answer before the answer is used. To be
+    made on the event loop of the judge."""
+
+    def __init__(self, judge: LiveJudge | OwnJudge, run: int, at_once: int, file: File) -> None:
+        self._judge, self._run, self._file = judge, run, file
+        self._room, self._loop = asyncio.Semaphore(at_once), asyncio.get_running_loop()
+
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._complete(call), self._loop))
+
+    async def _complete(self, call: ModelCall) -> ModelAnswer:
+        async with self._room:
+            answer = await self._judge.complete(call)
+        await self._file(RunBatch(self._run, [], [], 1, answer.tokens, answer.cost_usd))
+        return answer
+
+
+class BatchScorer:
+    """Scores batches of stored traces, one after the other. On one thread without an event loop."""
+
+    def __init__(
+        self,
+        setup: RunSetup,
+        scorer: Evaluator,
+        live: StoreAccess,
+        *,
+        judged: JudgeConfig | None = None,
+        caller: Caller | None = None,
+        verdicts: Verdicts | None = None,
+    ) -> None:
+        """``live``: the store of the collector. ``caller`` and ``verdicts`` replace its judge and known answers."""
+        self._setup, self._evaluator, self._live = setup, scorer, live
+        self._judged, self._caller, self._verdicts = judged, caller, verdicts or live.verdicts
+        self._numbers = itertools.count()
+        self._empty = setup.folder / "empty"
+        shutil.rmtree(setup.folder, ignore_errors=True)  # of a process that was killed
+        Store(self._empty, durability="off").close()
+
+    def score(self, items: Sequence[Chosen]) -> tuple[RunBatch, list[Result]]:
+        """Scores traces. All traces of a session come together. Returns what is to be filed, and the results."""
+        folder = self._setup.folder / f"{next(self._numbers)}"
+        shutil.copytree(self._empty, folder)  # a tenth of the time that its tables take
+        try:
+            with closing(Store(folder, durability="off", max_bytes=1 << 40)) as store:
+                store.verdicts = self._verdicts
+                if (secret := self._live.reads.get(_SECRET)) is not None:
+                    store.put(_SECRET, secret).result()
+                return self._scored(StoredTraces(store, self._live.reads, items, self._setup.sessions), items)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _scored(self, source: StoredTraces, items: Sequence[Chosen]) -> tuple[RunBatch, list[Result]]:
+        results, failed = dict[tuple[str, str], Result](), dict[str, str]()
+
+        def note_failures(decision: Conclusion) -> None:
+            failed.update((trace_id.hex(), kind) for trace_id, kind in decision.failed.items())
+
+        where = None if self._setup.sessions else lambda run: run.unit.trace_id in source.about  # others give context
+        with self._judge(source.store) as asked:
+            for result in replay(source, self._evaluator, asked, where=where, on_decided=note_failures):
+                results[result.unit.id, f"{result.unit.level}.{result.metric}"] = result
+        for trace_id, why in source.store.reads.connection().execute(_NO_ANSWER):
+            failed.setdefault(trace_id.hex(), why or "judge_failed")
+        kept = self._kept(source, results, failed)
+        whys = {source.about[id_]: why for id_, why in failed.items() if id_ in source.about}
+        whys |= dict.fromkeys(source.gone, "gone")
+        batch = RunBatch(self._setup.run, [(no, whys.get(no, "")) for no, _ in items], worst_rows(kept))
+        return batch, [result for _, _, result in kept]
+
+    def _judge(self, store: Store) -> ReplayJudge | nullcontext[None]:
+        if self._judged is None:
+            return nullcontext()
+        return ReplayJudge(store, self._evaluator, capped(self._judged), caller=self._caller)
+
+    def _kept(
+        self, source: StoredTraces, results: Mapping[tuple[str, str], Result], failed: dict[str, str]
+    ) -> list[tuple[int, str, Result]]:
+        """Returns the results to keep, each with the number of its unit and its metric. Adds to ``failed`` the units
+        without a score."""
+        about_session = {name: -group for group, name in source.session_names.items()}
+        kept = []
+        for (unit, key), result in results.items():
+            of_session = result.unit.level == "session"
+            no = about_session.get(unit) if of_session else source.about.get(result.unit.trace_id)
+            if no is None:
+                continue
+            result.run_id = self._setup.run_id
+            kept.append((no, key, result))
+            if result.why in _FAILED:
+                failed.setdefault(unit if of_session else result.unit.trace_id, str(result.why))
+        return kept
+
+
+def worst_rows(kept: Sequence[tuple[int, str, Result]]) -> list[RunResult]:
+    """Returns a row for each unit and metric. The worst result of a trace's turns makes the row; any score is preferred
+    to none."""
+    rows: dict[tuple[int, str], RunResult] = {}
+    for no, key, result in kept:
+        before = rows.get((no, key))
+        if before is not None and _rank(result.score) >= _rank(before.score):
+            continue
+        by = f"{result.evaluator.version} {result.evaluator.model or ''}"
+        rows[no, key] = RunResult(
+            no, key, result.outcome, result.score, result.success, result.cost_usd, by, result.to_json()
+        )
+    return [*rows.values()]
+
+
+def _rank(score: float | None) -> float:
+    return 2.0 if score is None else score
+
+
+class RunProcess:
+    """Answers the collector about one run. On one event loop."""
+
+    def __init__(self, setup: RunSetup, parent: Peer) -> None:
+        self._setup, self._parent = setup, parent
+        self._store = StoreAccess(StoreReader(setup.store), FrontWrites(parent), setup.clock)
+        self._evaluator, self._judged = evaluator(setup.config), judge(setup.config)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-run")
+        self._scorer: BatchScorer | None = None
+
+    async def score(self, _: object, items: Sequence[Chosen]) -> None:
+        """Scores traces, and has the outcome written. Raises ``UserError`` and ``CallFailedError`` if there is no
+        judge."""
+        self._scorer = self._scorer or await self._new_scorer()
+        batch, results = await self._threaded(self._scorer.score, items)
+        if self._setup.emit and results:
+            await self._parent.ask("emitted", pickle.dumps(results), batch)
+        else:
+            await self._file(batch)
+
+    async def estimate(self, _: object, chosen: Sequence[Chosen]) -> CostEstimate:
+        """Estimates the cost of a judged run over these traces. Asks no judge."""
+        items, counting = sample_of(chosen), CountingCaller(usual_answers(self._store.reads))
+        verdicts = NewVerdicts(self._store.reads)
+        prices = await self._judge().prices()
+        if items:
+            scorer = BatchScorer(
+                self._setup, self._evaluator, self._store, judged=self._judged, caller=counting, verdicts=verdicts
+            )
+            await self._threaded(scorer.score, items)
+        return estimate(chosen, counting.counted, len(items), prices, verdicts.remembered)
+
+    async def _new_scorer(self) -> BatchScorer:
+        if self._judged is None:
+            return BatchScorer(self._setup, self._evaluator, self._store)
+        asked = self._judge()
+        await asked.prices()  # raises the reason if the judge does not start
+        at_once = max(1, self._setup.config.judge.concurrency // 2)
+        caller = PaidCaller(asked, self._setup.run, at_once, self._file)
+        return BatchScorer(self._setup, self._evaluator, self._store, judged=self._judged, caller=caller)
+
+    def _judge(self) -> LiveJudge | OwnJudge:
+        """Returns the live judge if it knows all models, else a judge for this run."""
+        assert self._judged is not None, "these metrics ask a judge"
+        if self._setup.live_models >= set(self._judged.setup.models):
+            return LiveJudge(self._parent)
+        return OwnJudge(self._store, self._judged, os.environ)
+
+    async def _file(self, batch: RunBatch) -> None:
+        await asyncio.wrap_future(self._store.runs.add(batch))
+
+    async def _threaded(self, work: Callable[[Sequence[Chosen]], T], items: Sequence[Chosen]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, items)
+
+
+async def _open(setup: RunSetup, parent: Peer) -> Handlers:
+    process = RunProcess(setup, parent)
+    LIMIT.listen()
+    return {"score": process.score, "estimate": process.estimate}
+
+
+if __name__ == "__main__":
+    serve_together(_open, nice=NICE)

@@ -1,0 +1,119 @@
+"""The traces that a collector keeps, as a source of a replay."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import zstandard
+
+from pandaeval_collector.pipeline.line.implied_sessions import Places
+from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.store import Chunk, Store, StoreReader, numbers
+from pandaeval_lab.replay.replay import batches
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trigger
+
+_log = logging.getLogger(__name__)
+
+_BEFORE = 32
+"""So many traces of a session before a wanted one are read along: what its answer is compared with, and what a judge is
+told of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A trace with its session and start."""
+
+    no: int
+    trace_id: bytes
+    revision: int
+    session: str | None
+    start_ns: int
+
+
+class StoredTraces:
+    """Copies the traces of a batch from ``live`` into ``store``, as a source of a replay.
+
+    ``items``: traces by number, each with the number of its session (0: none); ``whole``: sessions are scored, by all
+    of their traces. ``gone``: the numbers of those that are not kept any more, once all are read."""
+
+    def __init__(self, store: Store, live: StoreReader, items: Sequence[tuple[int, int]], whole: bool) -> None:
+        self.store, self._live, self._whole = store, live, whole
+        self.session_names: dict[int, str] = dict(
+            numbers.each_of(
+                live.connection(),
+                "SELECT no, session_id FROM sessions WHERE no IN ({marks})",
+                {group for _, group in items if group},
+            )
+        )
+        self.about: dict[str, int] = {}
+        """The numbers of the traces whose results are kept, by their ids."""
+        self._placed = self._place(items)
+        self.gone = {no for no, _ in items} - {each.no for each in self._placed}
+
+    def chains(self) -> StoredTraces:
+        return self
+
+    def place(self, runs: Sequence[Run]) -> Places:
+        """Returns the sessions that the collector found for traces which name none."""
+        found = {each.trace_id.hex(): each.session for each in self._placed if each.session is not None}
+        unnamed = (run.unit.trace_id for run in runs if run.unit.session_id is None)
+        return Places(sessions={id_: found[id_] for id_ in unnamed if id_ in found})
+
+    def due(self) -> Iterator[Sequence[DueTrace]]:
+        for some in batches(self._placed):
+            chunks: list[Chunk] = []
+            due = [each for placed in some if (each := self._due(placed, chunks)) is not None]
+            self.store.append(chunks).result()
+            yield due
+
+    def closing(self, touched: Collection[str]) -> Collection[str]:
+        """Returns the sessions all of whose traces are kept; none where sessions are not scored."""
+        if not self._whole:
+            return ()
+        short = {each.session for each in self._placed if each.no in self.gone}
+        return {each.session for each in self._placed if each.session} - short
+
+    def _place(self, items: Sequence[tuple[int, int]]) -> list[Placed]:
+        """Returns the wanted traces and those that have to be read along, ordered by start; notes the former."""
+        reader, wanted = self._live.connection(), {no for no, _ in items}
+        starts: dict[int, int] = {}
+        of_session: dict[int, str] = {}
+        for group, name in self.session_names.items():
+            members = reader.execute(
+                "SELECT no, start_ns FROM members WHERE session = ? ORDER BY start_ns, trace_id", (group,)
+            ).fetchall()
+            at = [index for index, (no, _) in enumerate(members) if no in wanted]
+            read = {each for index in at for each in range(max(0, index - _BEFORE), index + 1)}
+            for index in range(len(members)) if self._whole else sorted(read):
+                no, start = members[index]
+                starts[no], of_session[no] = start, name
+        for no, group in items:  # those without a session, and a member that moved meanwhile
+            if no not in starts:
+                starts[no] = 0
+                if group in self.session_names:
+                    of_session[no] = self.session_names[group]
+        query = "SELECT no, trace_id, revision FROM traces WHERE no IN ({marks})"
+        placed = [
+            Placed(no, trace_id, revision, of_session.get(no), starts[no])
+            for no, trace_id, revision in numbers.each_of(reader, query, starts)
+        ]
+        self.about = {each.trace_id.hex(): each.no for each in placed if self._whole or each.no in wanted}
+        return sorted(placed, key=lambda each: (each.start_ns, each.trace_id))
+
+    def _due(self, placed: Placed, chunks: list[Chunk]) -> DueTrace | None:
+        """Adds the stored spans and logs of a trace to ``chunks``; returns ``None`` where none is left."""
+        try:
+            parts = self._live.contents(placed.trace_id)
+        except zstandard.ZstdError as error:
+            _log.warning("the spans of a trace are damaged and cannot be read any more (%s)", error)
+            parts = []
+        if not parts:
+            self.gone.add(placed.no)
+            return None
+        new = [Chunk(self.store.next_chunk_id(), placed.trace_id, logs, 1, 0, data) for logs, data in parts]
+        chunks += new
+        ids, size = tuple(chunk.id for chunk in new), sum(len(data) for _, data in parts)
+        return DueTrace(placed.trace_id, Trigger.FILE, True, False, ids, frozenset(), 0, 0, size, placed.revision)

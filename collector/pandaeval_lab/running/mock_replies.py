@@ -1,0 +1,45 @@
+"""The mocks of a suite: each call of a tool is answered by those of the case, and the attempt, that baggage names."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opentelemetry import baggage, trace
+
+from pandaeval_lab.cases.mocks import MockAnswer, Mocks
+from pandaeval_lab.cases.model import Case
+from pandaeval_lab.cases.trial import MOCK_CALLS
+from pandaeval_otel.base import semconv
+from pandaeval_otel.base.names import bounded
+
+
+class MockReplies:
+    """Answers calls of the cases' tools. Any thread."""
+
+    def __init__(self, cases: Sequence[Case], default: str = "") -> None:
+        """``default``: id of the case whose mocks answer where baggage names none."""
+        self._cases, self._default = {bounded(case.id): case for case in cases}, default
+        self._attempts: dict[tuple[str, str], Mocks] = {}
+        self._lock = threading.Lock()
+
+    def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
+        """Answers a call, and notes it on the current span."""
+        named = bounded(str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default))
+        case, attempt = self._cases.get(named), (named, str(baggage.get_baggage(semconv.PANDAEVAL_SESSION_ID)))
+        if case is None:
+            cure = "pass OpenTelemetry's context on to where tools are called (threads, baggage of requests)"
+            why = f"there is no case {named}" if named else f"it is not known of which case the call is: {cure}"
+            reply = MockAnswer("refused", error=f"{tool}: {why}")
+        elif not case.is_mocked:
+            return MockAnswer("passed")
+        else:
+            mocks = self._attempts.get(attempt) or self._attempts.setdefault(attempt, Mocks(case))
+            reply = mocks.reply(tool, given, defaults)
+        span = trace.get_current_span()
+        with self._lock:  # calls at the same time may share a span
+            before = (getattr(span, "attributes", None) or {}).get(MOCK_CALLS, ())
+            span.set_attribute(MOCK_CALLS, [*before, json.dumps(reply.told(tool, given), ensure_ascii=False)])
+        return reply

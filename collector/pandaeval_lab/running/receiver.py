@@ -1,0 +1,134 @@
+"""Where the spans of a run arrive: a collector in a process of its own, with a store that goes when it goes.
+
+``python -m pandaeval_lab.running.receiver`` is that process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.calls import Calls, Handlers, Peer
+from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.serving import serve_together
+from pandaeval_collector.config import Config, load
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_collector.store import StoreReader
+from pandaeval_lab.cases.trial import MOCK_SCOPE, RUN_SCOPE
+from pandaeval_lab.replay.trace_files import traces_by_start
+
+_FREE = "127.0.0.1:0"
+_PREFIX, _DAY_S = "pandaeval-cases-", 86_400.0
+
+
+class SpanReceiver:
+    """A collector that takes spans in and scores nothing. An asynchronous context manager; on one event loop.
+
+    ``given``: with it the collector listens where ``server`` of that configuration says, for agents that were started
+    before; without it on free ports of this machine."""
+
+    def __init__(self, given: Config | None = None) -> None:
+        _remove_left_folders()
+        self._folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
+        self._data = Path(self._folder.name) / "data"
+        settings = {
+            "SERVER__GRPC": _FREE if given is None else given.server.grpc,
+            "SERVER__HTTP": _FREE if given is None else given.server.http,
+            "SERVER__HEALTH": _FREE,
+            # Another process may send its spans some seconds after they ended.
+            "CLOSE__QUIET": "1s" if given is None else f"{given.close.quiet:g}s",
+            "SESSION__IDLE": "1s",
+            "LATE__WINDOW": "1000h",
+            "STORE__PATH": str(self._data),
+        }
+        config = load(None, {f"PANDAEVAL_{key}": value for key, value in settings.items()})
+        config = config.model_copy(update={"metrics": config.metrics.model_copy(update={"enabled": ()})})
+        self._calls = Calls("the collector of this run", __name__, config, os.environ, silent=True)
+        self._spoken, self._looked = set[str](), dict[str, int]()  # and how many spans and events that rests on
+        self.grpc = self.http = ""
+        """Host and port of the listeners."""
+
+    async def __aenter__(self) -> SpanReceiver:
+        try:
+            self.grpc, self.http, _ = await self._calls.ask("state")
+        except ChildStartError as error:
+            await self.__aexit__()
+            raise UserError(str(error)) from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._calls.close()
+        self._folder.cleanup()
+
+    async def is_complete(self, trace_ids: Collection[str], of_agent: bool) -> bool:
+        """Returns whether every trace that came is closed, and all of ``trace_ids`` came; with ``of_agent`` they are
+        those that :meth:`spoken` returns."""
+        came = self.spoken(trace_ids) if of_agent else self.items().keys()  # before the state: what comes opens a trace
+        return bool((await self._calls.ask("state"))[2]) and came >= {*trace_ids}
+
+    def spoken(self, ids: Collection[str]) -> set[str]:
+        """Returns those of these traces with a span of an agent: of another scope than the command's and the mocks'."""
+        for trace_id, chunks, _, items in traces_by_start(reads := StoreReader(self._data)):
+            id_ = trace_id.hex()
+            if id_ in ids and id_ not in self._spoken and self._looked.get(id_) != items:
+                self._looked[id_] = items
+                with suppress(ValueError, DecodeError):  # what cannot be read says nothing
+                    trace = rebuilt(reads.chunks(chunks).values()).trace
+                    if trace is not None and any(span.scope not in (RUN_SCOPE, MOCK_SCOPE) for span in trace.spans):
+                        self._spoken.add(id_)
+        return self._spoken & {*ids}
+
+    def items(self) -> Mapping[str, int]:
+        """Returns the number of spans and events of each trace that came, copies counted, by its id."""
+        return {id_.hex(): items for id_, _, _, items in traces_by_start(StoreReader(self._data))}
+
+    def write(self, path: Path, ids: Collection[str]) -> None:
+        """Writes what came of these traces, each OTLP request with its length in front, earliest trace first."""
+        with path.open("wb") as file:
+            for _, data in self._requests(ids):
+                file.write(len(data).to_bytes(4, "big") + data)
+
+    def naming(self, texts: Collection[str], ids: Collection[str]) -> dict[str, str]:
+        """Returns, of these traces, those in which one of ``texts`` stands, with the longest that does."""
+        known = sorted(texts, key=len)
+        return {id_: text for id_, data in self._requests(ids) for text in known if text.encode() in data}
+
+    def _requests(self, ids: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        reads = StoreReader(self._data)
+        for trace_id, chunks, _, _ in traces_by_start(reads):
+            for chunk in chunks if trace_id.hex() in ids else ():
+                yield trace_id.hex(), reads.chunks([chunk])[chunk][1]
+
+
+def _remove_left_folders() -> None:
+    """Removes what runs of this user that were killed have left, once nothing in it has changed for a day."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another run removes it as well
+            last = max(each.lstat().st_mtime for each in (folder, *folder.rglob("*")))
+            if folder.lstat().st_uid == os.getuid() and last < time.time() - _DAY_S:
+                shutil.rmtree(folder)
+
+
+async def _open(config: Config, _: Peer) -> Handlers:
+    from pandaeval_collector.app.collector import Collector  # the command's own process needs none of it
+
+    running = Collector(config, {})
+    listening = await running.start()
+
+    async def state(_: Any) -> tuple[str, str, bool]:
+        return str(listening.grpc), str(listening.http), running.at_rest
+
+    return {"state": state}
+
+
+if __name__ == "__main__":
+    serve_together(_open)

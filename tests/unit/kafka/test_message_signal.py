@@ -1,0 +1,44 @@
+"""A message holds spans or log records, and says so by its first item alone."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from pandaeval_collector.kafka.topics import holds_logs
+from support.made_traces import Composer
+
+_ID = bytes(range(16))
+
+
+def _logs(record: LogRecord) -> bytes:
+    request = ExportLogsServiceRequest()
+    block = request.resource_logs.add()
+    block.resource.attributes.add(key="service.name").value.string_value = "shop"
+    block.scope_logs.add()  # an empty one
+    block.scope_logs.add().log_records.append(record)
+    return request.SerializeToString()
+
+
+def test_spans() -> None:
+    composer = Composer(3)
+    assert not any(holds_logs(composer.trace().request().SerializeToString()) for _ in range(20))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        LogRecord(time_unix_nano=1, trace_id=_ID, span_id=_ID[:8], event_name="gen_ai.user.message"),
+        LogRecord(trace_id=_ID, severity_text="INFO"),
+        LogRecord(),
+    ],
+)
+def test_log_records(record: LogRecord) -> None:
+    assert holds_logs(_logs(record))
+
+
+@pytest.mark.parametrize("request_", [b"", ExportTraceServiceRequest().SerializeToString(), b"\x0a\xff", b"no OTLP"])
+def test_what_is_neither_is_left_to_the_reader_of_spans(request_: bytes) -> None:
+    assert not holds_logs(request_)
