@@ -16,7 +16,7 @@ from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.cli._run_place import Place, placed
 from pandaeval_collector.show.view.lines import headline, incident_line, result_text, session_headline, trace_lines
 from pandaeval_collector.show.view.texts import NONE, moment, said
-from pandaeval_collector.store.failures import Standing
+from pandaeval_collector.store.triage import Standing
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list has it.")]

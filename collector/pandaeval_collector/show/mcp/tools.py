@@ -19,7 +19,7 @@ from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
 from pandaeval_collector.show.view.texts import dollars, many
-from pandaeval_collector.store.failures import Standing
+from pandaeval_collector.store.triage import Standing
 
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
