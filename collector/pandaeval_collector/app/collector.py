@@ -47,7 +47,7 @@ from pandaeval_collector.store import Store
 from pandaeval_collector.store.access import JUDGE_WRITES, writing
 from pandaeval_collector.store.connection import FILE_NAME, note_damage
 from pandaeval_collector.store.directory import has_no_room
-from pandaeval_collector.store.failures import GroupGauges
+from pandaeval_collector.store.failure_groups import GroupGauges
 from pandaeval_collector.store.runs import RunBatch
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.cli._run_place import Place, placed
 from pandaeval_collector.show.view.lines import headline, incident_line, result_text, session_headline, trace_lines
 from pandaeval_collector.show.view.texts import NONE, moment, said
-from pandaeval_collector.store.failures import Standing
+from pandaeval_collector.store.triage import Standing
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list has it.")]
@@ -42,13 +42,13 @@ SESSIONS = Listing(
     (
         (
             "session",
-            lambda row: row["session_id"] or (f"trace {row['worst']['trace_id'][:ID]}" if row["worst"] else NONE),
+            lambda row: row["session_id"] or f"trace {_of_worst(row, 'trace_id')[:ID]}",
         ),
-        ("agent", lambda row: row["worst"]["agent"] if row["worst"] else NONE),
+        ("agent", lambda row: _of_worst(row, "agent")),
         "traces",
         ("failed", lambda row: row["failed_traces"]),
         ("last", lambda row: moment(row["last_at"])),
-        ("worst trace", lambda row: row["worst"]["trace_id"][:ID] if row["worst"] else NONE),
+        ("worst trace", lambda row: _of_worst(row, "trace_id")[:ID]),
         ("what was found", lambda row: session_headline(row, _REASON)),
     ),
     "no session is like that",
@@ -117,6 +117,11 @@ def list_failures(
         show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
 
 
+def _of_worst(session: Row, key: str) -> str:
+    worst = session["worst"] or {}
+    return str(worst.get(key, NONE))
+
+
 def _tell_trace(row: Row) -> None:
     """Prints all that is known of one trace."""
     _lines((f"trace {row['trace_id']}", *trace_lines(row)))
@@ -124,8 +129,9 @@ def _tell_trace(row: Row) -> None:
 
 def _tell_session(row: Row) -> None:
     """Prints one session: its results, then its traces in order."""
-    state = ", still open" if row["open"] else ""
-    head = f"session {row['session_id']}: {many(row['traces'], 'trace')}, {row['failed_traces']} failed{state}"
+    head = f"session {row['session_id']}: {many(row['traces'], 'trace')}, {row['failed_traces']} failed"
+    if row["open"]:
+        head += ", still open"
     _lines((head, *(f"- {result_text(each, 400)}" for each in row["now"] or row["results"])))
     show(row["members"], TRACES)
 

@@ -44,10 +44,13 @@ class Problem:
 
     def __str__(self) -> str:
         """Writes one line, whatever stands in the file or is its name."""
-        named = self.place is not None and self.place.key == self.key
-        where = " ".join(part for part in (str(self.place or ""), "" if named else self.key) if part)
-        text = one_printable_line(f"{where}: {self.message}" if where else self.message)
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        where = str(self.place or "")
+        if self.place is None or self.place.key != self.key:
+            where = f"{where} {self.key}".strip()
+        text = one_printable_line(": ".join(filter(None, (where, self.message))))
+        if len(text) > _LONGEST:
+            text = f"{text[: _LONGEST - 1]}…"
+        return text
 
 
 class ConfigError(UserError):

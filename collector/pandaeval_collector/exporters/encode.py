@@ -83,7 +83,9 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
         kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
         finding = result.finding
         # ``score.value`` only where something was measured.
-        own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
+        own: list[bytes] = []
+        if isinstance(finding, Score):
+            own.append(_BEFORE_SCORE + double(finding.value))
         own.extend(text_pair("gen_ai.evaluation.explanation", reason))
         own.extend(text_pair("pandaeval.result.id", result.id))
         if result.evaluator.kind == "llm" and result.judge:  # a judge was asked

@@ -111,8 +111,10 @@ def label_name(key: str) -> str:
 
 def _number(value: float) -> str:
     """Writes a number as Go does, which goes over to exponents at a million."""
-    if math.isinf(value) or math.isnan(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0.0 else "-Inf"
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0.0 else "-Inf"
     text = repr(float(value))
     if value < 1e6 or "e" in text:
         return text

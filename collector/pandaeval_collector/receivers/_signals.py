@@ -18,6 +18,17 @@ from pandaeval_collector.receivers.admission import Admission, Reservation
 from pandaeval_otel.wire import weight
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
+_ITEM_BYTES = 400
+"""Bytes that a request takes for each item while it is taken apart and stored; measured, 200 to 400."""
+_COPIES = 2
+"""Copies of a scanned request besides its own bytes: as parsed, or as the chunks that are stored."""
+_SCANNED_FROM = 1 << 20
+"""From so many bytes on a request's attributes may be too many; below, only its spans, which are quickly counted."""
+_LARGE, _LARGE_ITEMS = 512 * 1024, 5_000
+"""From so many bytes or items on a request holds up the event loop, and goes to a thread: up to here some 50 ms."""
+_LARGE_SUBMISSION = 8 * 1024
+"""Submissions up to here need not be weighed: a trace of two bytes costs 20 µs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -56,18 +67,6 @@ LOGS = Signal(
     respond=partial(_response, ExportLogsServiceResponse, "rejected_log_records"),
 )
 SIGNALS = (TRACES, LOGS)
-
-
-_ITEM_BYTES = 400
-"""Bytes that a request takes for each item while it is taken apart and stored; measured, 200 to 400."""
-_COPIES = 2
-"""Copies of a scanned request besides its own bytes: as parsed, or as the chunks that are stored."""
-_SCANNED_FROM = 1 << 20
-"""From so many bytes on a request's attributes may be too many; below, only its spans, which are quickly counted."""
-_LARGE, _LARGE_ITEMS = 512 * 1024, 5_000
-"""From so many bytes or items on a request holds up the event loop, and goes to a thread: up to here some 50 ms."""
-_LARGE_SUBMISSION = 8 * 1024
-"""Submissions up to here need not be weighed: a trace of two bytes costs 20 µs."""
 
 
 @dataclass(frozen=True, slots=True)

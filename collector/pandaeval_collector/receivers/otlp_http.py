@@ -38,7 +38,6 @@ from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, Res
 from pandaeval_collector.receivers.server import wrong_path
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
-# The body of an OTLP/HTTP request: decompressed as it comes, counted, and turned into protobuf bytes.
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert: too long to hold up the event loop
 
@@ -88,49 +87,73 @@ def otlp_http_app(
     JSON is dearer: parsing takes about 15 times its size out of the admission. ``hosts``: names under which OTLP may be
     sent beside addresses and localhost, so that no web page of others sends any; ``None``: any name.
     """
-    outcomes, scales = Outcomes("http", settings.telemetry), Scales(settings.max_items)
-    names = None if hosts is None else frozenset(name.lower() for name in hosts)
-
-    async def export(signal: Signal, request: Request) -> Response:
-        try:
-            if names is not None:
-                headers, host = request.headers, request.headers.get("host", "")
-                if not is_known_host(host, names):
-                    raise OthersHost(HOSTS_TOLD)
-                if not is_own_origin(headers.getlist("origin"), host, headers.get("sec-fetch-site"), names):
-                    raise OthersPage(ORIGIN_TOLD)
-            # Demanding one of the two also keeps web pages out: a browser sends neither to another site unasked.
-            media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if media not in (PROTOBUF, JSON):
-                raise UnsupportedMedia(f"content-type {media[:80]!r} is neither {PROTOBUF} nor {JSON}")
-            accepted = await store(signal, request, media)
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and counted
-            return _refusal(outcomes.refused(error), request.headers.get("content-type", ""))
-        outcomes.accepted(accepted)
-        return _response(200, signal.respond(accepted), media)
-
-    async def store(signal: Signal, request: Request, media: str) -> Accepted:
-        async with settings.admission.reserve() as reservation:
-            body = await read_body(request, reservation, settings.max_bytes, body_timeout_s)
-            if media == JSON:
-                reservation.grow(parsed_size(body))
-
-                def convert(text: bytes = body) -> bytes:
-                    return signal.from_json(decode_json(text)).SerializeToString()
-
-                try:
-                    body = convert() if len(body) < _THREAD_FROM_BYTES else await aside(convert)
-                except BadOtlp as error:
-                    raise Malformed(str(error)) from None
-            return await scales.store(signal, ingest, body, reservation)
-
-    exports = [
-        Route(signal.http_path, functools.partial(export, signal), methods=["POST"], name=signal.http_path)
+    exports = _Exports(ingest, settings, body_timeout_s, hosts)
+    paths = [
+        Route(signal.http_path, functools.partial(exports.answer, signal), methods=["POST"], name=signal.http_path)
         for signal in SIGNALS
     ]
-    token = settings.token
-    locks = [Middleware(_BearerAuth, token=token, outcomes=outcomes)] if token is not None else []
-    return Starlette(routes=[*exports, *routes], middleware=locks, exception_handlers={404: wrong_path})
+    locks = []
+    if settings.token is not None:
+        locks.append(Middleware(_BearerAuth, token=settings.token, outcomes=exports.outcomes))
+    return Starlette(routes=[*paths, *routes], middleware=locks, exception_handlers={404: wrong_path})
+
+
+class _Exports:
+    """Answers export requests."""
+
+    def __init__(
+        self, ingest: Ingest, settings: DoorSettings, body_timeout_s: float, hosts: Collection[str] | None
+    ) -> None:
+        self._ingest, self._settings, self._body_timeout_s = ingest, settings, body_timeout_s
+        self._names = None if hosts is None else frozenset(name.lower() for name in hosts)
+        self._scales = Scales(settings.max_items)
+        self.outcomes = Outcomes("http", settings.telemetry)
+
+    async def answer(self, signal: Signal, request: Request) -> Response:
+        """Stores what a request holds."""
+        try:
+            self._check_origin(request)
+            media = _media_of(request)
+            accepted = await self._store(signal, request, media)
+        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and counted
+            return _refusal(self.outcomes.refused(error), request.headers.get("content-type", ""))
+        self.outcomes.accepted(accepted)
+        return _response(200, signal.respond(accepted), media)
+
+    def _check_origin(self, request: Request) -> None:
+        if self._names is None:
+            return
+        headers, host = request.headers, request.headers.get("host", "")
+        if not is_known_host(host, self._names):
+            raise OthersHost(HOSTS_TOLD)
+        if not is_own_origin(headers.getlist("origin"), host, headers.get("sec-fetch-site"), self._names):
+            raise OthersPage(ORIGIN_TOLD)
+
+    async def _store(self, signal: Signal, request: Request, media: str) -> Accepted:
+        settings = self._settings
+        async with settings.admission.reserve() as reservation:
+            body = await read_body(request, reservation, settings.max_bytes, self._body_timeout_s)
+            if media == JSON:
+                reservation.grow(parsed_size(body))
+                convert = functools.partial(_protobuf_of, signal, body)
+                body = convert() if len(body) < _THREAD_FROM_BYTES else await aside(convert)
+            return await self._scales.store(signal, self._ingest, body, reservation)
+
+
+def _media_of(request: Request) -> str:
+    """Returns the content type. To demand one of the two also keeps web pages out: a browser sends neither to another
+    site unasked."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in (PROTOBUF, JSON):
+        raise UnsupportedMedia(f"content-type {media[:80]!r} is neither {PROTOBUF} nor {JSON}")
+    return media
+
+
+def _protobuf_of(signal: Signal, document: bytes) -> bytes:
+    try:
+        return signal.from_json(decode_json(document)).SerializeToString()
+    except BadOtlp as error:
+        raise Malformed(str(error)) from None
 
 
 class _BearerAuth:

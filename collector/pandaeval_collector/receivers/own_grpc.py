@@ -88,21 +88,26 @@ class ResultsHandler:
             if self._watchers > MAX_WATCHERS:
                 raise Overloaded(f"there are {MAX_WATCHERS} watchers already: share one, or end some")
             self._door.outcomes.accepted(Accepted())
-            cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
-            async for _ in self._source.changed():
-                while rows := await self._source.after(cursor, _PAGE):
-                    for cursor, body in rows:
-                        if _matches(wanted, body):
-                            yield WatchResultsResponse(cursor=cursor, result_json=body.decode()).SerializeToString()
-                    if self._source.closing:
-                        break
-                if self._source.closing:
-                    break
+            async for found in self._wanted(wanted):
+                yield found.SerializeToString()
             raise Draining("the collector is shutting down")
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
             refuse(context, self._door.outcomes.refused(error))
         finally:
             self._watchers -= 1
+
+    async def _wanted(self, wanted: WatchResultsRequest) -> AsyncIterator[WatchResultsResponse]:
+        """Yields the results that a client wants, until the collector shuts down."""
+        cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
+        async for _ in self._source.changed():
+            while rows := await self._source.after(cursor, _PAGE):
+                for cursor, body in rows:
+                    if _matches(wanted, body):
+                        yield WatchResultsResponse(cursor=cursor, result_json=body.decode())
+                if self._source.closing:
+                    return
+            if self._source.closing:
+                return
 
 
 def _matches(wanted: WatchResultsRequest, body: bytes) -> bool:

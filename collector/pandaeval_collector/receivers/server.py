@@ -28,6 +28,12 @@ _UNREAD_S = 10.0
 _UNREAD_AT_END_S = 1.0
 """The same once the collector stops."""
 _MAX_HEAD_BYTES = 32 * 1024
+_PATHS = (
+    "OTLP/HTTP is POST to /v1/traces and /v1/logs here (of metrics nothing is scored); OTLP/gRPC has a port of its own "
+    "(server.grpc, 4327), and so have /healthz, /readyz and /metrics (server.health, 4329)\n"
+)
+_said: set[str] = set()
+"""Warnings to senders that came to the wrong port or path: their own errors seldom name the cause."""
 
 
 class HttpServer:
@@ -252,15 +258,6 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
     )
     config.load()
     return config
-
-
-# Tells senders that came to the wrong port or path: their own errors seldom name the cause.
-_said: set[str] = set()
-
-_PATHS = (
-    "OTLP/HTTP is POST to /v1/traces and /v1/logs here (of metrics nothing is scored); OTLP/gRPC has a port of its own "
-    "(server.grpc, 4327), and so have /healthz, /readyz and /metrics (server.health, 4329)\n"
-)
 
 
 async def wrong_path(request: Request, _: Exception) -> Response:

@@ -8,7 +8,7 @@ from pandaeval_collector.store.changes import WriteSet
 from pandaeval_collector.store.chunks import StoreFullError, packed_contents
 from pandaeval_collector.store.consumed import Consumed, Extent
 from pandaeval_collector.store.directory import StoreBusyError
-from pandaeval_collector.store.failures import FailureGroupRow
+from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.outbox import DamagedError, outbox_batches
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.responses import response_digest

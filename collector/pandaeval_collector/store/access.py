@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from pandaeval_collector.base.runtime.calls import Peer
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.failures import TriageTable
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
@@ -22,6 +21,7 @@ from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.schedules import Schedules
 from pandaeval_collector.store.spending import Spending
 from pandaeval_collector.store.table import StoreTable, Writes, written
+from pandaeval_collector.store.triage import TriageTable
 from pandaeval_collector.store.verdicts import Verdicts
 
 T = TypeVar("T")

@@ -8,10 +8,20 @@ from dataclasses import astuple, dataclass, field
 
 import orjson
 
-from pandaeval_collector.store import consumed, failures, jobs, listed, numbers, outbox, people, runs, series_table
+from pandaeval_collector.store import (
+    consumed,
+    failure_groups,
+    jobs,
+    listed,
+    numbers,
+    outbox,
+    people,
+    runs,
+    series_table,
+)
 from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.consumed import Consumed
-from pandaeval_collector.store.failures import FailureGroupRow
+from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.rows import (
     DecidedTrace,
@@ -90,7 +100,7 @@ def apply(
     insert(connection, "endings", [(id_,) for id_ in changes.endings], verb="INSERT OR IGNORE")
     consumed.write(connection, changes.read, consumed.MEMBERS)
     runs.add(connection, changes.runs)
-    failures.add(connection, changes.failures)
+    failure_groups.add(connection, changes.failures)
     results = _insert_results(connection, changes.results, of_trace, first_time, now)
     listed.add(connection, changes.listed, of_trace, of_session, results, first_time)
     return [row for row, _ in results]

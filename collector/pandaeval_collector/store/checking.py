@@ -30,6 +30,36 @@ _TABLES = ("chunks", "kept", "traces", "sessions", "members", "results", "outbox
 _OPEN = """
     SELECT count(DISTINCT trace_id) FROM chunks WHERE id NOT IN
     (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)"""
+Told = Callable[[int, int], None]
+"""Is told how many of how many rows are done."""
+Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
+_EVERY = 500
+_MOST_PAGES = 20
+_ROWS: dict[Kind, str] = {
+    "chunks": f"id, trace_id, {CHUNK}",
+    "traces": "no, trace_id, chunks",
+    "kept": "no, (SELECT trace_id FROM traces WHERE traces.no = kept.no), data",
+    "members": f"no, trace_id, '', {MEMBER_COLUMNS}",
+    "results": "seq, unit || ' ' || metric, checksum, id, unit, metric, revision, body, counted, seq",
+    "outbox": "seq, signal, items, body",
+}
+"""What is read of a row: its key, what it is about, and the rest."""
+CURES: dict[Kind, str] = {
+    "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
+    "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
+    "traces": "late spans set this trace aside; its results stand",
+    "kept": "`pandaeval store repair` takes it out; results of the trace stand, it cannot be evaluated again",
+    "members": "its session, and traces that come to it, are not scored without it; results of its trace stand",
+    "results": "`pandaeval store repair` takes out what was said of this unit and metric; evaluate the trace again",
+    "outbox": "the collector drops it when its turn comes, and counts it as damaged",
+}
+_OUT: dict[Kind, str] = {
+    "chunks": """id = {key} AND id IN
+                 (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)""",
+    "kept": "no = {key}",
+    "results": "(about, metric) IN (SELECT about, metric FROM results WHERE seq = {key}) AND seq <= {key}",
+}
+"""Which rows are deleted along with a damaged one, as an SQL condition."""
 
 
 def sizes(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
@@ -61,31 +91,6 @@ def sizes(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
         },
         "newest_result": one("SELECT coalesce(max(seq), 0) FROM results"),
     }
-
-
-Told = Callable[[int, int], None]
-"""Is told how many of how many rows are done."""
-Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
-_EVERY = 500
-_MOST_PAGES = 20
-_ROWS: dict[Kind, str] = {
-    "chunks": f"id, trace_id, {CHUNK}",
-    "traces": "no, trace_id, chunks",
-    "kept": "no, (SELECT trace_id FROM traces WHERE traces.no = kept.no), data",
-    "members": f"no, trace_id, '', {MEMBER_COLUMNS}",
-    "results": "seq, unit || ' ' || metric, checksum, id, unit, metric, revision, body, counted, seq",
-    "outbox": "seq, signal, items, body",
-}
-"""What is read of a row: its key, what it is about, and the rest."""
-CURES: dict[Kind, str] = {
-    "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
-    "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
-    "traces": "late spans set this trace aside; its results stand",
-    "kept": "`pandaeval store repair` takes it out; results of the trace stand, it cannot be evaluated again",
-    "members": "its session, and traces that come to it, are not scored without it; results of its trace stand",
-    "results": "`pandaeval store repair` takes out what was said of this unit and metric; evaluate the trace again",
-    "outbox": "the collector drops it when its turn comes, and counts it as damaged",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +165,19 @@ def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[by
     out: list[bytes] = []
     connection.execute("BEGIN IMMEDIATE")
     keep_newest(connection)
-    for each in found:
-        where = _OUT.get(each.kind, "").format(key=each.key)
-        if where:
-            cursor = connection.execute(f"SELECT * FROM {each.kind} WHERE {where}")  # noqa: S608
-            names = [column[0] for column in cursor.description]
-            for row in cursor:
-                readable = ({"base64": base64.b64encode(v).decode()} if isinstance(v, bytes) else v for v in row)
-                shown = dict(zip(names, readable, strict=True))
-                out.append(orjson.dumps({"table": each.kind, "why": each.what, "row": shown}))
-            connection.execute(f"DELETE FROM {each.kind} WHERE {where}")  # noqa: S608
+    for damage in found:
+        if damage.kind not in _OUT:
+            continue
+        where = _OUT[damage.kind].format(key=damage.key)
+        cursor = connection.execute(f"SELECT * FROM {damage.kind} WHERE {where}")  # noqa: S608
+        names = [column[0] for column in cursor.description]
+        for row in cursor:
+            shown = dict(zip(names, map(_readable, row), strict=True))
+            out.append(orjson.dumps({"table": damage.kind, "why": damage.what, "row": shown}))
+        connection.execute(f"DELETE FROM {damage.kind} WHERE {where}")  # noqa: S608
     connection.execute("COMMIT")
     return out
 
 
-_OUT: dict[Kind, str] = {
-    "chunks": """id = {key} AND id IN
-                 (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)""",
-    "kept": "no = {key}",
-    "results": "(about, metric) IN (SELECT about, metric FROM results WHERE seq = {key}) AND seq <= {key}",
-}
-"""Which rows are deleted along with a damaged one, as an SQL condition."""
+def _readable(value: object) -> object:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value

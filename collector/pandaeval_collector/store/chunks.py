@@ -30,6 +30,13 @@ _READ_BYTES = 8 << 20
 _NEWEST = "newest_chunk"
 _COMPRESS_FROM = 4096
 _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on real agent traces
+Part = tuple[bool, bytes]
+"""A request as it came: whether it holds logs, and its bytes."""
+
+
+CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
+"""The columns of a chunk that :func:`chunk_content` reads. The checksum is of all others, the id among them: a row in
+the place of another one is found, too."""
 
 
 def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
@@ -60,15 +67,6 @@ class _Zstd(threading.local):
 
 
 _own = _Zstd()
-
-
-Part = tuple[bool, bytes]
-"""A request as it came: whether it holds logs, and its bytes."""
-
-
-CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
-"""The columns of a chunk that :func:`chunk_content` reads. The checksum is of all others, the id among them: a row in
-the place of another one is found, too."""
 
 
 class DamagedChunkError(zstandard.ZstdError):
@@ -238,8 +236,6 @@ def unpacked(data: bytes) -> list[Part]:
     return parts
 
 
-# Reads all spans that a store holds, trace by trace, beside a collector that may run on it: open ones, decided ones,
-# and those that are kept for lists.
 @dataclass(frozen=True, slots=True)
 class StoredTrace:
     """``parts``: the requests of the trace, oldest first; none where ``damage`` says why it cannot be read whole."""

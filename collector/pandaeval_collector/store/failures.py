@@ -1,24 +1,15 @@
-"""Failures: results that name what went wrong, grouped by root cause so that one cause is read once. Which results are
-failures, how grave a label is by itself, and the table of groups of a running collector: counted, over restarts, in the
-transaction that stores the failures; and what people say of them."""
+"""Failures: results that name what went wrong, and how severe a label is by itself."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-import sqlite3
-import time
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from types import MappingProxyType
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
-from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.store.table import StoreTable, written
 
 HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
@@ -45,12 +36,6 @@ _TOKEN = re.compile(r"https?://\S+|\w(?:(?!https?://)[\w-])*+")
 _VOLATILE = re.compile(r"\d|://")
 _STATUS = re.compile(r"[1-5]\d\d")
 _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
-MOST_GROUPS = 2000
-"""Most groups kept. Those without a failure for longest make room."""
-GAUGE = "pandaeval.failure_groups"
-MOST_GAUGES = 200
-"""Groups with a series of their own: those with the newest failures."""
-_FRESH_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,132 +174,3 @@ def group_id(result: str) -> str:
 def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
     """Returns the sort key of failures in every list: claims of what was not done come first, then the gravest."""
     return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)
-
-
-# -- the groups of a running collector ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class FailureGroupRow:
-    """A group, or what one failure adds to it. ``text``: of the group's first failure, which others are compared with;
-    ``count``: failures, or how many are added; times in Unix seconds; ``tool``, ``cause``: what code knows of the
-    cause, empty for nothing."""
-
-    id: str
-    metric: str
-    label: str
-    title: str
-    description: str
-    severity: str
-    agent: str
-    service: str
-    text: str
-    count: int
-    first_at: float
-    last_at: float
-    tool: str = ""
-    cause: str = ""
-
-
-_FIELDS = tuple(FailureGroupRow.__dataclass_fields__)
-
-
-def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
-    """Adds failures to their groups, and creates a group with its first failure."""
-    merged: dict[str, FailureGroupRow] = {}
-    for row in rows:  # a batch of runs often fails for one cause
-        if first := merged.get(row.id):
-            first_at, last_at = min(first.first_at, row.first_at), max(first.last_at, row.last_at)
-            count = first.count + row.count
-            row = replace(first, count=count, first_at=first_at, last_at=last_at)
-        merged[row.id] = row
-    connection.executemany(
-        f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES ({", ".join("?" * len(_FIELDS))})
-            ON CONFLICT (id) DO UPDATE SET count = count + excluded.count,
-                first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at)""",  # noqa: S608
-        [astuple(row) for row in merged.values()],
-    )
-    if rows:
-        connection.execute(
-            "DELETE FROM failure_groups WHERE id IN (SELECT id FROM failure_groups ORDER BY last_at DESC, id LIMIT -1 "
-            "OFFSET ?)",
-            (MOST_GROUPS,),
-        )
-
-
-def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
-    """Returns the groups, the one with the newest failure first."""
-    query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
-    return [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
-
-
-class GroupGauges(StoreTable):
-    """How many failures each group has, as gauges of a running collector: read at most every few seconds."""
-
-    _read_at = float("-inf")
-    _values: Mapping[tuple[str, Attributes], float] = MappingProxyType({})
-
-    def values(self) -> Mapping[tuple[str, Attributes], float]:
-        """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
-        if time.monotonic() - self._read_at >= _FRESH_S:
-            try:
-                counts = self._rows("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
-            except sqlite3.Error:  # the store counts and logs its own errors
-                return self._values
-            values: Counter[tuple[str, Attributes]] = Counter()
-            for place, (id_, severity, count) in enumerate(counts):
-                group = id_ if place < MOST_GAUGES else "__other__"
-                values[GAUGE, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
-            self._values = {key: float(count) for key, count in values.items()}
-            self._read_at = time.monotonic()
-        return self._values
-
-
-# -- what people say of incidents: it changes no score -------------------------------------------------------------
-
-State = Literal["new", "known", "resolved", "muted"]
-STATES: tuple[State, ...] = ("new", "known", "resolved", "muted")
-"""From what asks for most attention to what asks for least."""
-Standing = Literal["open", "new", "known", "resolved", "muted", "all"]
-"""Which incidents are asked for; ``open``: new or known."""
-SETTLED = frozenset({"resolved", "muted"})
-"""States that ask for no attention."""
-_MOST = 10_000
-"""Most states kept. Those that were given longest ago make room."""
-
-
-@dataclass(frozen=True, slots=True)
-class Triage:
-    """What people say of an incident: ``new`` (nothing, or it came back after it was resolved), ``known``, ``resolved``
-    or ``muted``. ``by``: who; ``at``: when, Unix milliseconds, ``None`` where nobody said anything."""
-
-    state: State = "new"
-    note: str = ""
-    by: str = ""
-    at: int | None = None
-
-    def now(self, last_at: int) -> Triage:
-        """Returns it for an incident whose last run began at ``last_at`` (Unix milliseconds): one that comes back after
-        it was resolved is new again."""
-        return replace(self, state="new") if self.state == "resolved" and last_at > (self.at or 0) else self
-
-
-class TriageTable(StoreTable):
-    """The states of incidents in one store."""
-
-    @written
-    def mark(self, connection: sqlite3.Connection, ids: Collection[str], triage: Triage) -> None:
-        """Gives these incidents a state, ``new`` included: the note stays then, too."""
-        connection.executemany(
-            "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)", [(id_, *astuple(triage)) for id_ in ids]
-        )
-        connection.execute(
-            "DELETE FROM incident_states WHERE id IN "
-            "(SELECT id FROM incident_states ORDER BY at DESC, id LIMIT -1 OFFSET ?)",
-            (_MOST,),
-        )
-
-
-def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
-    """Returns what was said last of each incident, by its id."""
-    return {id_: Triage(*row) for id_, *row in connection.execute("SELECT * FROM incident_states")}

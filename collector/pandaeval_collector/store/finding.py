@@ -16,7 +16,7 @@ from pandaeval_collector.store import listed_pages as pages
 from pandaeval_collector.store import numbers, people
 from pandaeval_collector.store.chunks import Part, contents
 from pandaeval_collector.store.connection import Connections
-from pandaeval_collector.store.failures import FailureGroupRow, Triage, groups, triages
+from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
 from pandaeval_collector.store.listed import NOT_FAILED, Wanted, chosen_by_index, conditions, result_conditions
 from pandaeval_collector.store.listed_pages import (
     COLUMNS,
@@ -30,6 +30,7 @@ from pandaeval_collector.store.listed_pages import (
     sessions_of,
 )
 from pandaeval_collector.store.series_table import attributes_of
+from pandaeval_collector.store.triage import Triage, triages
 
 _NAMES_AGE = 50.0
 """Names are read again after this multiple of the time that reading them took: 2 % of a reader's time at most."""

@@ -14,7 +14,8 @@ from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.analysis.embedding.litellm_embedding import SCHEME as HOSTED
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.store import FailureGroupRow, WriteSet
-from pandaeval_collector.store.failures import MOST_GROUPS, Failure, failure_of, group_id, plain
+from pandaeval_collector.store.failure_groups import MOST_GROUPS
+from pandaeval_collector.store.failures import Failure, failure_of, group_id, plain
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 
 SURE, UNLIKE = 0.8, 0.5
@@ -65,38 +66,45 @@ class LiveGroups:
         """Returns the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
         before: the id of a group, ``""`` for none of them."""
         with self._lock:
-            live = self._groups.get(group_id(failure.result))  # of a decision that is made again
-            if live is None and said:
-                live = self._groups.get(said)
-            if live is None and said != "":
-                near = self._near(failure)
-                if near and near[0][0] >= (SURE if failure.cause else NEAR):
-                    live = self._groups[near[0][1].id]
-            if live is None:
-                row = FailureGroupRow(
-                    id=group_id(failure.result),
-                    metric=failure.metric,
-                    label=failure.label,
-                    title=failure.title,
-                    description=failure.reason,
-                    severity=failure.weight,
-                    agent=failure.agent,
-                    service=failure.service,
-                    text=failure.error or failure.reason,
-                    tool=failure.where,
-                    cause=failure.cause,
-                    count=0,
-                    first_at=0.0,
-                    last_at=0.0,
-                )
-                [vector] = self._vectors([_compared(failure)])
-                live = self._groups[row.id] = _Live(row, vector)
+            live = self._known(failure, said) or self._begin(failure)
             if len(live.same) < _TEXTS:
                 live.same.add(_compared(failure))
             self._groups.move_to_end(live.row.id)
             while len(self._groups) > MOST_GROUPS:
                 self._groups.popitem(last=False)
             return live.row
+
+    def _known(self, failure: Failure, said: str | None) -> _Live | None:
+        live = self._groups.get(group_id(failure.result))  # of a decision that is made again
+        if live is None and said:
+            live = self._groups.get(said)
+        if live is not None or said == "":
+            return live
+        near = self._near(failure)
+        if near and near[0][0] >= (SURE if failure.cause else NEAR):
+            return self._groups[near[0][1].id]
+        return None
+
+    def _begin(self, failure: Failure) -> _Live:
+        row = FailureGroupRow(
+            id=group_id(failure.result),
+            metric=failure.metric,
+            label=failure.label,
+            title=failure.title,
+            description=failure.reason,
+            severity=failure.weight,
+            agent=failure.agent,
+            service=failure.service,
+            text=failure.error or failure.reason,
+            tool=failure.where,
+            cause=failure.cause,
+            count=0,
+            first_at=0.0,
+            last_at=0.0,
+        )
+        [vector] = self._vectors([_compared(failure)])
+        live = self._groups[row.id] = _Live(row, vector)
+        return live
 
     def _near(self, failure: Failure) -> list[tuple[float, FailureGroupRow]]:
         about = (failure.metric, failure.label, failure.where, failure.agent)

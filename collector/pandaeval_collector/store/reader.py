@@ -12,9 +12,9 @@ import zstandard
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents, contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
-from pandaeval_collector.store.failures import FailureGroupRow, groups
+from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
 from pandaeval_collector.store.outbox import READ_BYTES, DamagedError
-from pandaeval_collector.store.responses import Responses, Seen
+from pandaeval_collector.store.responses import Responses
 from pandaeval_collector.store.rows import (
     FACTS,
     MEMBER,
@@ -25,6 +25,7 @@ from pandaeval_collector.store.rows import (
     checksum_of,
 )
 from pandaeval_collector.store.runs import RunTable
+from pandaeval_collector.store.seen import Seen
 from pandaeval_collector.store.series_table import SeriesTable
 from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.assembly import Decided

@@ -9,6 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+MEMBER = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, answer, answer_sum"
+"""The columns that :func:`checked_members` reads, behind the session's id."""
+FACTS = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, x'', NULL"
+"""The columns of :data:`MEMBER` without answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -209,12 +214,6 @@ class DrawnRow:
     unit: str
     metric: str
     probability: float
-
-
-MEMBER = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, answer, answer_sum"
-"""The columns that :func:`checked_members` reads, behind the session's id."""
-FACTS = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, x'', NULL"
-"""The columns of :data:`MEMBER` without answers."""
 
 
 class DamagedRowError(sqlite3.DataError):

@@ -25,6 +25,26 @@ CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 1
 OTHER = "__other__"
 _FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
 """Attributes that senders choose the values of."""
+_PASSED = {None: "", True: "true", False: "false"}
+_SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_BOUNDS = {
+    "pandaeval.evaluation.score": _SCORES,
+    "pandaeval.judge.duration": (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
+}
+_TABLE = """
+pandaeval.evaluation.score histogram {score} Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric
+pandaeval.evaluations counter {evaluation} Results by outcome, why there is no score, and pass or fail
+pandaeval.revisions counter {revision} Results that replace an earlier one of the same unit and metric
+pandaeval.failures counter {failure} Results whose label says what went wrong, each unit once per metric
+pandaeval.judge.duration histogram s How long a judged result waited for its model
+pandaeval.judge.tokens counter {token} Tokens that judged results took
+pandaeval.judge.cost counter {USD} US dollars that judged results did cost
+pandaeval.judge.cached_tokens counter {token} Those of them that came from the provider's prompt cache
+"""
+INSTRUMENTS = instruments(_TABLE, _BOUNDS)
+"""The instruments of the score series."""
+SCORE, EVALUATIONS, REVISIONS, FAILURES, *_JUDGE = INSTRUMENTS.values()
+JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED = _JUDGE
 
 
 class SeriesLabels:
@@ -112,27 +132,6 @@ def folded(attributes: Attributes) -> Attributes:
     return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
 
 
-_SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-_BOUNDS = {
-    "pandaeval.evaluation.score": _SCORES,
-    "pandaeval.judge.duration": (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
-}
-_TABLE = """
-pandaeval.evaluation.score histogram {score} Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric
-pandaeval.evaluations counter {evaluation} Results by outcome, why there is no score, and pass or fail
-pandaeval.revisions counter {revision} Results that replace an earlier one of the same unit and metric
-pandaeval.failures counter {failure} Results whose label says what went wrong, each unit once per metric
-pandaeval.judge.duration histogram s How long a judged result waited for its model
-pandaeval.judge.tokens counter {token} Tokens that judged results took
-pandaeval.judge.cost counter {USD} US dollars that judged results did cost
-pandaeval.judge.cached_tokens counter {token} Those of them that came from the provider's prompt cache
-"""
-INSTRUMENTS = instruments(_TABLE, _BOUNDS)
-"""The instruments of the score series."""
-SCORE, EVALUATIONS, REVISIONS, FAILURES, *_JUDGE = INSTRUMENTS.values()
-JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED = _JUDGE
-
-
 class Exemplar(NamedTuple):
     """A measurement that stands for others: the evaluated span. ``time_ns``: when it was measured."""
 
@@ -160,9 +159,6 @@ class Point:
     def as_zero(self) -> Point:
         """Returns the series before its first value: a reader must see it once, or ``increase()`` misses that value."""
         return replace(self, count=0, total=0.0, buckets=(0,) * len(self.buckets), exemplars=())
-
-
-_PASSED = {None: "", True: "true", False: "false"}
 
 
 @dataclass(slots=True)
@@ -203,6 +199,9 @@ class _Batch:
     def __init__(self, labels: SeriesLabels) -> None:
         self.found: dict[tuple[str, Attributes], Increment] = {}
         self._labels = labels
+        self._evaluations: dict[tuple[str | bool | None, ...], tuple[Increment, bool]] = {}
+        """Series of results that are alike, and whether they are counted under ``__other__``."""
+        self._scores: dict[tuple[str | None, ...], Increment] = {}
 
     def at(self, instrument: Instrument, attributes: Attributes) -> Increment:
         key = (instrument.name, self._labels.within(instrument.name, attributes))
@@ -210,6 +209,43 @@ class _Batch:
         if increment is None:
             increment = self.found[key] = Increment(instrument, key[1])
         return increment
+
+    def count(self, result: Result) -> None:
+        """Adds a result by its outcome."""
+        about = _about(result)
+        key = (*about, result.outcome, result.why, result.success)
+        if key not in self._evaluations:
+            named = self._labels.named(*about, result.outcome, result.why, _PASSED[result.success])
+            evaluations = self.at(EVALUATIONS, named)
+            self._evaluations[key] = evaluations, evaluations.attributes != named
+        evaluations, is_folded = self._evaluations[key]
+        self._labels.folded += is_folded
+        evaluations.observe(1.0, result)
+
+    def score(self, result: Result, score: float) -> None:
+        """Adds a score."""
+        about = _about(result)
+        if about not in self._scores:
+            self._scores[about] = self.at(SCORE, self._labels.named(*about))
+        self._scores[about].observe(score, result)
+
+    def failure(self, result: Result) -> None:
+        """Adds the failure that a result states, if any."""
+        failure = failure_of(result)
+        if failure is None:
+            return
+        attributes = filled(
+            ("pandaeval.failure.label", self._labels.admit("label", failure.label)),
+            ("pandaeval.failure.severity", result.failure_severity or failure.weight),
+            ("gen_ai.agent.name", self._labels.admit("agent", failure.agent)),
+            ("pandaeval.service", self._labels.admit("service", failure.service)),
+        )
+        self.at(FAILURES, attributes).observe(1.0, result)
+
+    def revision(self, result: Result) -> None:
+        """Adds a result that replaces an earlier result."""
+        unit = result.unit
+        self.at(REVISIONS, self._labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
 
     def judge(self, result: Result) -> None:
         """Adds what a judged result took."""
@@ -226,40 +262,26 @@ class _Batch:
             self.at(JUDGE_CACHED, asked).observe(float(cached), None)
 
 
+def _about(result: Result) -> tuple[str, str, str, str, str | None]:
+    unit = result.unit
+    return result.metric, unit.level, unit.agent, unit.service, unit.environment
+
+
 def increments(
     results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
 ) -> list[Increment]:
     """Returns what results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
     ``first``: ids of those that no result for good came before, whatever their revision."""
     batch = _Batch(labels)
-    alike: dict[tuple[str | bool | None, ...], tuple[Increment, Increment | None, bool]] = {}
     for result in results:
-        unit = result.unit
-        about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
-        key = (*about, result.outcome, result.why, result.success)
-        series = alike.get(key)
-        if series is None:
-            named = labels.named(*about, result.outcome, result.why, _PASSED[result.success])
-            evaluations = batch.at(EVALUATIONS, named)
-            scores = batch.at(SCORE, labels.named(*about)) if result.outcome == "scored" else None
-            series = alike[key] = evaluations, scores, evaluations.attributes != named
-        evaluations, scores, is_folded = series
-        labels.folded += is_folded
-        evaluations.observe(1.0, result)
+        batch.count(result)
         is_new = result.id not in counted
-        if scores is not None and result.score is not None and is_new:
-            scores.observe(result.score, result)
-        is_failure = result.success is False and result.run_id is None and is_new
-        if is_failure and (failure := failure_of(result)) is not None:
-            attributes = filled(
-                ("pandaeval.failure.label", labels.admit("label", failure.label)),
-                ("pandaeval.failure.severity", result.failure_severity or failure.weight),
-                ("gen_ai.agent.name", labels.admit("agent", failure.agent)),
-                ("pandaeval.service", labels.admit("service", failure.service)),
-            )
-            batch.at(FAILURES, attributes).observe(1.0, result)
+        if is_new and result.outcome == "scored" and result.score is not None:
+            batch.score(result, result.score)
+        if is_new and result.success is False and result.run_id is None:
+            batch.failure(result)
         if result.revision > 1 and result.id not in first:
-            batch.at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
+            batch.revision(result)
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
             batch.judge(result)
     return [increment for increment in batch.found.values() if increment.count]

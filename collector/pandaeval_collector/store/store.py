@@ -25,8 +25,8 @@ from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.directory import Directory
 from pandaeval_collector.store.outbox import OutboxRows
 from pandaeval_collector.store.reader import StoreReader
-from pandaeval_collector.store.responses import Seen
 from pandaeval_collector.store.rows import Chunk, ResultRow
+from pandaeval_collector.store.seen import Seen
 from pandaeval_collector.store.series_table import SeriesTable
 from pandaeval_collector.store.table import insert, written
 from pandaeval_otel.assembly import Decided

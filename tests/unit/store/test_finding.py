@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, finding
-from pandaeval_collector.store.failures import FailureGroupRow
+from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NOT_FAILED, Wanted
 from pandaeval_otel.wire.labels import HumanLabel

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, Store, WriteSet
-from pandaeval_collector.store.responses import Seen
+from pandaeval_collector.store.seen import Seen
 
 
 def _ids(number: int) -> list[bytes]:

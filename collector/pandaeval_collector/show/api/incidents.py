@@ -33,9 +33,10 @@ from pandaeval_collector.show.report.incidents import (
 )
 from pandaeval_collector.show.view.rows import Milliseconds, Severity, TraceRow
 from pandaeval_collector.store import StoreAccess
-from pandaeval_collector.store.failures import SETTLED, STATES, Standing, State, Triage, at_least
+from pandaeval_collector.store.failures import at_least
 from pandaeval_collector.store.finding import AgentBucket, Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
 AskedState = Annotated[Standing, Query(description="What people say of it; open: new or known.")]
 LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]

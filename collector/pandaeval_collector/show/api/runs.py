@@ -174,5 +174,9 @@ def _no_schedule(schedule_id: str) -> ProblemError:
 
 def _refused(error: UserError) -> ProblemError:
     """Returns the answer to a run that cannot be done (422), not on a request over HTTP (400), or not now (429)."""
-    status = 429 if isinstance(error, FullError) else 400 if isinstance(error, NotAllowedError) else 422
+    status = 422
+    if isinstance(error, FullError):
+        status = 429
+    elif isinstance(error, NotAllowedError):
+        status = 400
     return ProblemError(status, str(error))

@@ -19,7 +19,7 @@ from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
 from pandaeval_collector.show.view.texts import dollars, many
-from pandaeval_collector.store.failures import Standing
+from pandaeval_collector.store.triage import Standing
 
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
@@ -39,11 +39,13 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
     """Returns a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
     which receives them as the API takes them."""
 
-    def asked(**given: Any) -> dict[str, Any]:
-        since = {"since": _since(given.pop("hours", None))} if "hours" in names else {}
-        return {**dict.fromkeys(name for name in names if name != "hours"), **given, **since}
+    def as_api(**given: Any) -> dict[str, Any]:
+        asked = {**dict.fromkeys(names), **given}
+        if "hours" in asked:
+            asked["since"] = _since(asked.pop("hours"))
+        return asked
 
-    return in_place_of("filters", {name: _FILTERS[name] for name in names}, asked)
+    return in_place_of("filters", {name: _FILTERS[name] for name in names}, as_api)
 
 
 class Tools:
@@ -82,8 +84,10 @@ class Tools:
         page = await self._asker.get("/traces", limit=limit, **filters)
         if not page["items"]:
             return "No scored trace fits."
-        more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
-        return await self._answer([written.trace_line(row, metric) for row in page["items"]], "/traces", "", more)
+        lines, more = [written.trace_line(row, metric) for row in page["items"]], ""
+        if page["next"]:
+            more = "There are more: narrow it down by agent, metric or hours."
+        return await self._answer(lines, "/traces", "", more)
 
     @filtered("label", "hours", "agent", "service", "environment", "attribute")
     async def incidents(
@@ -193,7 +197,9 @@ class Tools:
             needed = f"{many(calls, 'call')} on {many(traces, 'trace')} for about {dollars(cost)}"
             raise AskError(f"not begun: {needed}, more than ${budget_usd:g}; narrow it down")
         run = await self._asker.post("/runs", body)
-        asked = f"{many(calls, 'call')} for about {dollars(cost or 0)}" if calls else "no judge is asked"
+        asked = "no judge is asked"
+        if calls:
+            asked = f"{many(calls, 'call')} for about {dollars(cost or 0)}"
         return f"Run {run['id']} has begun: {many(traces, 'trace')}, {asked}. Ask show_run how far it is."
 
     async def show_run(

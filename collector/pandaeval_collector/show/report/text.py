@@ -54,8 +54,8 @@ def cut(text: str, room: int) -> Cut:
     """Returns the clean ``text`` if it has at most ``room`` characters, else its beginning (two thirds) and its end."""
     if len(text) <= room:
         return clean(text)
-    tail = room // 3
-    return {"h": clean(text[: room - tail]), "t": clean(text[len(text) - tail :]) if tail else "", "n": len(text)}
+    head = room - room // 3
+    return {"h": clean(text[:head]), "t": clean(text[len(text) - room + head :]), "n": len(text)}
 
 
 def written(value: Any) -> str:
@@ -78,14 +78,18 @@ def pruned(value: Any, room: int = 600, depth: int = 0) -> Any:
         case str():
             return clean(value) if len(value) <= room else f"{clean(value[:room])}… ({len(value):,} characters)"
         case Mapping() if depth < _DEEPEST:
-            kept = {
+            entries = {
                 clean(str(key))[:100]: pruned(held, room, depth + 1)
                 for key, held in islice(value.items(), _LONGEST_LIST)
             }
-            return kept if len(value) <= _LONGEST_LIST else {**kept, "…": f"{len(value) - _LONGEST_LIST} more"}
+            if len(value) > _LONGEST_LIST:
+                entries["…"] = f"{len(value) - _LONGEST_LIST} more"
+            return entries
         case Sequence() if depth < _DEEPEST:
-            kept_items = [pruned(held, room, depth + 1) for held in islice(value, _LONGEST_LIST)]
-            return kept_items if len(value) <= _LONGEST_LIST else [*kept_items, f"… {len(value) - _LONGEST_LIST} more"]
+            items = [pruned(held, room, depth + 1) for held in islice(value, _LONGEST_LIST)]
+            if len(value) > _LONGEST_LIST:
+                items.append(f"… {len(value) - _LONGEST_LIST} more")
+            return items
         case _:
             return excerpt(str(value), room)
 

@@ -69,10 +69,12 @@ class OutcomeCounts:
         if self.share is None:
             return ""
         low, high = wilson(self.share, self.judged, _NORMAL)
-        what = f"{unit} was" if self.judged == 1 else f"{unit}s were"
-        rest = f"; {self.missing:,} not judged ({self.whys})" if self.missing else ""
+        units = f"{unit} was" if self.judged == 1 else f"{unit}s were"
         share = f"{self.share:.0%} ({low:.0%} to {high:.0%})"
-        return f"{self.passed:,} of {self.judged:,} {what} handled correctly: {share}{rest}"
+        text = f"{self.passed:,} of {self.judged:,} {units} handled correctly: {share}"
+        if self.missing:
+            text += f"; {self.missing:,} not judged ({self.whys})"
+        return text
 
     @property
     def missing(self) -> int:
@@ -87,8 +89,12 @@ class OutcomeCounts:
     @property
     def text(self) -> str:
         """Returns ``0.750 passed of 4 (1 failed); unscored: no_content 2``."""
-        passed = f"{number(self.share, '.3f')} passed of {self.judged} ({self.failed} failed)"
-        return (passed if self.judged else "no verdicts") + (f"; unscored: {self.whys}" if self.unscored else "")
+        text = "no verdicts"
+        if self.judged:
+            text = f"{number(self.share, '.3f')} passed of {self.judged} ({self.failed} failed)"
+        if self.unscored:
+            text += f"; unscored: {self.whys}"
+        return text
 
 
 _VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
@@ -104,36 +110,38 @@ def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
 
 def handled_line(rates: Iterable[Row]) -> str:
     """Returns what :func:`handled` says of the API's rates, or that nothing is judged."""
-    tallies = {f"{level}.{metric}": each for (level, metric), each in summed(rates, "level", "metric").items()}
+    tallies = {f"{level}.{metric}": counts for (level, metric), counts in summed(rates, "level", "metric").items()}
     return handled(tallies) or "not judged whether it was handled correctly"
 
 
 def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCounts]:
     """Returns the sums of the API's rates over all that ``by`` does not name, such as services; most failures first."""
-    found: dict[tuple[str, ...], OutcomeCounts] = {}
+    sums: dict[tuple[str, ...], OutcomeCounts] = {}
     for rate in rates:
-        found.setdefault(tuple(rate[name] for name in by), OutcomeCounts()).take(OutcomeCounts.of(rate))
-    return dict(sorted(found.items(), key=lambda each: (-each[1].failed, each[0])))
+        sums.setdefault(tuple(rate[name] for name in by), OutcomeCounts()).take(OutcomeCounts.of(rate))
+    return dict(sorted(sums.items(), key=lambda item: (-item[1].failed, item[0])))
 
 
 def rate_lines(rates: Iterable[Row]) -> list[str]:
     """Returns a line on each metric and agent: how many of its results passed, most failures first."""
-    tallies = summed(rates, "level", "metric", "agent").items()
-    return [f"{_metric(level, name)} of {_agent(agent)}: {each.text}" for (level, name, agent), each in tallies]
+    sums = summed(rates, "level", "metric", "agent").items()
+    return [f"{_metric(level, name)} of {_agent(agent)}: {counts.text}" for (level, name, agent), counts in sums]
 
 
 def agent_lines(rates: Iterable[Row], runs: Iterable[Row]) -> list[str]:
     """Returns a line on each agent: its services, how many of its runs failed, what fails most; most failures first.
     ``runs``: agents with their ``runs`` and ``failed`` ones."""
-    lines, rates, known = [], [*rates], {each["agent"]: each for each in runs}
+    lines, rates, runs_of = [], [*rates], {row["agent"]: row for row in runs}
     for (agent,) in summed(rates, "agent"):
         own = [rate for rate in rates if rate["agent"] == agent]
         services = ", ".join(f'"{said(name, 60)}"' for name in sorted({rate["service"] for rate in own})[:5])
         (level, name), most = next(iter(summed(own, "level", "metric").items()))
-        about = "no findings" if not most.failed else f"fails most: {_metric(level, name)}, {most.failed} times"
-        if held := known.get(agent):
-            share = held["failed"] / held["runs"]
-            about = f"{held['failed']} of {many(held['runs'], 'run')} failed ({share:.0%}); {about}"
+        about = "no findings"
+        if most.failed:
+            about = f"fails most: {_metric(level, name)}, {most.failed} times"
+        if row := runs_of.get(agent):
+            share = row["failed"] / row["runs"]
+            about = f"{row['failed']} of {many(row['runs'], 'run')} failed ({share:.0%}); {about}"
         lines.append(f"{_agent(agent)} in {services}: {handled_line(own)}; {about}")
     return lines
 
@@ -155,6 +163,10 @@ def compared(a: tuple[int, int], b: tuple[int, int]) -> str:
     (low_one, high_one), (low_two, high_two) = wilson(one, a[1], _NORMAL), wilson(two, b[1], _NORMAL)
     low = two - one - ((two - low_two) ** 2 + (high_one - one) ** 2) ** 0.5
     high = two - one + ((high_two - two) ** 2 + (one - low_one) ** 2) ** 0.5
-    clear = "" if low <= 0.0 <= high else "; b is worse" if low > 0.0 else "; b is better"
+    clear = ""
+    if low > 0.0:
+        clear = "; b is worse"
+    elif high < 0.0:
+        clear = "; b is better"
     shares = f"{a[0]} of {many(a[1], 'run')} failed ({number(one, '.3f')}), b: {b[0]} of {b[1]} ({number(two, '.3f')})"
     return f"a: {shares}; difference {number(two - one, '+.3f')} ({interval(low, high, '+.3f')}){clear}"

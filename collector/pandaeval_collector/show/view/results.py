@@ -24,7 +24,7 @@ _CHECKS = re.compile(
 """How the reason of ``agent_reliability`` begins where no judge had a part."""
 
 
-_ORDINARY = (None, "", "pass", "fail", "assumed")
+_ORDINARY = ("pass", "fail", "assumed")
 """Labels that add nothing to whether a result passed."""
 _SHORT_REASON, _MAX_SIGNALS = 240, 2000
 _SHORT = ("metric", "outcome", "score", "signal", "success", "why")
@@ -85,9 +85,12 @@ class ResultView:
         why there is no score."""
         if self.outcome != "scored":
             return self.why or self.outcome
-        passed = {True: "pass", False: "fail"}.get(self.success)  # type: ignore[arg-type]
-        label = None if self.label in _ORDINARY else self.label
-        return ", ".join(filter(None, (passed, label))) or "no threshold"
+        words = []
+        if self.success is not None:
+            words.append("pass" if self.success else "fail")
+        if self.label and self.label not in _ORDINARY:
+            words.append(self.label)
+        return ", ".join(words) or "no threshold"
 
     @property
     def fault(self) -> str:
@@ -101,23 +104,28 @@ class ResultView:
             return ""
         if self.signal is None:  # it explains, and is no verdict
             return self.label or ""
-        return verdict(self.label) if self.inline else ""
+        if self.inline:
+            return verdict(self.label)
+        return ""
 
     def text(self, most: int) -> str:
         """Returns ``trace.tool_loop 0.17 (fail): reason``, of which the reason has about ``most`` characters."""
         score = self.outcome if self.score is None else number(self.score)
-        word = said(self.word, 80) + ("" if self.final else ", so far")
+        word = said(self.word, 80)
+        if not self.final:
+            word += ", so far"
         return f"{said(self.metric, 80)} {score} ({word}): {said(self.reason, most)}"
 
 
 def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Returns results, JSON objects, sorted: failed ones first, then by signal, then those without one."""
-    return [dict(each) for each in sorted(results, key=lambda each: (*ResultView.of(each).urgency, each["metric"]))]
+    ranked = sorted(results, key=lambda result: (*ResultView.of(result).urgency, result["metric"]))
+    return [dict(result) for result in ranked]
 
 
 def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Returns the results that failed, in the order given."""
-    return [each for each in results if each["success"] is False]
+    return [result for result in results if result["success"] is False]
 
 
 def is_inline(metadata: Mapping[str, Any] | None) -> bool:
@@ -132,15 +140,17 @@ def verdict(label: str | None) -> str:
 
 def spelled_out(label: str | None, reason: str) -> str:
     """Returns what such a score says and leaves open: what was found, by its ``reason``."""
-    told = _CHECKS.match(reason)
-    return told[0] if told is not None else f"{verdict(label)} by rule checks; task success: not judged"
+    if match := _CHECKS.match(reason):
+        return match[0]
+    return f"{verdict(label)} by rule checks; task success: not judged"
 
 
 def signal_of(result: Mapping[str, Any]) -> float | None:
     """Returns the score of a result's JSON object as sessions see it (coherence on its calibrated scale); ``None``
     where it has none, or no verdict, or is noted (:data:`NOTED`)."""
-    ranks = result["outcome"] == "scored" and is_verdict(result) and result.get("label") not in NOTED
-    return float(result["metadata"].get("calibrated", result["score"])) if ranks else None
+    if result["outcome"] != "scored" or not is_verdict(result) or result.get("label") in NOTED:
+        return None
+    return float(result["metadata"].get("calibrated", result["score"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from pandaeval_collector.jobs.same_cause import RUBRIC, SameCause, judged_group
 from pandaeval_collector.judge.client import Judge, JudgeClient
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
-from pandaeval_collector.store.failures import MOST_GAUGES, Failure, GroupGauges
+from pandaeval_collector.store.failure_groups import MOST_GAUGES, GroupGauges
+from pandaeval_collector.store.failures import Failure
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS
 from support.asked import Memory, ScriptedCaller

@@ -1,0 +1,96 @@
+"""The table of groups of failures by root cause, counted in the transaction that stores the failures."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from types import MappingProxyType
+
+from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.store.table import StoreTable
+
+MOST_GROUPS = 2000
+"""Most groups kept. Those without a failure for longest make room."""
+GAUGE = "pandaeval.failure_groups"
+MOST_GAUGES = 200
+"""Groups with a series of their own: those with the newest failures."""
+_FRESH_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroupRow:
+    """A group, or what one failure adds to it. ``text``: of the group's first failure, which others are compared with;
+    ``count``: failures, or how many are added; times in Unix seconds; ``tool``, ``cause``: what code knows of the
+    cause, empty for nothing."""
+
+    id: str
+    metric: str
+    label: str
+    title: str
+    description: str
+    severity: str
+    agent: str
+    service: str
+    text: str
+    count: int
+    first_at: float
+    last_at: float
+    tool: str = ""
+    cause: str = ""
+
+
+_FIELDS = tuple(FailureGroupRow.__dataclass_fields__)
+
+
+def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
+    """Adds failures to their groups, and creates a group with its first failure."""
+    merged: dict[str, FailureGroupRow] = {}
+    for row in rows:  # a batch of runs often fails for one cause
+        if first := merged.get(row.id):
+            first_at, last_at = min(first.first_at, row.first_at), max(first.last_at, row.last_at)
+            count = first.count + row.count
+            row = replace(first, count=count, first_at=first_at, last_at=last_at)
+        merged[row.id] = row
+    connection.executemany(
+        f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES ({", ".join("?" * len(_FIELDS))})
+            ON CONFLICT (id) DO UPDATE SET count = count + excluded.count,
+                first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at)""",  # noqa: S608
+        [astuple(row) for row in merged.values()],
+    )
+    if rows:
+        connection.execute(
+            "DELETE FROM failure_groups WHERE id IN (SELECT id FROM failure_groups ORDER BY last_at DESC, id LIMIT -1 "
+            "OFFSET ?)",
+            (MOST_GROUPS,),
+        )
+
+
+def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
+    """Returns the groups, the one with the newest failure first."""
+    query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
+    return [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
+
+
+class GroupGauges(StoreTable):
+    """How many failures each group has, as gauges of a running collector: read at most every few seconds."""
+
+    _read_at = float("-inf")
+    _values: Mapping[tuple[str, Attributes], float] = MappingProxyType({})
+
+    def values(self) -> Mapping[tuple[str, Attributes], float]:
+        """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
+        if time.monotonic() - self._read_at >= _FRESH_S:
+            try:
+                counts = self._rows("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
+            except sqlite3.Error:  # the store counts and logs its own errors
+                return self._values
+            values: Counter[tuple[str, Attributes]] = Counter()
+            for place, (id_, severity, count) in enumerate(counts):
+                group = id_ if place < MOST_GAUGES else "__other__"
+                values[GAUGE, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
+            self._values = {key: float(count) for key, count in values.items()}
+            self._read_at = time.monotonic()
+        return self._values
