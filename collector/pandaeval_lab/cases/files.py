@@ -237,9 +237,9 @@ for _tag, _pattern, _first in WORDS:
 def freeze(
     traces: Sequence[Mapping[str, Any]], case_id: str, *, description: str = "", hide: Hide = redact
 ) -> dict[str, Any]:
-    """Makes a case from a run, which is its first trial. People fill in what the agent should have done. ``traces``: as `pandaeval inspect --format json` shows them, in order, at least one;
-    ``hide`` redacts every text, besides values in fields that are named like secrets. Raises ``ValueError`` where
-    nothing was captured to make a case from."""
+    """Makes a case from a run, which is its first trial. People fill in what the agent should have done. ``traces``: as
+    `pandaeval inspect --format json` shows them, in order, at least one; ``hide`` redacts every text, besides values in
+    fields that are named like secrets. Raises ``ValueError`` if nothing was captured to make a case from."""
     runs = [redact_value(trace, hide) for trace in traces]
     tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
     ids = [str(trace["trace_id"]) for trace in traces]
