@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
 from pandaeval_collector.scoring.custom.functions import build
