@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pandaeval_otel.dialects._common import captured, give_outcome, one_session, said_by_user, tool_definitions
@@ -14,44 +14,43 @@ from pandaeval_otel.dialects._values import as_list, first, identifier
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
-Table = tuple[tuple[str, tuple[str, ...]], ...]
-"""Names in :data:`_FIELDS`, each with the attributes that state the field, best first."""
-_Set = Callable[[Reading, Any], None]
-
-
-def _field(name: str, read: Callable[[Any], Any]) -> _Set:
-    return lambda reading, value: setattr(reading, name, read(value))
-
-
+Table = tuple[tuple[tuple[str, ...], str, Callable[[Any], Any]], ...]
+"""Attributes, best first, with the field of a reading that they state, and how it is read."""
 _NAMES = ("tool_name", "tool_call_id", "request_model", "response_model", "response_id", "agent_name", "user_id")
-_FIELDS: Mapping[str, _Set] = {
-    **{name: _field(name, identifier) for name in _NAMES},
-    "session_ids": _field("session_ids", one_session),
-    "system": _field("system", system_text),
-    "input": _field("input", lambda value: messages_of(value, "user")),
-    "question": _field("input", said_by_user),
-    "run_input": _field("input", lambda value: asked(value)[0]),
-    "output": _field("output", lambda value: messages_of(value, "assistant")),
-    "tools": _field("tools", tool_definitions),
-    "arguments": _field("arguments", tool_arguments),
-    "result": _field("result", captured),
-    "outcome": lambda reading, value: give_outcome(reading, tool_outcome(value)),
-    "documents": _field("documents", lambda value: tuple(as_list(value))),
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    **{name: (name, identifier) for name in _NAMES},
+    "session_ids": ("session_ids", one_session),
+    "system": ("system", system_text),
+    "input": ("input", lambda value: messages_of(value, "user")),
+    "question": ("input", said_by_user),
+    "run_input": ("input", lambda value: asked(value)[0]),
+    "output": ("output", lambda value: messages_of(value, "assistant")),
+    "tools": ("tools", tool_definitions),
+    "arguments": ("arguments", tool_arguments),
+    "result": ("result", captured),
+    "outcome": ("outcome", tool_outcome),
+    "documents": ("documents", lambda value: tuple(as_list(value))),
 }
-"""Sets a field of a reading from the value of an attribute."""
+"""The fields of tables: the field of a reading, and how it is read from an attribute."""
 
 
 def keys(**fields: str | tuple[str, ...]) -> Table:
     """Returns a table of fields by the attribute that states each, or by several attributes, best first."""
-    return tuple((name, (stated,) if isinstance(stated, str) else stated) for name, stated in fields.items())
+    return tuple(((stated,) if isinstance(stated, str) else stated, *_FIELDS[name]) for name, stated in fields.items())
 
 
 def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
     """Fills the fields of a table whose attributes are there."""
-    for name, stated in table:
+    for stated, field, read in table:
         value = first(attributes, stated)
-        if value is not None:
-            _FIELDS[name](reading, value)
+        if value is None:
+            continue
+        if field == "outcome":
+            give_outcome(reading, read(value))
+        else:
+            setattr(reading, field, read(value))
 
 
 class ByKind(Dialect):
@@ -81,16 +80,20 @@ class ByKind(Dialect):
         kind = self.kind_of(span, span.attributes)
         if kind is not None:
             return self.read_as(kind, span)
-        return self.read_as(None, span).stated() if self.reads_any_kind else None
+        if self.reads_any_kind:
+            return self.read_as(None, span).stated()
+        return None
 
     def read_as(self, kind: Kind | None, span: RawSpan) -> Reading:
         """Reads a span as one of this kind."""
         attributes = span.attributes
         reading = Reading(kind)
-        fill(reading, attributes, self.any_keys)
+        if self.any_keys:
+            fill(reading, attributes, self.any_keys)
         self.read_any(reading, span, attributes)
         table, read = self._readers[kind]
-        fill(reading, attributes, table)
+        if table:
+            fill(reading, attributes, table)
         if read is not None:
             read(self, reading, span, attributes)
         return reading

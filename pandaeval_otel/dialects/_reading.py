@@ -53,7 +53,9 @@ class Reading:
 
     def stated(self) -> Reading | None:
         """Returns the reading; ``None`` if no field is filled."""
-        return None if self == Reading() else self
+        if self == Reading():
+            return None
+        return self
 
 
 @runtime_checkable

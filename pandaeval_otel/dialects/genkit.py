@@ -67,7 +67,9 @@ class Genkit(ByKind):
             return None
         if word == "action" or word not in _RUNS:
             word = str(attributes.get(_SUBTYPE) or word)
-        return run_kind(not span.parent_id) if word in _RUNS else _KINDS.get(word, Kind.STEP)
+        if word in _RUNS:
+            return run_kind(not span.parent_id)
+        return _KINDS.get(word, Kind.STEP)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if attributes.get("genkit:state") == _FAILED:
@@ -137,4 +139,6 @@ def _messages(items: Any, role: str) -> Messages | None:
     if not isinstance(items, (list, tuple)):
         return None
     messages = [item for item in items if type(item) is dict]
-    return messages_of(messages, role) if messages else None
+    if messages:
+        return messages_of(messages, role)
+    return None

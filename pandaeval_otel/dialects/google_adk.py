@@ -70,7 +70,9 @@ class GoogleADK(ByKind):
         if span.name == "execute_tool (merged)":
             return Kind.STEP
         if not span.scope.name.startswith(_SCOPE):
-            return Kind.LLM if attributes.get(_REQUEST, _EMPTY) != _EMPTY else None
+            if attributes.get(_REQUEST, _EMPTY) != _EMPTY:
+                return Kind.LLM
+            return None
         if semconv.OPERATION in attributes:
             return None
         return _KINDS.get(span.name.partition(" ")[0], Kind.STEP)

@@ -66,7 +66,9 @@ class Haystack(ByKind):
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if span.name != "haystack.component.run":
-            return _KINDS.get(span.name, Kind.STEP) if span.name.startswith("haystack.") else None
+            if span.name.startswith("haystack."):
+                return _KINDS.get(span.name, Kind.STEP)
+            return None
         component = str(attributes.get("haystack.component.type") or "")
         return next((kind for suffix, kind in _COMPONENTS.items() if component.endswith(suffix)), Kind.STEP)
 

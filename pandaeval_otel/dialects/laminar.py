@@ -45,7 +45,9 @@ class Laminar(ByKind):
             return _KINDS.get(word)
         # The conventions state the kind of an instrumented span; nothing states that of a function.
         own = semconv.OPERATION not in attributes and (_INPUT in attributes or _OUTPUT in attributes)
-        return run_kind(not span.parent_id) if own else None
+        if own:
+            return run_kind(not span.parent_id)
+        return None
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_metadata(reading, attributes, _PROPERTIES)

@@ -58,7 +58,9 @@ class LangSmith(ByKind):
         # An agent's own run has its name, which LangChain writes on all its runs, and is no node of its graph.
         named = attributes.get(_AGENT)
         is_agent = named and named == _run_name(span) and attributes.get("langsmith.metadata.langgraph_node") != named
-        return Kind.AGENT if is_agent else run_kind(not span.parent_id)
+        if is_agent:
+            return Kind.AGENT
+        return run_kind(not span.parent_id)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_metadata(reading, attributes, _METADATA)

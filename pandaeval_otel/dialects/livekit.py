@@ -85,7 +85,9 @@ DIALECT = LiveKit()
 
 def _private(attributes: Attributes, name: str) -> Any:
     key = f"lk.pii.{name}"
-    return attributes[key] if key in attributes else attributes.get(f"lk.{name}")
+    if key in attributes:
+        return attributes[key]
+    return attributes.get(f"lk.{name}")
 
 
 def _answer(attributes: Attributes) -> Messages | None:

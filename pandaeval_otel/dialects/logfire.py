@@ -57,7 +57,9 @@ class Logfire(ByKind):
         if attributes.get(_SPAN_TYPE) == _PENDING:
             return Reading(kind=Kind.STEP)
         if not span.scope.name.startswith("logfire.openai_agents"):
-            return _client(attributes) if _REQUEST in attributes else None
+            if _REQUEST in attributes:
+                return _client(attributes)
+            return None
         return self.read_as(next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP), span)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:

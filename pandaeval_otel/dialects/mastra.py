@@ -79,7 +79,9 @@ class Mastra(ByKind):
         if type(word) is not str:
             return None
         is_step = operation == "model_generation" or (word.lower() == _STEP and operation != _AGENT_STEP)
-        return Kind.STEP if is_step else _KINDS.get(word.lower(), Kind.STEP)
+        if is_step:
+            return Kind.STEP
+        return _KINDS.get(word.lower(), Kind.STEP)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_metadata(reading, attributes, _METADATA)

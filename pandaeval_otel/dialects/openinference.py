@@ -143,7 +143,7 @@ class OpenInference(ByKind):
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.agent_name = _agent_of(span, reading.kind)
-        if semconv.SESSION_ID not in attributes:
+        if _METADATA in attributes and semconv.SESSION_ID not in attributes:
             reading.session_ids = metadata_sessions(attributes.get(_METADATA))
         parameters = attributes.get(_INVOCATION)
         if reading.kind is Kind.LLM and type(parameters) is str and '"metadata":' in parameters:
@@ -284,7 +284,9 @@ def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinitio
     is_whole = "function" in as_dict(definition) or "name" in as_dict(definition)
     if name and not is_whole:
         definition = {"name": name, "description": description, "parameters": definition}
-    return tool_definitions([definition]) or () if type(definition) is dict else ()
+    if type(definition) is dict:
+        return tool_definitions([definition]) or ()
+    return ()
 
 
 def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
@@ -338,7 +340,9 @@ def _thoughts(response: str) -> tuple[Reasoning, ...]:
     if type(raw) is str:  # smolagents keep the client's response object as its repr
         match = _IN_REPR.search(raw)
         text = as_dict(from_repr(f"Thoughts(text={match[1]})")).get("text") if match else None
-        return (Reasoning(text),) if type(text) is str else ()
+        if type(text) is str:
+            return (Reasoning(text),)
+        return ()
     return tuple(part for part in all_parts(_answer_in(body)) if type(part) is Reasoning and part.text)
 
 
@@ -366,10 +370,14 @@ def _kind_of(span: RawSpan) -> Kind | None:
         return _tool_kind(span)
     if kind is Kind.AGENT and _NODE not in attributes and _AGENT_NAME not in attributes:
         # Of OpenAI Agents, one without a name of its own stands for the whole trace rather than for an agent.
-        return Kind.WORKFLOW if "openai_agents" in span.scope.name else kind
+        if "openai_agents" in span.scope.name:
+            return Kind.WORKFLOW
+        return kind
     if kind is not None:
         return kind
-    return _chain_kind(span) if word == "chain" else _inferred(span)
+    if word == "chain":
+        return _chain_kind(span)
+    return _inferred(span)
 
 
 def _tool_of(span: RawSpan) -> str:
@@ -392,18 +400,24 @@ def _inferred(span: RawSpan) -> Kind | None:
         return Kind.RETRIEVAL
     if any(key.startswith("embedding.") for key in attributes):
         return Kind.EMBEDDING
-    return None if semconv.OPERATION in attributes else _chain_kind(span)
+    if semconv.OPERATION in attributes:
+        return None
+    return _chain_kind(span)
 
 
 def _chain_kind(span: RawSpan) -> Kind:
     if _is_named_graph(span):
         return Kind.AGENT
-    return Kind.WORKFLOW if not span.parent_id or _RUN.match(span.name) else Kind.STEP
+    if not span.parent_id or _RUN.match(span.name):
+        return Kind.WORKFLOW
+    return Kind.STEP
 
 
 def _tool_kind(span: RawSpan) -> Kind:
     name = _tool_of(span)
-    return Kind.STEP if name == "(merged tools)" or _HANDOFF.match(name) else Kind.TOOL
+    if name == "(merged tools)" or _HANDOFF.match(name):
+        return Kind.STEP
+    return Kind.TOOL
 
 
 def _is_langchain(span: RawSpan) -> bool:
@@ -422,11 +436,15 @@ def _agent_of(span: RawSpan, kind: Kind | None) -> str:
         match = _NAMED.match(span.name)
         in_name = next(filter(None, match.groups())) if match else span.name * _is_langchain(span)
         return named or identifier(attributes.get(_NODE)) or agent_named(in_name)
-    return agent_named(span.name) if _is_langchain(span) and not span.parent_id else ""
+    if _is_langchain(span) and not span.parent_id:
+        return agent_named(span.name)
+    return ""
 
 
 def _of_server(part: Part) -> Part:
-    return replace(part, name=tool_of_server(part.name)) if isinstance(part, ToolRequest) else part
+    if isinstance(part, ToolRequest):
+        return replace(part, name=tool_of_server(part.name))
+    return part
 
 
 def _is_named_graph(span: RawSpan) -> bool:
@@ -437,4 +455,6 @@ def _is_named_graph(span: RawSpan) -> bool:
 
 def _agent_in_metadata(metadata: Any) -> str:
     match = _LANGCHAIN_AGENT.search(metadata) if type(metadata) is str else None
-    return identifier(match[1]) if match else ""
+    if match:
+        return identifier(match[1])
+    return ""

@@ -100,7 +100,9 @@ class OpenLLMetry(ByKind):
         request = attributes.get(_REQUEST_TYPE)
         kind = _REQUEST_KINDS.get(request) if type(request) is str else None
         if kind is None and operation is None:
-            return Kind.LLM if _has_lists(span) else _KINDS.get(span.name.rpartition(".")[2], Kind.STEP)
+            if _has_lists(span):
+                return Kind.LLM
+            return _KINDS.get(span.name.rpartition(".")[2], Kind.STEP)
         return kind
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
@@ -168,4 +170,6 @@ def _entity(span: RawSpan) -> str:
 def _unwrapped(value: Any, member: str) -> Any:
     """Returns a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
     whole = parsed(value)
-    return whole[member] if type(whole) is dict and member in whole and "kwargs" in whole else whole
+    if type(whole) is dict and member in whole and "kwargs" in whole:
+        return whole[member]
+    return whole

@@ -34,7 +34,9 @@ class Pipecat(ByKind):
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         kind = _KINDS.get(span.name, Kind.STEP)
-        return Kind.TOOL if kind is Kind.STEP and _TOOL in attributes and not span.name.startswith("llm_") else kind
+        if kind is Kind.STEP and _TOOL in attributes and not span.name.startswith("llm_"):
+            return Kind.TOOL
+        return kind
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given = first(attributes, ("input", "context_messages", "context.messages"))

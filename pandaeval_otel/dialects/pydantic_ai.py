@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._kit import (
     CUT,
@@ -70,10 +71,14 @@ class PydanticAI(ByKind):
         tool = attributes.get(semconv.TOOL_NAME)
         if tool is not None:
             title = attributes.get("logfire.msg") or span.name
-            return Kind.STEP if _is_carrier(tool) or str(title).startswith("running output function") else Kind.TOOL
+            if _is_carrier(tool) or str(title).startswith("running output function"):
+                return Kind.STEP
+            return Kind.TOOL
         if _PARAMETERS in attributes or _EVENTS in attributes:
             return Kind.LLM
-        return Kind.STEP if "tools" in attributes and span.name.startswith("running ") else None
+        if "tools" in attributes and span.name.startswith("running "):
+            return Kind.STEP
+        return None
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.usage = usage_in(attributes, *_USAGE)
@@ -102,7 +107,7 @@ class PydanticAI(ByKind):
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         value = attributes.get(_PARAMETERS)
-        reading.tools, carriers = _OFFER(value) if type(value) is str else _offer(value)
+        reading.tools, carriers = _offer(value if type(value) is str else as_text(value))
         if _EVENTS in attributes:
             reading.input, reading.output = told_in_list(attributes[_EVENTS])
         elif carriers:
@@ -129,14 +134,12 @@ def _is_carrier(name: Any) -> bool:
     return type(name) is str and (name == _CARRIER or name.startswith(f"{_CARRIER}_"))
 
 
-def _offer(value: Any) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
+@Recent
+def _offer(text: str) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
     """Returns the tools that a model was offered, and the names of those that only carry its answer."""
-    found = parsed(value)
+    found = parsed(text)
     if type(found) is not dict:
         return None, frozenset()
     carriers = tool_definitions(found.get("output_tools")) or ()
     tools = tool_definitions(found.get("function_tools")) if "function_tools" in found else None
     return tools, frozenset(tool.name for tool in carriers)
-
-
-_OFFER = Recent(_offer)

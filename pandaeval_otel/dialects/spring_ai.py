@@ -49,10 +49,14 @@ class SpringAI(ByKind):
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         word = attributes.get("spring.ai.kind")
         if word is None:
-            return Kind.TOOL if _TOOL in attributes else None
+            if _TOOL in attributes:
+                return Kind.TOOL
+            return None
         kind = _KINDS.get(str(word), Kind.STEP)
         stores = kind is Kind.RETRIEVAL and attributes.get("db.operation.name", _QUERY) != _QUERY
-        return Kind.STEP if stores else kind
+        if stores:
+            return Kind.STEP
+        return kind
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         conversation = session_id(attributes.get("spring.ai.chat.client.conversation.id"))

@@ -87,7 +87,9 @@ class VercelAI(ByKind):
             return Kind.TOOL
         if operation.startswith(_EMBEDS):
             return Kind.EMBEDDING
-        return Kind.LLM if operation.endswith(_CALLS) else Kind.STEP
+        if operation.endswith(_CALLS):
+            return Kind.LLM
+        return Kind.STEP
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         for prefix in (_METADATA, _CONTEXT):

@@ -44,7 +44,9 @@ class VoltAgent(ByKind):
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         word = first(attributes, ("span.type", "voltagent.type", "entity.type"))
-        return None if word is None else _KINDS.get(str(word), Kind.STEP)
+        if word is None:
+            return None
+        return _KINDS.get(str(word), Kind.STEP)
 
     def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_sides(reading, attributes.get(_INPUT), attributes.get(_OUTPUT))

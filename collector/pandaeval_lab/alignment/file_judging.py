@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.guidelines import Guideline
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import judge, scoring
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -50,7 +50,7 @@ class FileJudging:
         each = self.spent / self.verdicts if self.verdicts else 0.0
         return self.usd is None or self.spent + verdicts * each <= self.usd
 
-    def score(self, text: str, files: TraceFiles, where: Callable[[Run], bool] | None) -> Iterator[Result]:
+    def score(self, text: str, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
         """Yields the results of ``files``, by a judge that heeds the guideline ``text`` too."""
         config = judge(self.config)
         assert config is not None
@@ -76,7 +76,7 @@ class FileJudging:
         return self._evaluators[text]
 
     def _results(self, text: str, units: set[str]) -> dict[str, Result]:
-        def where(run: Run) -> bool:
+        def where(run: ScoredTrace) -> bool:
             of_turn = any(unit.startswith(f"{run.unit.trace_id}:") for unit in units)
             return of_turn or run.unit.trace_id in units or (run.unit.session_id or "") in units
 

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
+from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.yaml_text import TWICE, WORDS, BadTextError, Place, dotted, parse, read_yaml
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes

@@ -16,7 +16,7 @@ from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module, source_digest
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.base.untrusted.stated import stated
+from pandaeval_collector.base.untrusted.trace_attributes import stated
 from pandaeval_lab.cases.arguments import in_best_order
 from pandaeval_lab.cases.model import Case, CountedCalls, ExpectedCall, Suite
 from pandaeval_otel.base import semconv

@@ -12,7 +12,7 @@ from rich.console import Console
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._summary import Summary
@@ -35,7 +35,7 @@ class Stage:
     def begin(self, files: TraceFiles) -> None:
         """Called when the input is read."""
 
-    def keep(self, run: Run) -> bool:
+    def keep(self, run: ScoredTrace) -> bool:
         """Returns whether a trace is scored."""
         return True
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import read_given
+from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._options import config_option, file_option, output_option
 from pandaeval_collector.cli._output import console, many, progress, table

@@ -22,7 +22,7 @@ from pandaeval_collector.cli._options import config_option, declared, file_optio
 from pandaeval_collector.cli._output import console, progress, safe
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -212,7 +212,7 @@ class Evaluation:
         """Yields the results of traces and sessions, then those of the stages."""
         spans, size, scored = files.read.items, files.read.stored_bytes, 0
 
-        def keep(run: Run) -> bool:
+        def keep(run: ScoredTrace) -> bool:
             return all(stage.keep(run) for stage in self._stages)
 
         def decided(conclusion: Conclusion) -> None:

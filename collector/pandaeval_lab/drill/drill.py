@@ -14,7 +14,7 @@ from random import Random
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
-from pandaeval_collector.pipeline.line.understanding import Run, with_session
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace, with_session
 from pandaeval_lab.drill.fault import Fault, NotApplicableError, Planted, Subject, plant
 from pandaeval_lab.drill.tally import Tally
 from pandaeval_lab.replay.files import Request
@@ -27,7 +27,7 @@ _OTHERS = 200
 _REMEMBERED = 1000
 """So many runs are held as they were read: a run is asked for once for each fault, and for each later run of its
 session."""
-Where = Callable[[Run], bool]
+Where = Callable[[ScoredTrace], bool]
 Score = Callable[[TraceFiles, Where | None], Iterable[Result]]
 """Scores the traces that fit a condition, of all that were read."""
 OnDone = Callable[[int, int], None]

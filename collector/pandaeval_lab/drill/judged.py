@@ -16,7 +16,7 @@ from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import dollars
@@ -69,7 +69,7 @@ class JudgedDrill:
         counts.usd = before - self._left
         return counts
 
-    def _score(self, files: TraceFiles, where: Callable[[Run], bool] | None) -> Iterator[Result]:
+    def _score(self, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
         config = capped(self._judge, self._left)
         with ReplayJudge(files.store, self._scorer, config, self._environ) as judge:
             yield from replay(files, self._scorer, judge, where=where)

@@ -19,7 +19,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.understanding import Run, Understood, unasked
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace, Understood, unasked
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_otel.assembly import DueTrace
@@ -59,7 +59,7 @@ def replay(
     evaluator: Evaluator,
     judge: ReplayJudge | None = None,
     *,
-    where: Callable[[Run], bool] | None = None,
+    where: Callable[[ScoredTrace], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
     ahead: Callable[[Batches], Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]] | None = None,
 ) -> Iterator[Result]:
@@ -126,7 +126,7 @@ def _chosen(
     line: Line,
     due: Sequence[DueTrace],
     understood: Sequence[Understood],
-    where: Callable[[Run], bool],
+    where: Callable[[ScoredTrace], bool],
     left_out: set[str],
 ) -> Conclusion:
     """Files a batch of traces, those that ``where`` does not want without results or jobs, and adds their ids to

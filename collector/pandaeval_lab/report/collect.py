@@ -16,8 +16,8 @@ import orjson
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.pipeline.line.hints import cure as capture_cure
 from pandaeval_collector.pipeline.line.listing import shown_facts
+from pandaeval_collector.pipeline.line.setup_advice import cure as capture_cure
 from pandaeval_collector.show.report.detail import detail, with_results
 from pandaeval_collector.show.report.index import metrics_of, session_result, tallies_of
 from pandaeval_collector.show.report.text import clean_json, filled_shell
