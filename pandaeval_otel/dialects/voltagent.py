@@ -23,7 +23,7 @@ from pandaeval_otel.model import Kind, Usage
 
 _KINDS = KINDS | kinds(evaluation="scorer")
 _INPUT, _OUTPUT = "input", "output"
-_LOOPS = frozenset({"generateText", "streamText"})
+_LOOPS = ("generateText", "streamText")  # compared, not looked up: an operation may be anything
 """Operations that, with tools, call the model again and again under one span. It states the tokens of the last call;
 the agent's span states those of all."""
 _MODELS = ("llm.model", "ai.model.name")
