@@ -19,6 +19,11 @@ from pandaeval_lab.drill.faults._places import (
 from pandaeval_lab.drill.raw import RawTrace
 from pandaeval_otel.model import ToolCall, Trace
 
+_CODE = re.compile(r"(?!\d{4}-\d\d-\d\d)(?=[\w#-]*\d)[\w#-]{4,40}")
+_LEAST_WORDS = 3
+"""A shorter message stands elsewhere by chance, in the history or as a value."""
+_MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
+
 
 def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
     """A call that alone told what the answer says was never made."""
@@ -30,11 +35,6 @@ def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
         return any(each in own and each not in elsewhere for each in named)
 
     return without_call(subject.trace, chosen(subject, rng, "result that the answer alone rests on", needed))
-
-
-_CODE = re.compile(r"(?!\d{4}-\d\d-\d\d)(?=[\w#-]*\d)[\w#-]{4,40}")
-_LEAST_WORDS = 3
-"""A shorter message stands elsewhere by chance, in the history or as a value."""
 
 
 def ignored_correction(subject: Subject, rng: Random) -> CustomEdit:
@@ -62,9 +62,6 @@ def ignored_correction(subject: Subject, rng: Random) -> CustomEdit:
         return same and heard and after.output == before.output
 
     return CustomEdit(change, test, f"{call.name} was called with {old}, the user said: not {old}, it is {new}")
-
-
-_MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
 
 
 def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:

@@ -15,6 +15,28 @@ from pandaeval_lab.drill.raw import RawTrace, rewritten
 from pandaeval_otel.model import Kind, ToolCall, Trace
 
 _FEW = 5
+_ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
+_ERROR = (
+    "Error:\nCode execution failed at line '{line}' due to: ConnectionError: the service did not answer\n"
+    "Now let's retry: take care not to repeat previous errors!"
+)
+_ANSWERS = {
+    " und | nicht | ich | bitte ": "Vielen Dank für Ihre Anfrage. Ich habe sie geprüft und alles Nötige veranlasst. "
+    "Kann ich sonst noch etwas für Sie tun?",
+    " est | vous | je | une ": "Merci pour votre demande. Je l'ai examinée et j'ai fait le nécessaire. "
+    "Puis-je faire autre chose pour vous ?",
+    "は|の|を": "お問い合わせありがとうございます。内容を確認し、必要な手続きを行いました。他にご用件はございますか。",
+}  # words that identify a language, and an answer in it
+_ERRORS = (
+    "Traceback (most recent call last):\n"
+    '  File "/app/agent.py", line 88, in run\n'
+    "    reply = result['text']\n"
+    "KeyError: 'text'",
+    "Error code: 429 - {'error': {'message': 'Rate limit reached for requests', 'type': 'requests'}}",
+    "TypeError: Cannot read properties of undefined (reading 'content')",
+    "Agent stopped due to max iterations.",
+)
+_WORDS = ("please", "now", "again", "details", "full", "all", "info")
 
 
 def broken_instruction(subject: Subject, rng: Random) -> CustomEdit:
@@ -93,13 +115,6 @@ def exact_loop(subject: Subject, rng: Random) -> CustomEdit:
     return repeated(subject.trace, [index], rounds - 1, what)
 
 
-_ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
-_ERROR = (
-    "Error:\nCode execution failed at line '{line}' due to: ConnectionError: the service did not answer\n"
-    "Now let's retry: take care not to repeat previous errors!"
-)
-
-
 def failing_code(subject: Subject, rng: Random) -> CustomEdit:
     """Code that fails is run 3 to 6 times, edited where nothing depends on it."""
     steps = []
@@ -155,15 +170,6 @@ def other_answer(subject: Subject, rng: Random) -> AnswerEdit:
     return AnswerEdit(text, f"answer of another session: {text[:60]}")
 
 
-_ANSWERS = {
-    " und | nicht | ich | bitte ": "Vielen Dank für Ihre Anfrage. Ich habe sie geprüft und alles Nötige veranlasst. "
-    "Kann ich sonst noch etwas für Sie tun?",
-    " est | vous | je | une ": "Merci pour votre demande. Je l'ai examinée et j'ai fait le nécessaire. "
-    "Puis-je faire autre chose pour vous ?",
-    "は|の|を": "お問い合わせありがとうございます。内容を確認し、必要な手続きを行いました。他にご用件はございますか。",
-}  # words that identify a language, and an answer in it
-
-
 def other_language(subject: Subject, rng: Random) -> AnswerEdit:
     """The answer is in a language that the user did not speak."""
     said = f" {(subject.trace.input or '').lower()} "
@@ -187,24 +193,10 @@ def ping_pong(subject: Subject, rng: Random) -> CustomEdit:
     return repeated(subject.trace, [at, at + 1], rounds - 1, what)
 
 
-_ERRORS = (
-    "Traceback (most recent call last):\n"
-    '  File "/app/agent.py", line 88, in run\n'
-    "    reply = result['text']\n"
-    "KeyError: 'text'",
-    "Error code: 429 - {'error': {'message': 'Rate limit reached for requests', 'type': 'requests'}}",
-    "TypeError: Cannot read properties of undefined (reading 'content')",
-    "Agent stopped due to max iterations.",
-)
-
-
 def raw_error_answer(subject: Subject, rng: Random) -> AnswerEdit:
     """The user gets a raw error as answer."""
     text = rng.choice(_ERRORS) if subject.answer else ""
     return AnswerEdit(text, text.splitlines()[-1])
-
-
-_WORDS = ("please", "now", "again", "details", "full", "all", "info")
 
 
 def reworded_loop(subject: Subject, rng: Random) -> CustomEdit:

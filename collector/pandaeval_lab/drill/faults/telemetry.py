@@ -11,6 +11,7 @@ from pandaeval_lab.drill.raw import RawTrace, as_json, rewritten
 from pandaeval_otel.model import Kind, Trace
 
 _LEAST = 3
+_KEPT = 40
 
 
 def content_off(subject: Subject, rng: Random) -> CustomEdit:
@@ -110,9 +111,6 @@ def prompt_off(subject: Subject, rng: Random) -> CustomEdit:
         lambda before, after: not any(span.system for span in after.spans) and after.output == before.output,
         "the instructions are not captured",
     )
-
-
-_KEPT = 40
 
 
 def results_truncated(subject: Subject, rng: Random) -> CustomEdit:
