@@ -11,43 +11,72 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pandaeval_otel.dialects import Dialect as Dialect
-    from pandaeval_otel.dialects import Reading as Reading
-    from pandaeval_otel.dialects import readers as readers
-    from pandaeval_otel.model import NOT_CAPTURED as NOT_CAPTURED
-    from pandaeval_otel.model import Captured as Captured
-    from pandaeval_otel.model import Kind as Kind
-    from pandaeval_otel.model import Media as Media
-    from pandaeval_otel.model import Message as Message
-    from pandaeval_otel.model import OtherPart as OtherPart
-    from pandaeval_otel.model import Part as Part
-    from pandaeval_otel.model import Reasoning as Reasoning
-    from pandaeval_otel.model import Session as Session
-    from pandaeval_otel.model import Span as Span
-    from pandaeval_otel.model import Text as Text
-    from pandaeval_otel.model import ToolCall as ToolCall
-    from pandaeval_otel.model import ToolDefinition as ToolDefinition
-    from pandaeval_otel.model import ToolRequest as ToolRequest
-    from pandaeval_otel.model import ToolResponse as ToolResponse
-    from pandaeval_otel.model import Trace as Trace
-    from pandaeval_otel.model import Trigger as Trigger
-    from pandaeval_otel.model import Turn as Turn
-    from pandaeval_otel.model import Usage as Usage
-    from pandaeval_otel.model.raw import RawEvent as RawEvent
-    from pandaeval_otel.model.raw import RawLink as RawLink
-    from pandaeval_otel.model.raw import RawLog as RawLog
-    from pandaeval_otel.model.raw import RawSpan as RawSpan
-    from pandaeval_otel.model.raw import Resource as Resource
-    from pandaeval_otel.model.raw import Scope as Scope
-    from pandaeval_otel.processor.context import agent_turn as agent_turn
-    from pandaeval_otel.processor.context import session_end as session_end
-    from pandaeval_otel.processor.context import using_case as using_case
-    from pandaeval_otel.processor.context import using_session as using_session
-    from pandaeval_otel.processor.context import using_user as using_user
-    from pandaeval_otel.processor.processors import PandaEvalLogProcessor as PandaEvalLogProcessor
-    from pandaeval_otel.processor.processors import PandaEvalSpanProcessor as PandaEvalSpanProcessor
-    from pandaeval_otel.processor.results import wait_for_result as wait_for_result
-    from pandaeval_otel.processor.results import watch_results as watch_results
+    from pandaeval_otel.dialects import Dialect, Reading, readers
+    from pandaeval_otel.model import (
+        NOT_CAPTURED,
+        Captured,
+        Kind,
+        Media,
+        Message,
+        OtherPart,
+        Part,
+        Reasoning,
+        Session,
+        Span,
+        Text,
+        ToolCall,
+        ToolDefinition,
+        ToolRequest,
+        ToolResponse,
+        Trace,
+        Trigger,
+        Turn,
+        Usage,
+    )
+    from pandaeval_otel.model.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
+    from pandaeval_otel.processor.context import agent_turn, session_end, using_case, using_session, using_user
+    from pandaeval_otel.processor.processors import PandaEvalLogProcessor, PandaEvalSpanProcessor
+    from pandaeval_otel.processor.results import wait_for_result, watch_results
+
+__all__ = [
+    "NOT_CAPTURED",
+    "Captured",
+    "Dialect",
+    "Kind",
+    "Media",
+    "Message",
+    "OtherPart",
+    "PandaEvalLogProcessor",
+    "PandaEvalSpanProcessor",
+    "Part",
+    "RawEvent",
+    "RawLink",
+    "RawLog",
+    "RawSpan",
+    "Reading",
+    "Reasoning",
+    "Resource",
+    "Scope",
+    "Session",
+    "Span",
+    "Text",
+    "ToolCall",
+    "ToolDefinition",
+    "ToolRequest",
+    "ToolResponse",
+    "Trace",
+    "Trigger",
+    "Turn",
+    "Usage",
+    "agent_turn",
+    "readers",
+    "session_end",
+    "using_case",
+    "using_session",
+    "using_user",
+    "wait_for_result",
+    "watch_results",
+]
 
 _NAMES = {
     "dialects": "Dialect Reading readers",
@@ -60,7 +89,6 @@ _NAMES = {
 }
 """Public names by the module below this package that they are imported from."""
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
-__all__ = sorted(_WHERE)
 
 
 def __getattr__(name: str) -> Any:

@@ -77,7 +77,9 @@ class DueTrace:
     @property
     def new_items(self) -> int:
         """The number of items that no earlier decision covers."""
-        return self.late_spans if self.revision > 1 else len(self.known)
+        if self.revision > 1:
+            return self.late_spans
+        return len(self.known)
 
     @property
     def capped(self) -> bool:
@@ -279,7 +281,9 @@ class TraceAssembler:
             return Trigger.EXPLICIT
         if trace.has_root and not trace.missing:
             return Trigger.ROOT_ENDED
-        return Trigger.MAX_AGE if now >= trace.first_at + self.rules.max_age else Trigger.IDLE
+        if now >= trace.first_at + self.rules.max_age:
+            return Trigger.MAX_AGE
+        return Trigger.IDLE
 
     def _take_out(self, trace_id: bytes, trigger: Trigger) -> DueTrace:
         trace = self._open.pop(trace_id)
@@ -339,7 +343,9 @@ class Deadlines(Generic[K]):
 
     def next_deadline(self) -> float | None:
         """Returns when to check next, perhaps early but never late; ``None`` when there is nothing to wait for."""
-        return self._heap[0][0] if self._heap else None
+        if self._heap:
+            return self._heap[0][0]
+        return None
 
     def _push(self, key: K, deadline: float) -> None:
         self._scheduled[key] = deadline

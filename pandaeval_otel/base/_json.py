@@ -39,7 +39,9 @@ def _thorough(text: str) -> Any:
 
 def without_half_pairs(text: str) -> str:
     """Returns JSON text with U+FFFD in place of each half of a surrogate pair: an emoji that was cut in two."""
-    return _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text) if "\\u" in text else text
+    if "\\u" in text:
+        return _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text)
+    return text
 
 
 def too_deep(value: Any) -> bool:
@@ -56,12 +58,16 @@ def too_deep(value: Any) -> bool:
 
 
 def _whole(digits: str) -> int | float | str:
-    return int(digits) if len(digits) < 19 or -(2**63) <= int(digits[:30]) < 2**64 else _fraction(digits)
+    if len(digits) < 19 or -(2**63) <= int(digits[:30]) < 2**64:
+        return int(digits)
+    return _fraction(digits)
 
 
 def _fraction(digits: str) -> float | str:
     number = float(digits)
-    return number if math.isfinite(number) else digits
+    if math.isfinite(number):
+        return number
+    return digits
 
 
 as_text = json.JSONEncoder(ensure_ascii=False, default=str).encode

@@ -62,5 +62,7 @@ class GrowingList(Generic[_Read]):
         for beginning, found in self._known if len(text) <= MAX_CHARS else ():
             if text.startswith(beginning):
                 rest = text[len(beginning) :].lstrip()
-                return (found, f"[{rest[1:]}") if rest.startswith(",") else None
+                if rest.startswith(","):
+                    return (found, f"[{rest[1:]}")
+                return None
         return None

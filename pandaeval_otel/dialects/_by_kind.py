@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pandaeval_otel.dialects._common import captured, give_outcome, one_session, said_by_user, tool_definitions
@@ -10,58 +10,65 @@ from pandaeval_otel.dialects._messages import messages_of, system_text
 from pandaeval_otel.dialects._reading import Attributes, Dialect, Logs, Reading
 from pandaeval_otel.dialects._runs import asked
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
-Table = tuple[tuple[str, tuple[str, ...]], ...]
-"""Names in :data:`_FIELDS`, each with the attributes that state the field, best first."""
-_Set = Callable[[Reading, Any], None]
-
-
-def _field(name: str, read: Callable[[Any], Any]) -> _Set:
-    return lambda reading, value: setattr(reading, name, read(value))
-
-
+Table = tuple[tuple[tuple[str, ...], str, Callable[[Any], Any]], ...]
+"""Attributes, best first, with the field of a reading that they state, and how it is read."""
 _NAMES = ("tool_name", "tool_call_id", "request_model", "response_model", "response_id", "agent_name", "user_id")
-_FIELDS: Mapping[str, _Set] = {
-    **{name: _field(name, identifier) for name in _NAMES},
-    "session_ids": _field("session_ids", one_session),
-    "system": _field("system", system_text),
-    "input": _field("input", lambda value: messages_of(value, "user")),
-    "question": _field("input", said_by_user),
-    "run_input": _field("input", lambda value: asked(value)[0]),
-    "output": _field("output", lambda value: messages_of(value, "assistant")),
-    "tools": _field("tools", tool_definitions),
-    "arguments": _field("arguments", tool_arguments),
-    "result": _field("result", captured),
-    "outcome": lambda reading, value: give_outcome(reading, tool_outcome(value)),
-    "documents": _field("documents", lambda value: tuple(as_list(value))),
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    **{name: (name, identifier) for name in _NAMES},
+    "session_ids": ("session_ids", one_session),
+    "system": ("system", system_text),
+    "input": ("input", lambda value: messages_of(value, "user")),
+    "question": ("input", said_by_user),
+    "run_input": ("input", lambda value: asked(value)[0]),
+    "output": ("output", lambda value: messages_of(value, "assistant")),
+    "tools": ("tools", tool_definitions),
+    "arguments": ("arguments", tool_arguments),
+    "result": ("result", captured),
+    "outcome": ("outcome", tool_outcome),
+    "documents": ("documents", lambda value: tuple(as_list(value))),
 }
-"""Sets a field of a reading from the value of an attribute."""
+"""The fields of tables: the field of a reading, and how it is read from an attribute."""
 
 
 def keys(**fields: str | tuple[str, ...]) -> Table:
     """Returns a table of fields by the attribute that states each, or by several attributes, best first."""
-    return tuple((name, (stated,) if isinstance(stated, str) else stated) for name, stated in fields.items())
+    return tuple(((stated,) if isinstance(stated, str) else stated, *_FIELDS[name]) for name, stated in fields.items())
 
 
 def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
     """Fills the fields of a table whose attributes are there."""
-    for name, stated in table:
+    for stated, field, read in table:
         value = first(attributes, stated)
-        if value is not None:
-            _FIELDS[name](reading, value)
+        if value is None:
+            continue
+        if field == "outcome":
+            give_outcome(reading, read(value))
+        else:
+            setattr(reading, field, read(value))
 
 
-class ByKind(Dialect):
-    """Reads a span by the tables ``any_keys`` and, for a kind, ``llm_keys``, ``tool_keys`` …, and by the methods
-    :meth:`read_any` and ``read_llm``, ``read_tool`` … (``read_unstated``: no kind). ``attributes``: the span's."""
+class ByKind(Reading, Dialect):
+    """A dialect as a class: its instance is the reading of one span, which the instance fills itself.
+
+    :meth:`kind_of` comes first. Then the tables ``any_keys`` and, for a kind, ``llm_keys``, ``tool_keys`` … fill
+    fields, and so do the methods :meth:`read_any` and ``read_llm``, ``read_tool`` … (``read_unstated``: no kind).
+    """
 
     reads_any_kind: ClassVar[bool] = False
     """Whether it also reads spans whose kind :meth:`kind_of` does not tell."""
     any_keys: ClassVar[Table] = ()
     _readers: ClassVar[dict[Kind | None, tuple[Table, Callable[..., None] | None]]]
+
+    def __init__(self, span: RawSpan, logs: Logs) -> None:
+        super().__init__()
+        self.span, self.logs, self.attributes = span, logs, span.attributes
+        self.get = span.attributes.get
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -70,27 +77,49 @@ class ByKind(Dialect):
             kind: (getattr(cls, f"{name}_keys", ()), getattr(cls, f"read_{name}", None)) for kind, name in named.items()
         }
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+    @classmethod
+    def read(cls, span: RawSpan, logs: Logs) -> Reading | None:
+        return cls(span, logs).read_span()
+
+    def read_span(self) -> Reading | None:
+        """Reads the span if it is one of this dialect's."""
+        kind = self.kind_of()
+        if kind is not None:
+            return self.read_as(kind)
+        if self.reads_any_kind:
+            return self.read_as(None).stated()
+        return None
+
+    def kind_of(self) -> Kind | None:
         """Returns the span's kind; ``None`` where this dialect cannot tell it."""
         raise NotImplementedError
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+    def read_as(self, kind: Kind | None) -> Reading:
+        """Reads the span as one of this kind."""
+        self.kind = kind
+        self.fill(self.any_keys)
+        self.read_any()
+        table, read = self._readers[kind]
+        self.fill(table)
+        if read is not None:
+            read(self)
+        return self
+
+    def read_any(self) -> None:
         """Reads the fields of spans of all kinds, before the rest."""
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        kind = self.kind_of(span, span.attributes)
-        if kind is not None:
-            return self.read_as(kind, span)
-        return self.read_as(None, span).stated() if self.reads_any_kind else None
+    def fill(self, table: Table) -> None:
+        """Fills the fields of a table whose attributes the span has."""
+        fill(self, self.attributes, table)
 
-    def read_as(self, kind: Kind | None, span: RawSpan) -> Reading:
-        """Reads a span as one of this kind."""
-        attributes = span.attributes
-        reading = Reading(kind)
-        fill(reading, attributes, self.any_keys)
-        self.read_any(reading, span, attributes)
-        table, read = self._readers[kind]
-        fill(reading, attributes, table)
-        if read is not None:
-            read(self, reading, span, attributes)
-        return reading
+    def first(self, *keys: str) -> Any:
+        """Returns the first of these attributes that the span has."""
+        return first(self.attributes, keys)
+
+    def name_in(self, *keys: str) -> str:
+        """Returns the first of these attributes that the span has as an id or a name."""
+        return identifier(first(self.attributes, keys))
+
+    def parsed(self, *keys: str) -> Any:
+        """Returns the first of these attributes that the span has, with the structure that it spells."""
+        return parsed(first(self.attributes, keys))

@@ -68,13 +68,17 @@ def session_id(value: Any) -> str:
     """Returns a session id; ``""`` for placeholders and for OpenAI response ids, which change with every call and which
     some frameworks write in its place."""
     found = identifier(value)
-    return "" if found.startswith("resp_") else found
+    if found.startswith("resp_"):
+        return ""
+    return found
 
 
 def one_session(value: Any) -> SessionIds:
     """Returns ``value`` as the session that a dialect's own key names; ``()`` where it is no session id."""
     name = session_id(value)
-    return ((semconv.RANK_DIALECT, name),) if name else ()
+    if name:
+        return ((semconv.RANK_DIALECT, name),)
+    return ()
 
 
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
@@ -116,7 +120,9 @@ def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
     if span.status_code == STATUS_OK or not (failed or error_type or span.events or logs):
         return None
     text = (failed and span.status_message) or _raised(span, logs) or error_type or (failed and "error")
-    return str(text)[:MAX_ERROR] if text else None
+    if text:
+        return str(text)[:MAX_ERROR]
+    return None
 
 
 def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
@@ -132,7 +138,9 @@ def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
     """Returns the tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or
     MCP form, of JSON strings, or of names. ``None`` when it is absent or unreadable, ``()`` when the list is empty."""
-    return _TOOLS(value) if type(value) is str else _tool_definitions(value)
+    if type(value) is str:
+        return _TOOLS(value)
+    return _tool_definitions(value)
 
 
 def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
@@ -144,7 +152,9 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
     tools: list[ToolDefinition] = []
     for item in value:
         tools += _definitions(parsed(item))
-    return tuple(tools) if tools or not value else None
+    if tools or not value:
+        return tuple(tools)
+    return None
 
 
 def _definitions(item: Any) -> Iterable[ToolDefinition]:
@@ -158,7 +168,9 @@ def _definitions(item: Any) -> Iterable[ToolDefinition]:
         if isinstance(declared, (list, tuple)):
             return _tool_definitions(declared) or ()
         tool = _definition(item)
-    return (tool,) if tool.name else ()
+    if tool.name:
+        return (tool,)
+    return ()
 
 
 _TOOLS = Recent(_tool_definitions)
@@ -184,7 +196,9 @@ def _definition(item: Object) -> ToolDefinition:
 
 def agent_named(name: str) -> str:
     """Returns ``name`` if somebody chose it, ``""`` if it is only a framework's class or node."""
-    return "" if name.lower() in _GENERIC_NAMES else identifier(name)
+    if name.lower() in _GENERIC_NAMES:
+        return ""
+    return identifier(name)
 
 
 def system_of(messages: Messages | None) -> str | None:
@@ -193,17 +207,23 @@ def system_of(messages: Messages | None) -> str | None:
     for message in messages or ():
         if message.role == "system" and (text := message.text):
             found.append(text)  # noqa: PERF401 - mostly there is none, and a comprehension has a frame of its own
-    return "\n".join(found) if found else None
+    if found:
+        return "\n".join(found)
+    return None
 
 
 def said_by_user(text: Any) -> Messages | None:
     """Returns one user message with ``text``; ``None`` for a placeholder, or anything but text."""
-    return spoken("user", Text(text)) if type(text) is str and not hidden(text) else None
+    if type(text) is str and not hidden(text):
+        return spoken("user", Text(text))
+    return None
 
 
 def spoken(role: str, *parts: Part, reason: str = "") -> Messages | None:
     """Returns one message of these parts; ``None`` if there are none."""
-    return (Message(role, parts, reason),) if parts else None
+    if parts:
+        return (Message(role, parts, reason),)
+    return None
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:
@@ -242,7 +262,9 @@ def read_metadata(reading: Reading, attributes: Mapping[str, Any], *prefixes: st
 
 def captured(value: Any) -> Captured | None:
     """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
-    return None if hidden(value) else Captured(parsed(value))
+    if hidden(value):
+        return None
+    return Captured(parsed(value))
 
 
 def documents_in(value: Any, *names: str) -> tuple[Any, ...]:
@@ -296,4 +318,6 @@ def drop_unnamed(reading: Reading) -> None:
 
 def run_kind(parentless: bool) -> Kind:
     """Returns the kind of a chain, a task or a plain function: the run itself if nothing is above it, else a step."""
-    return Kind.WORKFLOW if parentless else Kind.STEP
+    if parentless:
+        return Kind.WORKFLOW
+    return Kind.STEP

@@ -29,6 +29,11 @@ _ROLES = {
     semconv.TOOL_EVENT: "tool",
     semconv.CHOICE_EVENT: "assistant",
 }
+_WHOLE = {
+    "gen_ai.content.prompt": (semconv.PROMPT_OLD, "user"),
+    "gen_ai.content.completion": (semconv.COMPLETION_OLD, "assistant"),
+}
+"""Events with a whole side: the attribute that holds it, and the role of its speaker."""
 
 
 @dataclass(slots=True)
@@ -82,22 +87,21 @@ def message_of_event(name: str, body: Any) -> Message | None:
 
 def _content(events: Iterable[tuple[str, Any, Attributes]]) -> EventContent:
     content = EventContent()
-    given: list[Message] = []
-    made: list[Message] = []
+    sides: dict[str, list[Message]] = {"user": [], "assistant": []}
     for name, body, attributes in events:
         message = message_of_event(name, body)
         if message is not None:
-            (made if name == semconv.CHOICE_EVENT else given).append(message)
-        elif name == "gen_ai.content.prompt":
-            given += messages_of(attributes.get(semconv.PROMPT_OLD), "user") or ()
-        elif name == "gen_ai.content.completion":
-            made += messages_of(attributes.get(semconv.COMPLETION_OLD), "assistant") or ()
-        elif name == "gen_ai.client.inference.operation.details":
+            sides["assistant" if name == semconv.CHOICE_EVENT else "user"].append(message)
+        if name in _WHOLE:
+            key, role = _WHOLE[name]
+            sides[role] += messages_of(attributes.get(key), role) or ()
+        if name == "gen_ai.client.inference.operation.details":
             content.details.append(attributes)
             if type(body) is dict and body is not attributes:
                 content.details.append(body)
-    content.input = tuple(given) if tells(given) else None
-    content.output = tuple(made) if tells(made) else None
+    given, made = map(tuple, sides.values())
+    content.input = given if tells(given) else None
+    content.output = made if tells(made) else None
     return content
 
 
@@ -106,8 +110,12 @@ def _body(body: Any) -> Object:
     body = parsed(body)
     if isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
-        return whole if type(whole) is dict else dict(body)
-    return {} if body is None else {"content": body}
+        if type(whole) is dict:
+            return whole
+        return dict(body)
+    if body is None:
+        return {}
+    return {"content": body}
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:

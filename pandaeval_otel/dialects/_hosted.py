@@ -79,7 +79,9 @@ def outcome(told: Any) -> Any:
     MCP's form of that. A status alone is no result: :data:`NOT_TOLD`."""
     told = parsed(told)
     if type(told) is not dict:
-        return NOT_TOLD if told is None else told
+        if told is None:
+            return NOT_TOLD
+        return told
     error = first(told, ("error", "error_code"))
     if error or told.get("status") == "failed" or str(told.get("type")).endswith("_error"):
         return {"content": error or first(told, _OUTPUTS) or "failed", "is_error": True}
@@ -87,7 +89,9 @@ def outcome(told: Any) -> Any:
     if not rest:
         return NOT_TOLD
     only = next(iter(rest)) if len(rest) == 1 else ""
-    return outcome(told[only]) if only in _OUTPUTS else told
+    if only in _OUTPUTS:
+        return outcome(told[only])
+    return told
 
 
 def grounding_of(candidate: Object) -> tuple[str, Object, Any] | None:

@@ -84,26 +84,31 @@ def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Mess
             plain[head] = value
         elif head in lists:
             lists[head].setdefault(index, {})[leaf] = value
-    calls, blocks, texts = map(_in_order, lists.values())
+    calls, blocks, texts = [_in_order(items) if items else [] for items in lists.values()]
     if texts and "content" not in plain:  # Claude Agent SDK: content.0 = the first text
         plain["content"] = "\n".join(str([*text.values()][-1]) for text in texts)
-    if "role" in plain:
-        role = role_of(plain, default_role)
-    elif calls:
-        role = "assistant"
-    elif "tool_call_id" in plain:
-        role = "tool"
-    else:
-        role = _UNKNOWN_ROLE if any("role" in item for item in items) else default_role
+    role = _role(plain, calls, items, default_role)
     reason = plain.get("finish_reason")
     parts = _with_content([part for block in blocks for part in _block(block)], plain, role)
     return Message(role, tuple(_with_calls(parts, plain, calls)), reason if type(reason) is str else "")
 
 
+def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], default: str) -> str:
+    if "role" in plain:
+        return role_of(plain, default)
+    if calls:
+        return "assistant"
+    if "tool_call_id" in plain:
+        return "tool"
+    if any("role" in item for item in items):
+        return _UNKNOWN_ROLE
+    return default
+
+
 def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:
     """Returns the parts with the message's content, unless they have its text; of a tool's message, as a result."""
     content = plain.get("content", plain.get("user"))
-    texts = [part.text for part in parts if type(part) is Text]
+    texts = [part.text for part in parts if type(part) is Text] if parts else []
     if role == "tool" and content is None and "\n".join(texts):
         content, texts = "\n".join(texts), []
         parts = [part for part in parts if type(part) is not Text]
@@ -119,7 +124,7 @@ def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:
 
 def _with_calls(parts: list[Part], plain: Fields, calls: Sequence[Fields]) -> list[Part]:
     # A call whose name was dropped, but not all of the rest, is not known well enough to count as one.
-    requests = [_call(call) for call in calls if "result" in call or call.get("name")]
+    requests = [_call(call) for call in calls if "result" in call or call.get("name")] if calls else []
     if requests and requests != [part for part in parts if type(part) is ToolRequest]:
         # Some write each call a second time, among the content blocks.
         parts = [*(part for part in parts if type(part) is not ToolRequest), *requests]
@@ -150,15 +155,17 @@ def _call(call: Fields) -> Part:
 
 def _block(block: Fields) -> Iterable[Part]:
     """Returns the parts of one content block; none for thoughts of which only a signature or ciphertext was kept."""
+    kind, text = block.get("type"), block.get("text")
+    if kind == "text" or (kind is None and "text" in block and "function.name" not in block):
+        return (text_part(text),)
     leaves = {path.rpartition(".")[2]: value for path, value in block.items()}
     if "function.name" in block:
         return (_call(leaves),)
-    kind, text = block.get("type"), block.get("text")
     if kind == "reasoning":
         thought = NOT_CAPTURED if hidden(text) else Reasoning(str(text))
-        return (thought,) if text else ()
-    if kind == "text" or (kind is None and "text" in block):
-        return (text_part(text),)
+        if text:
+            return (thought,)
+        return ()
     if type(kind) is str and type(text) is str and _hosted.is_result(kind):  # the whole block as JSON
         leaves = as_dict(parsed(text)) or {"type": kind, "content": parsed(text)}
     return parts_in(leaves)

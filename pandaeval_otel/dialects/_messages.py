@@ -53,10 +53,11 @@ ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_
 _WRAPPED = {"content", "message", "finish_reason", "role"}
 _BLOCKS = frozenset({"text", "input_text", "output_text", "tool_call", "tool_call_response", "tool_use", "tool_result"})
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
+_ANY_LIST = frozenset(_LISTS)
 _SAID = frozenset({"content", "parts", "tool_calls"})
 _MAX_NESTING = 6
 _SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
-_REASON_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
+_REASON_KEYS = ("finishReason", "stop_reason", "stopReason")
 _CALLS = frozenset({"tool_calls", "function_call", "refusal", "toolCalls"})
 """Members of messages that need no content."""
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
@@ -91,17 +92,20 @@ def message_of(item: Object, role: str) -> Message:
 
 def _requests(calls: Any) -> list[ToolRequest]:
     calls = parsed(calls)
-    return [request_of(call) for call in calls if type(call) is dict] if isinstance(calls, (list, tuple)) else []
+    if isinstance(calls, (list, tuple)):
+        return [request_of(call) for call in calls if type(call) is dict]
+    return []
 
 
 def otel_message(item: Object, role: str) -> Message:
     """Returns a message in today's form, which most have: a role and parts."""
     parts = list(parts_of([part if type(part) is dict else _decoded(part) for part in item["parts"]]))
-    speaker = role_of(item, role)
+    word = item.get("role")
+    speaker = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
     if not BESIDE_PARTS.isdisjoint(item):
         parts = with_members(parts, item, speaker)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
-    return Message(true_role(speaker, parts), tuple(parts), reason)
+    return Message(true_role(speaker, parts) if speaker == "user" else speaker, tuple(parts), reason)
 
 
 def _decoded(content: Any) -> Any:
@@ -110,7 +114,9 @@ def _decoded(content: Any) -> Any:
         return content
     spelled = parsed(content)
     parts = spelled if type(spelled) is list else [spelled]
-    return spelled if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts) else content
+    if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts):
+        return spelled
+    return content
 
 
 def with_members(parts: list[Part], item: Object, role: str) -> list[Part]:
@@ -136,7 +142,9 @@ def true_role(role: str, parts: list[Part]) -> str:
     else ``role``."""
     if role != "user" or not parts or type(parts[0]) is not ToolResponse:
         return role
-    return "tool" if all(type(part) is ToolResponse for part in parts) else role
+    if all(type(part) is ToolResponse for part in parts):
+        return "tool"
+    return role
 
 
 def role_of(item: Object, default: str) -> str:
@@ -172,7 +180,9 @@ def _content_parts(item: Object, role: str) -> Iterable[Part]:
         return parts_of(content)
     if item.get("refusal"):
         return (text_part(item["refusal"]),)
-    return (NOT_CAPTURED,) if _CALLS.isdisjoint(item) else ()
+    if _CALLS.isdisjoint(item):
+        return (NOT_CAPTURED,)
+    return ()
 
 
 def _results(item: Object, content: Any) -> Iterable[Part]:
@@ -186,7 +196,9 @@ def _results(item: Object, content: Any) -> Iterable[Part]:
 
 
 def finish_reason_of(item: Object) -> str:
-    reason = first(item, _REASON_KEYS)
+    reason = item.get("finish_reason")
+    if reason is None:
+        reason = first(item, _REASON_KEYS)
     if reason is None:
         reason = as_dict(item.get("response_metadata")).get("finish_reason")
     return identifier(reason)
@@ -204,6 +216,8 @@ def messages_of(value: Any, role: str) -> Messages | None:
 def read_messages(value: Any, role: str) -> MaybeCut:
     """Returns what :func:`messages_of` does, and whether the text was cut short (its last message is then
     incomplete)."""
+    if value is None:
+        return None, False
     if type(value) is str and role == "user":
         return _read_given(value)
     if type(value) is str and role == "assistant":
@@ -277,7 +291,9 @@ def _structure(value: Any) -> tuple[Any, bool]:
         if type(value) is str and starts_like_json(value):
             saved = salvage(value)
             # Text that is neither JSON nor the beginning of it was written by somebody, unless it begins like messages.
-            return (value, False) if saved is None and not value.startswith('[{"') else (saved, True)
+            if saved is None and not value.startswith('[{"'):
+                return (value, False)
+            return (saved, True)
     if type(value) is list:
         return _spelled_out(value)
     return (None if hidden(value) or value in ("", {}) else value), False
@@ -304,8 +320,12 @@ def system_text(value: Any) -> str | None:
     """Returns the text of system instructions (plain text, a JSON array of parts, or messages); ``None`` if not
     captured."""
     if type(value) is not str:
-        return None if value is None else _system_text(value)
-    return value if is_prose(value) else _SYSTEM(value)
+        if value is None:
+            return None
+        return _system_text(value)
+    if is_prose(value):
+        return value
+    return _SYSTEM(value)
 
 
 def _system_text(value: Any) -> str | None:
@@ -332,8 +352,9 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
         if type(item) is dict and _is_block(item):
             loose += parts_in(item)
             continue
-        messages += _of_parts(loose, role)
-        loose = []
+        if loose:
+            messages += _of_parts(loose, role)
+            loose = []
         if nesting < _MAX_NESTING:
             messages += _messages(item, role, nesting + 1)
     return [*messages, *_of_parts(loose, role)]
@@ -363,14 +384,14 @@ def _from_dict(item: Object, role: str, nesting: int) -> list[Message]:
 
 def _held(item: Object, role: str, nesting: int) -> list[Message] | None:
     """Returns the messages that a request, a response or a choice holds; ``None`` for any other object."""
-    for key in _LISTS:
+    for key in () if _ANY_LIST.isdisjoint(item) else _LISTS:
         items = item.get(key)
         if type(items) is str and items[:1] == "[":
             items = parsed(items)
         if isinstance(items, (list, tuple)):
             return _messages(_spelled_out([*items])[0], role, nesting)
-    inner, content = parsed(item.get("message")), item.get("content")
-    if type(inner) is dict:
+    inner, content = item.get("message"), item.get("content")
+    if inner is not None and type(inner := parsed(inner)) is dict:
         return _with_finish(_messages(inner, role, nesting), item)
     if type(content) is dict and ("parts" in content or "role" in content):
         return _grounded(_with_finish(_messages(content, role, nesting), item), item)

@@ -42,16 +42,15 @@ _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_res
 
 def parts_of(content: Any) -> Iterable[Part]:
     """Returns the parts of a message's content: a string, one block, or a list of blocks and strings."""
+    if type(content) is str:
+        return (text_part(content),)
     if type(content) is dict:
         return parts_in(content)
     if isinstance(content, (list, tuple)):
-        return [part for item in content for part in parts_of_item(item)]
-    return () if content is None else (text_part(content),)
-
-
-def parts_of_item(item: Any) -> Iterable[Part]:
-    """Returns the parts of one block or text."""
-    return parts_in(item) if type(item) is dict else (text_part(item),)
+        return [part for item in content for part in (parts_in(item) if type(item) is dict else (text_part(item),))]
+    if content is None:
+        return ()
+    return (text_part(content),)
 
 
 def blocks_of(value: Any) -> Any:
@@ -59,7 +58,9 @@ def blocks_of(value: Any) -> Any:
     blocks = parsed(value)
     if type(blocks) is dict:
         blocks = [blocks]
-    return blocks if isinstance(blocks, (list, tuple)) and all(map(_is_block, blocks)) else value
+    if isinstance(blocks, (list, tuple)) and all(map(_is_block, blocks)):
+        return blocks
+    return value
 
 
 def _is_block(item: Any) -> bool:
@@ -84,14 +85,18 @@ def parts_in(block: Object) -> tuple[Part, ...]:
     parts = reader(block)
     if isinstance(parts, tuple):
         return parts
-    return () if parts is None else (parts,)
+    if parts is None:
+        return ()
+    return (parts,)
 
 
 def text_part(value: Any) -> Part:
     """Returns a text part, or :data:`NOT_CAPTURED` for a placeholder."""
     if type(value) is str and len(value) > LONGEST_PLACEHOLDER:
         return Text(value)
-    return NOT_CAPTURED if hidden(value) else Text(_flat(value))
+    if hidden(value):
+        return NOT_CAPTURED
+    return Text(_flat(value))
 
 
 def request_of(call: Object) -> ToolRequest:
@@ -131,14 +136,18 @@ def response_of(block: Object) -> Part | None:
 def outcome_of(block: Object, result: Any) -> Any:
     """Returns ``result``; where the message or block around it says that the tool failed, in MCP's form of that."""
     failed = block.get("is_error") is True or block.get("isError") is True or block.get("status") in _FAILED
-    return {"content": result, "is_error": True} if failed else result
+    if failed:
+        return {"content": result, "is_error": True}
+    return result
 
 
 def result_value(value: Any) -> Any:
     """Returns a tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
     value = parsed(value)
     if type(value) is str:
-        return None if hidden(value) else value
+        if hidden(value):
+            return None
+        return value
     if type(value) is dict:
         return _output_value(value)
     if isinstance(value, (list, tuple)) and value and all(type(item) is dict for item in value):
@@ -153,7 +162,9 @@ def result_value(value: Any) -> Any:
 def _only_text(block: Object) -> str | None:
     """Returns the text of a block with little beside it, else ``None``."""
     text = first(block, _TEXT_KEYS) if block.get("type", "text") == "text" and len(block) <= 3 else None
-    return text if type(text) is str else None
+    if type(text) is str:
+        return text
+    return None
 
 
 def _output_value(output: Object) -> Any:
@@ -175,12 +186,16 @@ def _flat(value: Any) -> str:
         return "\n".join(item if type(item) is str else _flat_once(item) for item in value)
     if type(value) is dict:
         return _flat_once(value)
-    return "" if value is None or isinstance(value, bytes) else str(value)
+    if value is None or isinstance(value, bytes):
+        return ""
+    return str(value)
 
 
 def _flat_once(value: Any) -> str:
     inner = first(as_dict(value), ("text", "value", "content"))
-    return inner if type(inner) is str else ""
+    if type(inner) is str:
+        return inner
+    return ""
 
 
 def _text(block: Object) -> Part:
@@ -194,7 +209,9 @@ def _reasoning(block: Object) -> Part:
     if value is None:
         value = first(block, _REASONING_KEYS)  # an empty thought
     value = first(as_dict(value), ("reasoningText", "text")) or value
-    return NOT_CAPTURED if hidden(value) else Reasoning(_flat(value))
+    if hidden(value):
+        return NOT_CAPTURED
+    return Reasoning(_flat(value))
 
 
 def _hosted_call(block: Object, word: str) -> tuple[Part, ...]:
@@ -228,9 +245,13 @@ def media_of(block: Object, kind: str) -> Media | None:
     content; ``None`` for other blocks. ``kind``: the block's type, ``""`` if it names none."""
     if kind:
         word = kind.lower().replace("-", "_").removeprefix("input_")
-        return _media(block, word) if word in _TYPES or word.startswith(_MODALITIES) else None
+        if word in _TYPES or word.startswith(_MODALITIES):
+            return _media(block, word)
+        return None
     key = next((key for key in _MEDIA_KEYS if key in block), None)
-    return None if key is None else _media(block, key)
+    if key is None:
+        return None
+    return _media(block, key)
 
 
 def _media(block: Object, word: str) -> Media:

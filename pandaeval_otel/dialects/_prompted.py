@@ -10,12 +10,13 @@ import re
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier, parsed
-from pandaeval_otel.model import Message, Part, Reasoning, Text, ToolDefinition, ToolRequest
+from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest
 
 _FIELD = re.compile(r"\[\[ ## (\w+) ## \]\]")
 _DSPY = "[[ ## "
 _THOUGHTS = frozenset({"next_thought", "reasoning", "rationale", "thought"})
 _TOOL, _ARGUMENTS = "next_tool_name", "next_tool_args"
+_KNOWN = _THOUGHTS | {_TOOL, _ARGUMENTS, "completed"}
 _DSPY_TOOL = re.compile(r"\(\d{1,4}\) (\w{1,200}), whose description is <desc>")
 _DSPY_ARGUMENTS = re.compile(r"</desc>\. It takes arguments (\{.*\})\.$", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*+Thoughts?:")
@@ -27,24 +28,25 @@ _MAX_DESCRIPTION = 10_000
 
 def without_protocol(output: Messages | None) -> Messages | None:
     """Returns ``output`` without what a prompted protocol puts around thoughts, tool calls and answers."""
-    if not output or len(output) != 1:
+    if not output or len(output) != 1 or len(output[0].parts) != 1 or type(output[0].parts[0]) is not Text:
         return output
-    only = output[0]
-    if len(only.parts) != 1 or type(only.parts[0]) is not Text:
+    text = output[0].parts[0].text
+    parts = _dspy_parts(text) if _DSPY in text else _code_parts(text)
+    if parts is None:
         return output
-    parts = _parts(only.parts[0].text)
-    return output if parts is None else (Message(only.role, parts, only.finish_reason),)
+    return (output[0].with_parts(*parts),)
 
 
 def without_task_mark(given: Messages | None) -> Messages | None:
     """Returns ``given`` without the words that smolagents put before the user's own."""
     for index, message in enumerate(given or ()):
-        if message.role == "user" and given is not None:
-            first = message.parts[0] if message.parts else None
-            if type(first) is not Text or not first.text.startswith(_TASK):
-                return given
-            parts = (Text(first.text[len(_TASK) :]), *message.parts[1:])
-            return (*given[:index], Message("user", parts), *given[index + 1 :])
+        if given is None or message.role != "user":
+            continue
+        first, *rest = message.parts or (NOT_CAPTURED,)
+        if type(first) is not Text or not first.text.startswith(_TASK):
+            return given
+        words = Message("user", (Text(first.text.removeprefix(_TASK)), *rest))
+        return (*given[:index], words, *given[index + 1 :])
     return given
 
 
@@ -52,36 +54,42 @@ def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
     """Returns the tools that DSPy's ReAct lists in its instructions, or ``None``."""
     if not system or "whose description is <desc>" not in system or len(system) > _MAX_TOOLS_TEXT:
         return None
-    found = []
+    tools = []
     for match in _DSPY_TOOL.finditer(system):
         name, start = match[1], match.end()
         end = system.find("</desc>", start, start + _MAX_DESCRIPTION)
         if end < 0 or is_final_answer(name, None):
             continue
-        said = _DSPY_ARGUMENTS.match(system, end)
-        properties = parsed(said[1]) if said else None
+        arguments = _DSPY_ARGUMENTS.match(system, end)
+        properties = arguments and parsed(arguments[1])
         schema = {"type": "object", "properties": properties} if type(properties) is dict else None
-        found.append(ToolDefinition(name, " ".join(system[start:end].split()), schema))
-    return tuple(found) or None
+        tools.append(ToolDefinition(name, " ".join(system[start:end].split()), schema))
+    return tuple(tools) or None
 
 
-def _parts(text: str) -> tuple[Part, ...] | None:
-    if _DSPY in text:
-        pieces = _FIELD.split(text)
-        fields = {name: value.strip() for name, value in zip(pieces[1::2], pieces[2::2], strict=False)}
-        if not fields:
-            return None
-        parts: list[Part] = [Reasoning(fields[name]) for name in fields if name in _THOUGHTS and fields[name]]
-        tool = identifier(fields.get(_TOOL))
-        arguments = parsed(fields.get(_ARGUMENTS))
-        if tool and not is_final_answer(tool, arguments):
-            parts.append(ToolRequest(tool, arguments))
-        known = _THOUGHTS | {_TOOL, _ARGUMENTS, "completed"}
-        if rest := [text for name, text in fields.items() if name not in known and text]:
-            parts.append(Text("\n".join(rest)))
-        return tuple(parts)
+def _dspy_parts(text: str) -> list[Part] | None:
+    """Returns thoughts, call and answer of DSPy's fields; ``None`` for text without any field."""
+    pieces = _FIELD.split(text)
+    fields = {name: value.strip() for name, value in zip(pieces[1::2], pieces[2::2], strict=False)}
+    parts: list[Part] = [Reasoning(value) for name, value in fields.items() if name in _THOUGHTS and value]
+    tool, arguments = identifier(fields.get(_TOOL)), parsed(fields.get(_ARGUMENTS))
+    if tool and not is_final_answer(tool, arguments):
+        parts.append(ToolRequest(tool, arguments))
+    answer = "\n".join(value for name, value in fields.items() if name not in _KNOWN and value)
+    if answer:
+        parts.append(Text(answer))
+    if fields:
+        return parts
+    return None
+
+
+def _code_parts(text: str) -> list[Part] | None:
+    """Returns the thought before an agent's code, and the code; ``None`` for other text."""
     match = _THOUGHT.match(text)
-    places = [at for mark in _CODE if (at := text.find(mark)) >= 0] if match else []
-    if match is None or not places or not text[match.end() : min(places)].strip():
+    places = [at for at in map(text.find, _CODE) if at >= 0]
+    if match is None or not places:
         return None
-    return (Reasoning(text[match.end() : min(places)].strip()), Text(text[min(places) :].strip()))
+    thought, code = text[match.end() : min(places)].strip(), text[min(places) :].strip()
+    if thought:
+        return [Reasoning(thought), Text(code)]
+    return None

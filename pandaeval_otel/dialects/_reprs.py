@@ -53,7 +53,9 @@ def from_repr(text: str) -> Any:
         found = _value(ast.parse(code if is_object else f"_({code})", mode="eval").body, 0)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-    return found if len(found) >= (1 if is_object else _FEWEST_FIELDS) else None
+    if len(found) >= (1 if is_object else _FEWEST_FIELDS):
+        return found
+    return None
 
 
 def is_object_text(text: str) -> bool:
@@ -68,10 +70,16 @@ def _as_python(token: re.Match[str]) -> str:
     if token["string"]:
         return repr(_string(token["string"]))
     if token["word"]:
-        return f"_{token['word']}=" if token["field"] else token["word"]
+        if token["field"]:
+            return f"_{token['word']}="
+        return token["word"]
     if token["number"]:
         return f"{_number(token['number'])!r} "
-    return "," if token["gap"] else repr(token["value"].strip("'\"")) if token["value"] else "None"
+    if token["gap"]:
+        return ","
+    if token["value"]:
+        return repr(token["value"].strip("'\""))
+    return "None"
 
 
 def _value(node: ast.expr, depth: int) -> Any:
@@ -99,7 +107,9 @@ def _value(node: ast.expr, depth: int) -> Any:
 
 def _string(quoted: str) -> str:
     text = quoted[1:-1]
-    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+    if "\\" in text:
+        return _ESCAPE.sub(_unescaped, text)
+    return text
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -108,14 +118,18 @@ def _unescaped(match: re.Match[str]) -> str:
         return _ESCAPES.get(code, code)
     number = int(code[1:], 16)
     # Half a surrogate pair could not be written to a database.
-    return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
+    if number < 0x110000 and not 0xD800 <= number < 0xE000:
+        return chr(number)
+    return "\ufffd"
 
 
 def _number(text: str) -> Any:
     if text.lstrip("-").isdecimal() and len(text) <= _MAX_DIGITS:
         return int(text)
     number = float(text.replace("_", ""))
-    return number if isfinite(number) else text
+    if isfinite(number):
+        return number
+    return text
 
 
 def _object(name: str, fields: Object) -> Object:
@@ -126,5 +140,7 @@ def _object(name: str, fields: Object) -> Object:
         return {**fields, "type": _PART_TYPES[name]}
     kind = name or str(fields.get("type", ""))
     if kind.endswith(("Message", "Event")):
-        return fields if "role" in fields else {**fields, "type": kind}
+        if "role" in fields:
+            return fields
+        return {**fields, "type": kind}
     return fields

@@ -144,7 +144,9 @@ class _Finder:
         if isinstance(value, (list, tuple)):
             return self._list(value, loose, nesting)
         is_number = isinstance(value, (int, float)) and loose and nesting
-        return self._message(json.dumps(value)) if is_number else None
+        if is_number:
+            return self._message(json.dumps(value))
+        return None
 
     def _message(self, text: str) -> Messages:
         return (Message(self._role, (Text(text),)),)
@@ -156,7 +158,9 @@ class _Finder:
         if structure is None and is_object_text(text):
             return None
         inner = parsed(text) if structure is None else structure
-        return self._message(text) if type(inner) is str else self.find(inner, loose, nesting + 1)
+        if type(inner) is str:
+            return self._message(text)
+        return self.find(inner, loose, nesting + 1)
 
     def _dict(self, item: Object, loose: bool, nesting: int) -> Messages | None:
         if _is_message(item) or any(isinstance(item.get(key), list) for key in _BODIES):
@@ -171,7 +175,9 @@ class _Finder:
         for member in item.values():  # components by name, each with arguments or results of its own
             if type(member) is dict and (messages := self._named(member, nesting + 1)):
                 return messages
-        return self._as_it_stands(item) if loose and 0 < len(item) <= _MAX_FIELDS else None
+        if loose and 0 < len(item) <= _MAX_FIELDS:
+            return self._as_it_stands(item)
+        return None
 
     def _as_it_stands(self, item: Object) -> Messages | None:
         """Returns an object without a known name as JSON: arguments of plain values, or a structured answer. What
@@ -182,7 +188,9 @@ class _Finder:
         if self._role == "user" and any(type(text) is not str or is_object_text(text) for text in texts):
             return None
         text = as_text(item)
-        return self._message(text) if len(text) <= _MAX_OBJECT else None
+        if len(text) <= _MAX_OBJECT:
+            return self._message(text)
+        return None
 
     def _named(self, item: Object, nesting: int) -> Messages | None:
         for key in self._names:
@@ -200,7 +208,9 @@ class _Finder:
         for argument in args:
             if not isinstance(argument, (int, float)) and (messages := self.find(argument, True, nesting + 1)):
                 return messages
-        return self.find(kwargs, True, nesting + 1) if kwargs else None
+        if kwargs:
+            return self.find(kwargs, True, nesting + 1)
+        return None
 
     def _list(self, items: Sequence[Any], loose: bool, nesting: int) -> Messages | None:
         if items and all(type(item) is dict and _is_message(item) for item in items):

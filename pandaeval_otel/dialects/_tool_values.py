@@ -208,7 +208,9 @@ def _inner(value: Any) -> _Content | None:
         # Reads a list of one message, or of text blocks.
         if len(value) == 1 and type(value[0]) is dict and not _ANSWERS.isdisjoint(value[0]):
             return _of_object(value[0])
-        return (_text_of(value), False) if _is_text(value) else None
+        if _is_text(value):
+            return (_text_of(value), False)
+        return None
     if type(value) is not str or _REPR.match(value) is None:
         return None
     if value.lstrip().startswith("["):
@@ -228,7 +230,9 @@ def _of_object(wrapper: Object) -> _Content | None:
         # Reads the only member, if it is named `result` or holds another wrapper.
         content = wrapper.get("output", wrapper.get("result"))
         is_result = "result" in keys or (type(content) is not str and _inner(content) is not None)
-        return (content, False) if content is not None and is_result else None
+        if content is not None and is_result:
+            return (content, False)
+        return None
     return None
 
 
@@ -305,4 +309,6 @@ def _is_text(blocks: list[Any]) -> bool:
 def _text_of(content: Any) -> Any:
     """Returns the text of text blocks; other content unchanged."""
     is_text = type(content) is list and _is_text(content)
-    return "\n".join(block["text"] for block in content) if is_text else content
+    if is_text:
+        return "\n".join(block["text"] for block in content)
+    return content

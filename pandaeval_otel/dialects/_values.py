@@ -11,6 +11,7 @@ import ast
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base._json import MAX_DEPTH, loads, too_deep
@@ -87,7 +88,9 @@ def parsed(value: Any) -> Any:
             step = _from_repr(stripped, value)
         if type(step) is not str:
             flat = len(stripped) <= _COUNTED and stripped.count("[") + stripped.count("{") <= MAX_DEPTH
-            return step if flat or not too_deep(step) else value
+            if flat or not too_deep(step):
+                return step
+            return value
         if step == value:
             return step
         value = step
@@ -101,7 +104,9 @@ def _from_repr(stripped: str, text: str) -> Any:
         found = ast.literal_eval(stripped)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
-    return _as_json(found) if isinstance(found, (dict, list, tuple)) and not too_deep(found) else text
+    if isinstance(found, (dict, list, tuple)) and not too_deep(found):
+        return _as_json(found)
+    return text
 
 
 def _as_json(value: Any) -> Any:
@@ -112,7 +117,9 @@ def _as_json(value: Any) -> Any:
         value = sorted(value, key=repr)  # the order of a set differs from process to process
     if isinstance(value, (list, tuple)):
         return [_as_json(item) for item in value]
-    return value if value is None or isinstance(value, (str, bool, int, float)) else repr(value)
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return repr(value)
 
 
 def hidden(value: Any) -> bool:
@@ -124,17 +131,24 @@ def hidden(value: Any) -> bool:
 
 def visible(value: Any) -> Any:
     """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
-    return None if hidden(value) else parsed(value)
+    if hidden(value):
+        return None
+    return parsed(value)
 
 
 def identifier(value: Any) -> str:
     """Returns an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
     if type(value) is not str:
         return str(value) if type(value) is int else ""
-    name: str = value.strip()
-    if len(name) <= _LONGEST_NO_NAME:
-        return "" if name.lower() in NO_NAME else name
-    return name if len(name) <= MAX_ID else name[:MAX_ID]
+    name: str = value if len(value) <= _LONGEST_NO_NAME else value.strip()
+    return _short_name(name) if len(name) <= _LONGEST_NO_NAME else name[:MAX_ID]
+
+
+@lru_cache(maxsize=1024)
+def _short_name(name: str) -> str:
+    """Reads a short name; every span repeats most of them."""
+    name = name.strip()
+    return "" if name.lower() in NO_NAME else name
 
 
 def count(value: Any) -> int | None:
@@ -154,12 +168,16 @@ def as_list(value: Any) -> list[Any]:
     value = parsed(value)
     if value is None or value == "":
         return []
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    return [value]
 
 
 def as_dict(value: Any) -> Object:
     """Returns ``value`` if it is a map, else ``{}``."""
-    return value if type(value) is dict else {}
+    if type(value) is dict:
+        return value
+    return {}
 
 
 def dicts_in(value: Any) -> list[Object]:

@@ -75,7 +75,9 @@ def _sides(body: Any) -> tuple[list[Any], list[Any]] | None:
     if type(body) is str and body.startswith('{"'):
         body = parsed(body)
     given, made = (as_list(as_dict(as_dict(body).get(side)).get("messages")) for side in ("input", "output"))
-    return (given, made) if given or made else None
+    if given or made:
+        return (given, made)
+    return None
 
 
 def _messages(items: Sequence[Any], role: str) -> Messages | None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from pandaeval_otel.dialects._kit import (
     Dialect,
     Logs,
-    Messages,
     Object,
     RawSpan,
     Reading,
     Switch,
-    as_list,
+    as_dict,
+    dicts_in,
     identifier,
     parsed,
     request_of,
@@ -50,15 +50,15 @@ class AutoGen(Dialect):
             return None
         if not any(link.trace_id == span.trace_id for link in span.links):
             return None
-        body = parsed(attributes.get("message"))
-        if type(body) is not dict:
-            return None
+        body = as_dict(parsed(attributes.get("message")))
         response = next((body[key] for key in _RESPONSES if type(body.get(key)) is dict), None)
         if response is not None:
             return _answered(response)
-        said = [_message(item) for item in as_list(body.get("messages")) if type(item) is dict]
-        is_question = any(message.role == "user" for message in said)
-        return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if is_question else None
+        messages = tuple(map(_message, dicts_in(body.get("messages"))))
+        is_question = any(message.role == "user" for message in messages)
+        if is_question:
+            return Reading(kind=Kind.WORKFLOW, input=messages)
+        return None
 
 
 DIALECT = AutoGen()
@@ -68,24 +68,23 @@ def _answered(response: Object) -> Reading | None:
     chat = response.get("chat_message")
     if type(chat) is not dict:
         return None
-    inner = [item for item in as_list(response.get("inner_messages")) if type(item) is dict]
-    output: Messages = tuple(_message(item) for item in (*inner, chat))
-    spent = [item["models_usage"] for item in (*inner, chat) if type(item.get("models_usage")) is dict]
+    items = [*dicts_in(response.get("inner_messages")), chat]
+    spent = [usage for item in items if type(usage := item.get("models_usage")) is dict]
     usages = [usage_in(tokens, "prompt_tokens", "completion_tokens") or Usage() for tokens in spent]
     return Reading(
         kind=Kind.AGENT,
         agent_name=identifier(chat.get("source")),
-        output=output,
+        output=tuple(map(_message, items)),
         usage=sum(usages, Usage()) if usages else None,
     )
 
 
 def _message(item: Object) -> Message:
     role = "user" if item.get("source") == "user" else "assistant"
-    content, kind = item.get("content"), str(item.get("type") or "")
+    content = item.get("content")
     if not isinstance(content, (list, tuple)):
-        said = Reasoning(str(content)) if kind == "ThoughtEvent" else text_part(content)
-        return Message(role, (said,))
+        is_thought = item.get("type") == "ThoughtEvent"
+        return Message(role, (Reasoning(str(content)) if is_thought else text_part(content),))
     parts: list[Part] = []
     for block in content:
         if type(block) is not dict:

@@ -97,7 +97,9 @@ def _kind_of(span: RawSpan, records: Sequence[_Record], results: int) -> Kind:
         return Kind.LLM
     if span.name == _CALL or results == 1:
         return Kind.TOOL
-    return Kind.AGENT if results else Kind.STEP
+    if results:
+        return Kind.AGENT
+    return Kind.STEP
 
 
 def _usage(span: RawSpan, records: Sequence[_Record]) -> Usage | None:

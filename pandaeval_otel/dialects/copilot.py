@@ -35,13 +35,13 @@ class Copilot(Dialect):
     )
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0]
         typed, thought = said_by_user(span.attributes.get(_TYPED)), span.attributes.get(_THOUGHT)
         reading = Reading()
         if typed:  # in place of the last message of the user
-            said = [message.role == "user" and message.text != "" for message in given or ()]
-            last = max((at for at, is_users in enumerate(said) if is_users), default=len(said))
-            reading.input = (*(given or ())[:last], *typed, *(given or ())[last + 1 :])
+            given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0] or ()
+            places = [at for at, message in enumerate(given) if message.role == "user" and message.text]
+            last = max(places, default=len(given))
+            reading.input = (*given[:last], *typed, *given[last + 1 :])
         if not hidden(thought):
             made = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0]
             reading.output = with_thought(made or (Message("assistant", ()),), thought)

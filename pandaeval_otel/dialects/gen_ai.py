@@ -155,13 +155,19 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Attributes) -> N
     chat = span.scope.name == _CHAT_SCOPE and span.name.startswith(_CHAT)
     agent = "" if chat else identifier(get(semconv.AGENT_NAME))
     reading.agent_name = "" if agent == _ANY_AGENT else agent
-    if span.resource.names_session or not _SESSION_RANKS.keys().isdisjoint(attributes.keys()):
+    if (
+        semconv.CONVERSATION_ID in attributes
+        or semconv.GEN_AI_SESSION_ID in attributes
+        or semconv.GEN_AI_THREAD_ID in attributes
+        or span.resource.names_session
+    ):
         conversation = get(semconv.CONVERSATION_ID)
         if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
             reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
-        name = identifier(conversation)
-        if name.startswith("resp_") and not reading.session_ids and not reading.previous_response_id:
-            reading.previous_response_id = name  # Agent Framework writes a response id in place of the conversation's
+        if conversation and not reading.session_ids and not reading.previous_response_id:
+            # Agent Framework writes a response id in place of the conversation's.
+            name = identifier(conversation)
+            reading.previous_response_id = name if name.startswith("resp_") else ""
     if reading.kind is _AGENT and not reading.agent_name:
         name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
         reading.agent_name = "" if name == reading.request_model else name
@@ -171,7 +177,7 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Attributes) -> N
 def _read_rare(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
     """Reads the keys that few spans have."""
     reading.user_id = identifier(first(attributes, _USER_KEYS))
-    refs = [ref for key in _CONTENT_REFS for ref in as_list(attributes.get(key))]
+    refs = [ref for key in _CONTENT_REFS if key in attributes for ref in as_list(attributes[key])]
     reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
     reading.tools = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
     if reading.tools is None:
@@ -217,7 +223,10 @@ def _read_messages(reading: Reading, attributes: Attributes, content: EventConte
     if made:
         made = _completed(made, attributes, reading.kind is _LLM)
     reading.input, reading.output = given, made
-    reading.system = system_text(attributes.get("gen_ai.system_instructions")) or (given and system_of(given)) or None
+    if "gen_ai.system_instructions" in attributes:
+        reading.system = system_text(attributes["gen_ai.system_instructions"])
+    if given and not reading.system:
+        reading.system = system_of(given)
     if given_cut or made_cut:
         reading.notes = CUT
 
@@ -228,7 +237,9 @@ def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Mess
         output = _with_finish_reasons(output, as_list(attributes[semconv.FINISH_REASONS]))
     if of_model and len(output) > 1:
         output = without_chunks(output)
-    return with_thought(output, attributes.get(semconv.CONTENT_REASONING))
+    if semconv.CONTENT_REASONING in attributes:
+        return with_thought(output, attributes[semconv.CONTENT_REASONING])
+    return output
 
 
 def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
@@ -247,17 +258,23 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
     operation = attributes.get(semconv.OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
-        return Kind.STEP if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS else kind
+        if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS:
+            return Kind.STEP
+        return kind
     names_tool = not _TOOL_KEYS.isdisjoint(attributes)
     named = kind_by_name(span.name)[0]
     # No work of an agent may count as a score.
     if not (names_tool or named is _TOOL) and any(key in attributes for key in _EVALUATION_KEYS):
         return _EVALUATION
     if operation and identifier(operation):
-        return _TOOL if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
+        if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
+            return _TOOL
+        return Kind.STEP
     method = attributes.get(semconv.MCP_METHOD)
     if method is not None:
-        return _TOOL if method == semconv.MCP_TOOL_CALL else Kind.STEP
+        if method == semconv.MCP_TOOL_CALL:
+            return _TOOL
+        return Kind.STEP
     if named is not None:
         return named
     if names_tool:
@@ -266,7 +283,9 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
         return _LLM
     if semconv.WORKFLOW_NAME in attributes:
         return Kind.WORKFLOW
-    return Kind.STEP if operation else None
+    if operation:
+        return Kind.STEP
+    return None
 
 
 def without_chunks(output: Messages) -> Messages:
@@ -292,4 +311,6 @@ def _joined(part: Part, following: Part) -> Part | None:
     if kind is not type(following) or not isinstance(part, (Text, Reasoning)):
         return None
     text = following.text  # type: ignore[union-attr]
-    return None if part.text.endswith(_SENTENCE_END) and text[:1].isupper() else kind(part.text + text)
+    if part.text.endswith(_SENTENCE_END) and text[:1].isupper():
+        return None
+    return kind(part.text + text)

@@ -15,22 +15,29 @@ from pandaeval_otel.dialects._kit import (
     Messages,
     RawSpan,
     Reading,
+    fill,
+    first,
     identifier,
     indexed,
+    keys,
     messages_of,
     metadata_sessions,
     one_session,
     parsed,
-    system_text,
-    tool_definitions,
     usage_in,
 )
-from pandaeval_otel.model import Kind, Message, Part, ToolRequest
+from pandaeval_otel.model import Kind, Message, ToolRequest
+from pandaeval_otel.model.message import all_parts
 
 _RAW = "raw_gen_ai_request"
-_GIVEN = ("messages", "contents", "input", "prompt")
+_BODY_KEYS = keys(
+    input=("messages", "contents", "input", "prompt"),
+    system=("system", "systemInstruction", "system_instruction", "instructions"),
+    tools="tools",
+    request_model="model",
+    response_id="id",
+)
 _MADE = frozenset({"choices", "candidates", "content", "output", "message"})
-_SYSTEM = ("system", "systemInstruction", "system_instruction", "instructions")
 _USAGE = ("usage", "usageMetadata")
 _SPENT = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _MADE_TOKENS = ("completion_tokens", "output_tokens", "candidatesTokenCount")
@@ -66,17 +73,17 @@ DIALECT = LiteLLM()
 
 
 def _with_calls(output: Messages | None, attributes: Attributes) -> Messages | None:
-    """Returns ``output`` with the tool calls that stand beside it."""
-    calls = tuple(
+    """Returns ``output`` with the tool calls beside it."""
+    items = indexed(attributes, _CALLS).get("gen_ai.completion", ())
+    calls = [
         ToolRequest(identifier(fields[_NAME]), parsed(fields.get("function_call.arguments")), "")
-        for fields in indexed(attributes, _CALLS).get("gen_ai.completion", ())
+        for fields in items
         if fields.get(_NAME)
-    )
-    if not calls or any(type(part) is ToolRequest for message in output or () for part in message.parts):
+    ]
+    if not calls or any(type(part) is ToolRequest for part in all_parts(output)):
         return output
     *before, last = output or (Message("assistant", ()),)
-    parts: tuple[Part, ...] = (*last.parts, *calls)
-    return (*before, Message(last.role, parts, last.finish_reason))
+    return (*before, last.with_parts(*last.parts, *calls))
 
 
 def _raw(attributes: Attributes) -> Reading:
@@ -84,15 +91,8 @@ def _raw(attributes: Attributes) -> Reading:
     keys = ((key, key.split(".", 2)) for key in attributes if key.startswith("llm."))
     body = {path[2]: attributes[key] for key, path in keys if len(path) > 2}
     reading = Reading(kind=Kind.LLM)
-    given = next((body[key] for key in _GIVEN if key in body), None)
-    reading.input = messages_of(parsed(given), "user")
+    fill(reading, body, _BODY_KEYS)
     if not _MADE.isdisjoint(body):
         reading.output = messages_of({key: parsed(body[key]) for key in _MADE & body.keys()}, "assistant")
-    system = next((body[key] for key in _SYSTEM if key in body), None)
-    reading.system = system_text(parsed(system)) if system else None
-    reading.tools = tool_definitions(body.get("tools"))
-    used = next((parsed(body[key]) for key in _USAGE if key in body), None)
-    reading.usage = usage_in(used, _SPENT, _MADE_TOKENS)
-    reading.request_model = identifier(body.get("model"))
-    reading.response_id = identifier(body.get("id"))
+    reading.usage = usage_in(parsed(first(body, _USAGE)), _SPENT, _MADE_TOKENS)
     return reading

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
+    Attributes,
     Dialect,
     Logs,
     RawSpan,
     Reading,
+    as_dict,
     give_outcome,
-    hidden,
     identifier,
     parsed,
     tool_arguments,
@@ -20,7 +21,6 @@ from pandaeval_otel.model import Kind
 
 _RPC_METHOD = "rpc.method"
 _RPC_SYSTEMS = frozenset({"jsonrpc", "mcp"})
-_REQUEST = "request"
 _LOGFIRE = "logfire.mcp"
 _CALL = f"{semconv.MCP_TOOL_CALL} "
 
@@ -38,7 +38,9 @@ class MCP(Dialect):
         attributes = span.attributes
         if "fastmcp.provider.type" in attributes and not span.name.startswith(semconv.MCP_TOOL_CALL):
             return Reading(kind=Kind.STEP)  # inside a server, from the one that was asked to the one that has the tool
-        method = _method(span)
+        of_logfire = span.scope.name.startswith(_LOGFIRE)
+        request = as_dict(parsed(attributes.get("request"))) if of_logfire else {}
+        method = _method(attributes) or (identifier(request.get("method")) if of_logfire else None)
         if method is None:
             return None
         if method != semconv.MCP_TOOL_CALL:
@@ -46,30 +48,23 @@ class MCP(Dialect):
         reading = Reading(kind=Kind.TOOL)
         if semconv.TOOL_NAME not in attributes:
             reading.tool_name = identifier(span.name.partition(_CALL)[2])
-        if span.scope.name.startswith(_LOGFIRE):
+        if of_logfire:
             # Logfire records the bodies of request and response.
-            request = parsed(attributes.get(_REQUEST))
-            parameters = request.get("params") if type(request) is dict else None
-            if type(parameters) is dict:
-                reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
-                reading.arguments = tool_arguments(parameters.get("arguments"))
-            response = attributes.get("response")
-            if not hidden(response):
-                give_outcome(reading, tool_outcome(response))
+            parameters = as_dict(request.get("params"))
+            reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
+            reading.arguments = tool_arguments(parameters.get("arguments"))
+            give_outcome(reading, tool_outcome(attributes.get("response")))
         return reading
 
 
 DIALECT = MCP()
 
 
-def _method(span: RawSpan) -> str | None:
-    attributes = span.attributes
+def _method(attributes: Attributes) -> str | None:
     method = attributes.get(semconv.MCP_METHOD)
     if type(method) is str and method:
         return method
-    if str(attributes.get("rpc.system")) in _RPC_SYSTEMS and type(attributes.get(_RPC_METHOD)) is str:
-        return str(attributes[_RPC_METHOD])
-    if span.scope.name.startswith(_LOGFIRE):
-        request = parsed(attributes.get(_REQUEST))
-        return identifier(request.get("method")) if type(request) is dict else ""
+    method = attributes.get(_RPC_METHOD)
+    if str(attributes.get("rpc.system")) in _RPC_SYSTEMS and type(method) is str:
+        return method
     return None

@@ -3,6 +3,7 @@ parts that are reprs of the SDK's own objects."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -57,23 +58,21 @@ def _with_objects(value: Any, role: str) -> Messages | None:
     text = as_text(value) if type(value) is list else value
     if type(text) is not str or not any(mark in text for mark in _OBJECTS):
         return None
-    told = messages_of(value, role)
-    return told and tuple(
-        Message(
-            message.role,
-            tuple([read for part in message.parts for read in (type(part) is Text and _OBJECT(part.text)) or (part,)]),
-            message.finish_reason,
-        )
-        for message in told
-    )
+    messages = messages_of(value, role)
+    return messages and tuple(message.with_parts(*_parts(message)) for message in messages)
 
 
+def _parts(message: Message) -> Iterator[Part]:
+    for part in message.parts:
+        yield from (type(part) is Text and _object(part.text)) or (part,)
+
+
+@Recent
 def _object(text: str) -> tuple[Part, ...]:
     found = parsed(text) if text.startswith("{") else from_repr(text)
     if type(found) is not dict or type(found.get("type")) is not str:
         return ()
     read = parts_in(found)
-    return () if any(isinstance(part, OtherPart) for part in read) else read
-
-
-_OBJECT = Recent(_object)
+    if any(isinstance(part, OtherPart) for part in read):
+        return ()
+    return read

@@ -26,7 +26,7 @@ from pandaeval_otel.dialects._kit import (
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 
 _ARGUMENTS = ("gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.arguments")
-_MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content", "completion"})
+_MODEL_CALLS = ("chat", "text_completion", "generate_content", "completion")  # an operation may be anything
 _SEPARATOR = ", "
 
 
@@ -42,15 +42,17 @@ class OpenLIT(Dialect):
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         operation = attributes.get(semconv.OPERATION)
-        if operation == "execute_tool":
-            reading = Reading(kind=Kind.TOOL, tool_name=identifier(attributes.get(semconv.TOOL_NAME)))
-            if semconv.TOOL_ARGUMENTS not in attributes:
-                reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
-            result = first(attributes, ("gen_ai.tool.output", "gen_ai.tool.result"))
-            if semconv.TOOL_RESULT not in attributes and result is not None:
-                give_outcome(reading, tool_outcome(result))
-            return reading
-        return _asked_for(attributes) if type(operation) is str and operation in _MODEL_CALLS else None
+        if operation != "execute_tool":
+            if operation in _MODEL_CALLS:
+                return _asked_for(attributes)
+            return None
+        reading = Reading(Kind.TOOL)
+        reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
+        if semconv.TOOL_ARGUMENTS not in attributes:
+            reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
+        if semconv.TOOL_RESULT not in attributes:
+            give_outcome(reading, tool_outcome(first(attributes, ("gen_ai.tool.output", "gen_ai.tool.result"))))
+        return reading
 
 
 DIALECT = OpenLIT()
@@ -59,20 +61,20 @@ DIALECT = OpenLIT()
 def _asked_for(attributes: Attributes) -> Reading | None:
     if semconv.TOOL_NAME not in attributes or semconv.OUTPUT_MESSAGES in attributes:
         return None
-    names = _pieces(attributes.get(semconv.TOOL_NAME))
-    ids = _pieces(attributes.get(semconv.TOOL_CALL_ID))
+    names, ids = _pieces(attributes.get(semconv.TOOL_NAME)), _pieces(attributes.get(semconv.TOOL_CALL_ID))
     # JSON objects joined by commas as a list, if there are as many as expected; else so many `None`.
     value = first(attributes, _ARGUMENTS)
-    expected = len(names)
-    found = parsed(f"[{value}]") if type(value) is str else None
-    arguments = found if isinstance(found, list) and len(found) == expected else [None] * expected
-    requests = [
-        ToolRequest(name, arguments[index], ids[index] if len(ids) == len(names) else "")
-        for index, name in enumerate(names)
-    ]
-    return Reading(output=(Message("assistant", (NOT_CAPTURED, *requests)),)) if requests else None
+    arguments = parsed(f"[{value}]") if type(value) is str else None
+    if not isinstance(arguments, list) or len(arguments) != len(names):
+        arguments = [None] * len(names)
+    if len(ids) != len(names):
+        ids = [""] * len(names)
+    requests = map(ToolRequest, names, arguments, ids)
+    if names:
+        return Reading(output=(Message("assistant", (NOT_CAPTURED, *requests)),))
+    return None
 
 
 def _pieces(value: Any) -> list[str]:
     text = value if type(value) is str else ""
-    return [name for piece in text.split(_SEPARATOR) if (name := identifier(piece))]
+    return [name for name in map(identifier, text.split(_SEPARATOR)) if name]

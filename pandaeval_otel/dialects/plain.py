@@ -43,7 +43,9 @@ def kind_by_name(name: str) -> tuple[Kind | None, str]:
     "")``."""
     word, _, rest = name.partition(" ")
     kind = KIND_BY_NAME.get(word) if rest else None
-    return (kind, rest) if kind else (None, "")
+    if kind:
+        return (kind, rest)
+    return (None, "")
 
 
 class Plain(Dialect):
@@ -57,26 +59,24 @@ class Plain(Dialect):
         return semconv.OPERATION in keys and _KEYS.isdisjoint(keys)
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        kind, rest = (None, "") if semconv.OPERATION in span.attributes else kind_by_name(span.name)
+        attributes = span.attributes
+        kind, name = (None, "") if semconv.OPERATION in attributes else kind_by_name(span.name)
         # Nearly all spans of other dialects have nothing that is read here.
-        bare = _KEYS.isdisjoint(span.attributes) and not (span.events or logs or span.resource.names_session)
+        bare = _KEYS.isdisjoint(attributes) and not (span.events or logs or span.resource.names_session)
         if kind is None and bare and span.status_code != STATUS_ERROR:
             return None
         error = error_of(span, logs)
-        sessions = session_candidates(span.attributes, span.resource, _SESSION_RANKS)
-        user = identifier(first(span.attributes, _USER_KEYS))
+        sessions = session_candidates(attributes, span.resource, _SESSION_RANKS)
+        user = identifier(first(attributes, _USER_KEYS))
         if not user and logs:
-            user = next((found for log in logs if (found := identifier(first(log.attributes, _USER_KEYS)))), "")
+            users = (identifier(first(log.attributes, _USER_KEYS)) for log in logs)
+            user = next(filter(None, users), "")
         if kind is None and error is None and not sessions and not user:
             return None
-        return Reading(
-            kind=kind,
-            tool_name=rest if kind is Kind.TOOL else "",
-            agent_name=rest if kind is Kind.AGENT else "",
-            error=error,
-            session_ids=sessions,
-            user_id=user,
-        )
+        reading = Reading(kind, error=error, session_ids=sessions, user_id=user)
+        reading.tool_name = name if kind is Kind.TOOL else ""
+        reading.agent_name = name if kind is Kind.AGENT else ""
+        return reading
 
 
 DIALECT = Plain()

@@ -23,14 +23,12 @@ from pandaeval_otel.dialects._kit import (
     parsed,
     request_of,
 )
-from pandaeval_otel.model import Message, Part, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model import Message, Text, ToolRequest, ToolResponse
 
 _CALLS, _TASK, _OBSERVATION = "Calling tools:\n", "New task:\n", "Observation:\n"
 _SECTIONS = re.compile(r"^(?:New task|Observation|Error):\n", re.MULTILINE)
 _FAILED = re.compile(r"Error executing tool '(?P<name>[^']+)'")
 _RETRY = "\nNow let's retry:"
-# The calls of a run stand in the input of every model call after them.
-_CALLS_IN = Recent[Any](parsed)
 
 
 class Smolagents(Dialect):
@@ -42,37 +40,45 @@ class Smolagents(Dialect):
     marks = frozenset({semconv.INPUT_MESSAGES})
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        value = attributes.get(semconv.INPUT_MESSAGES)
+        value = span.attributes.get(semconv.INPUT_MESSAGES)
         text = as_text(value) if type(value) is list else value
         if type(text) is not str or "New task:\\n" not in text:
             return None
-        found = messages_of(text, "user")
-        return Reading(input=_told(found)) if found else None
+        messages = messages_of(text, "user")
+        if messages:
+            return Reading(input=tuple(_restored(messages)))
+        return None
 
 
 DIALECT = Smolagents()
 
 
-def _told(messages: Messages) -> Messages:
+def _restored(messages: Messages) -> Iterator[Message]:
     asked: tuple[ToolRequest, ...] = ()
-    told: list[Message] = []
     for message in messages:
         text = message.text
         if message.role == "assistant" and _CALLS in text:
-            said, _, calls = text.rpartition(_CALLS)
-            found = _CALLS_IN(calls)
-            if isinstance(found, list):
-                parts: list[Part] = [Text(said.strip())] if said.strip() else []
-                parts += [request_of(call) for call in found if type(call) is dict]
-                message = Message(message.role, tuple(parts), message.finish_reason)
+            message = _with_calls(message, text)
             asked = message.tool_requests
-            told.append(message)
-        elif message.role == "user" and _SECTIONS.search(text):
-            told += _sections(text, asked)
+        if message.role == "user" and _SECTIONS.search(text):
+            yield from _sections(text, asked)
         else:
-            told.append(message)
-    return tuple(told)
+            yield message
+
+
+def _with_calls(message: Message, text: str) -> Message:
+    words, _, listed = text.rpartition(_CALLS)
+    calls = _calls_in(listed)
+    if not isinstance(calls, list):
+        return message
+    parts = [Text(words.strip())] if words.strip() else []
+    return message.with_parts(*parts, *[request_of(call) for call in calls if type(call) is dict])
+
+
+@Recent
+def _calls_in(text: str) -> Any:
+    """Reads calls, which are in the input of every model call after them."""
+    return parsed(text)
 
 
 def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
@@ -81,23 +87,24 @@ def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
         yield Message("user", (Text(text[: marks[0].start()].strip()),))
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
     for mark, end in zip(marks, ends, strict=True):
-        said = text[mark.end() : end].strip()
+        words = text[mark.end() : end].strip()
         if mark[0] == _TASK:
-            yield Message("user", (Text(said),))
+            yield Message("user", (Text(words),))
         elif mark[0] == _OBSERVATION:
-            yield Message("tool", tuple(_results(said, asked)))
+            yield Message("tool", tuple(_results(words, asked)))
         else:
-            failed = _FAILED.match(said)
-            error = said.partition(_RETRY)[0].strip()
-            yield Message("tool", (ToolResponse(error, "", failed["name"] if failed else ""),))
+            failed = _FAILED.match(words)
+            yield Message(
+                "tool", (ToolResponse(words.partition(_RETRY)[0].strip(), "", failed["name"] if failed else ""),)
+            )
 
 
-def _results(text: str, asked: Sequence[ToolRequest]) -> Iterator[ToolResponse]:
-    """Yields one result per line if there are as many lines as calls; else one for all, since nothing separates
+def _results(text: str, asked: Sequence[ToolRequest]) -> list[ToolResponse]:
+    """Returns one result per line if there are as many lines as calls; else one for all, since nothing separates
     them."""
-    lines: list[Any] = [text] if len(asked) < 2 else text.split("\n")
-    if len(asked) > 1 and len(lines) != len(asked):
-        yield ToolResponse(text)
-        return
-    for index, line in enumerate(lines):
-        yield ToolResponse(parsed(line), asked[index].id if index < len(asked) else "")
+    lines = text.split("\n")
+    if len(asked) < 2:
+        return [ToolResponse(parsed(text), "".join(request.id for request in asked))]
+    if len(lines) != len(asked):
+        return [ToolResponse(text)]
+    return [ToolResponse(parsed(line), request.id) for line, request in zip(lines, asked, strict=True)]

@@ -11,7 +11,6 @@ from pandaeval_otel.dialects._kit import (
     Reading,
     Switch,
     first,
-    hidden,
     result_value,
     system_text,
     tool_definitions,
@@ -20,7 +19,6 @@ from pandaeval_otel.dialects._kit import (
 from pandaeval_otel.model import Kind
 
 _SCOPES = ("strands.telemetry.tracer", "strands-agents")
-_SYSTEM_PROMPT = "system_prompt"
 _TOOL_SCHEMA = "gen_ai.tool.json_schema"
 
 
@@ -39,22 +37,17 @@ class Strands(Dialect):
         attributes = span.attributes
         if "event_loop.cycle_id" in attributes or span.name == "execute_event_loop_cycle":
             return Reading(kind=Kind.STEP)
-        reading = Reading()
-        if _SYSTEM_PROMPT in attributes:
-            reading.system = system_text(attributes[_SYSTEM_PROMPT])
-        if semconv.TOOL_NAME in attributes and _TOOL_SCHEMA in attributes:
-            definition = {
-                "name": attributes[semconv.TOOL_NAME],
-                "description": attributes.get("gen_ai.tool.description"),
-                "parameters": attributes[_TOOL_SCHEMA],
-            }
+        reading = Reading(system=system_text(attributes.get("system_prompt")))
+        tool = attributes.get(semconv.TOOL_NAME)
+        if tool is not None and _TOOL_SCHEMA in attributes:
+            description = attributes.get("gen_ai.tool.description")
+            definition = {"name": tool, "description": description, "parameters": attributes[_TOOL_SCHEMA]}
             reading.tools = tool_definitions([definition])
-        failed = first(attributes, (semconv.TOOL_STATUS, "tool.status")) == "error"
-        if semconv.TOOL_NAME in attributes and failed:
-            said = attributes.get(semconv.TOOL_RESULT)
-            said = tool_values(span)[1] if said is None else said
-            text = None if hidden(said) else result_value(said)
-            reading.error = span.status_message or str(text or "tool error")
+        if tool is not None and first(attributes, (semconv.TOOL_STATUS, "tool.status")) == "error":
+            result = attributes.get(semconv.TOOL_RESULT)
+            if result is None:
+                result = tool_values(span)[1]
+            reading.error = span.status_message or str(result_value(result) or "tool error")
         return reading.stated()
 
 

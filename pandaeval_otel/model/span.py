@@ -56,7 +56,9 @@ class Captured:
         return self._held[0]
 
     def __eq__(self, other: object) -> bool:
-        return self.value == other.value if isinstance(other, Captured) else NotImplemented
+        if not isinstance(other, Captured):
+            return NotImplemented
+        return bool(self.value == other.value)
 
     def __hash__(self) -> int:
         return hash((self.value,))
@@ -156,5 +158,4 @@ class Span:
         return self.response_model or self.request_model
 
 
-_ALL = attrgetter(*Span.__dataclass_fields__)
-_TOKENS = attrgetter(*Usage.__dataclass_fields__)
+_ALL, _TOKENS = (attrgetter(*kind.__dataclass_fields__) for kind in (Span, Usage))

@@ -141,12 +141,16 @@ class Trace:
     @property
     def failure(self) -> str | None:
         """The error of a run that failed; none where a guardrail stopped it on purpose."""
-        return self.error if self.blocked is None else None
+        if self.blocked is None:
+            return self.error
+        return None
 
     @property
     def status(self) -> str:
         """``error`` when the root (outermost agent) failed, else ``ok``."""
-        return "error" if self.error is not None else "ok"
+        if self.error is not None:
+            return "error"
+        return "ok"
 
     @property
     def forced(self) -> bool:
@@ -167,7 +171,9 @@ class Trace:
 
     @property
     def start_ns(self) -> int:
-        return self.spans[0].start_ns if self.spans else 0
+        if self.spans:
+            return self.spans[0].start_ns
+        return 0
 
     @property
     def end_ns(self) -> int:

@@ -33,39 +33,62 @@ _STOPS = re.compile(r"(?:guardrail_)?(?:block(?:ed)?|deny|denied|reject(?:ed)?|r
 _WHY = frozenset({"reason", "message", "explanation", "description", "detail"})
 _FINISHED = frozenset({"guardrail_intervened", "content_filter", "content_filtered"})
 _DEPTH, _LONGEST = 4, 200
+_Record = tuple[RawSpan, str, Mapping[str, Any]]
+"""A span, the name of its event or log record (``""``: the span itself), and the attributes."""
 
 
 def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[Span]) -> tuple[str, str] | None:
     """Returns the guardrail that stopped a run and the reason that is given (``""``: none), or ``None``. ``spans``: the
     normal forms of ``raws``."""
     errors = [span.error for span in spans if span.error is not None and _is_block(span.error)]
-    if any(span.error is not None and span.kind is Kind.LLM and not _is_block(span.error) for span in spans):
+    models = [span for span in spans if span.kind is Kind.LLM]
+    if any(span.error is not None and not _is_block(span.error) for span in models):
         return None
-    last_call = max((span.start_ns for span in spans if span.kind is Kind.LLM), default=0)
+    last_call = max((span.start_ns for span in models), default=0)
     guards = {span.span_id for span in spans if span.kind is Kind.GUARDRAIL}
-    names, whys, stopped = list[str](), list[str](), bool(errors)
-    told = [(raw, "", raw.attributes) for raw in raws if raw.end_ns >= last_call]
-    told += [(raw, event.name, event.attributes) for raw in raws for event in raw.events if event.time_ns >= last_call]
-    by_id = {raw.span_id: raw for raw in raws} if logs else {}
-    told += [(by_id[log.span_id], log_name(log), log.attributes) for log in logs if log.span_id in by_id]
-    for raw, event, attributes in told:
+    names, reasons, stopped = list[str](), list[str](), bool(errors)
+    for raw, event, attributes in _records(raws, logs, last_call):
         is_guard = raw.span_id in guards or _GUARD.search(raw.name) is not None
-        of_guard = is_guard or _GUARD.search(event) is not None
-        if not (of_guard or _concerns((*attributes,))):
-            continue
-        leaves = [*_leaves(attributes, of_guard)]
-        if any(_stops(key, value) for key, value in leaves) or (_GUARD.search(event) and _is_block(event)):
-            stopped = True
+        leaves = _stopping(event, attributes, is_guard)
+        if leaves is not None:
             names += [str(value) for key, value in leaves if _NAME_KEY.search(key) and isinstance(value, str)]
-            names += [_PREFIX.sub("", raw.name)] if is_guard else []
-            whys += [str(value) for key, value in leaves if _WHY.intersection(_words(key)[-1:]) and value]
-        if not _FINISHED.isdisjoint(map(str, as_list(attributes.get(semconv.FINISH_REASONS)))):
-            stopped = True
-            names.append("content filter of the provider")
+            names += [_PREFIX.sub("", raw.name)] * is_guard
+            reasons += [str(value) for key, value in leaves if _WHY.intersection(_words(key)[-1:]) and value]
+        finish_reasons = map(str, as_list(attributes.get(semconv.FINISH_REASONS)))
+        is_filtered = not _FINISHED.isdisjoint(finish_reasons)
+        names += ["content filter of the provider"] * is_filtered
+        stopped = stopped or leaves is not None or is_filtered
     if not stopped:
         return None
-    names += [called[1] for error in errors if (called := _CALLED.search(error)) is not None]
-    return next(filter(None, names), "guardrail")[:_LONGEST], next(iter([*whys, *errors]), "")[:_LONGEST]
+    names += [match[1] for match in map(_CALLED.search, errors) if match is not None]
+    return next(filter(None, names), "guardrail")[:_LONGEST], next(iter([*reasons, *errors]), "")[:_LONGEST]
+
+
+def _records(raws: Sequence[RawSpan], logs: Sequence[RawLog], since: int) -> Iterator[_Record]:
+    """Yields each span that ended, and each event, after the last model call began; and the log records."""
+    for raw in raws:
+        if raw.end_ns >= since:
+            yield raw, "", raw.attributes
+    for raw in raws:
+        for event in raw.events:
+            if event.time_ns >= since:
+                yield raw, event.name, event.attributes
+    by_id = {raw.span_id: raw for raw in raws}
+    for log in logs:
+        if log.span_id in by_id:
+            yield by_id[log.span_id], log_name(log), log.attributes
+
+
+def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list[tuple[str, Any]] | None:
+    """Returns the values about a guardrail in a record of one that stopped the run; ``None`` for other records."""
+    names_guard = _GUARD.search(event) is not None
+    if not (is_guard or names_guard or _concerns((*attributes,))):
+        return None
+    leaves = [*_leaves(attributes, is_guard or names_guard)]
+    stops = any(_stops(key, value) for key, value in leaves) or (names_guard and _is_block(event))
+    if stops:
+        return leaves
+    return None
 
 
 @lru_cache(1024)
@@ -103,9 +126,9 @@ def _stops(key: str, value: Any) -> bool:
     """Returns whether a value says that a guardrail stopped what went through it."""
     words = _words(key)
     last = words[-1] if words else ""
-    said = str(value).strip().lower()
-    if said in ("true", "false"):
-        return (last in _YES and said == "true") or (last in _NO and said == "false")
+    text = str(value).strip().lower()
+    if text in ("true", "false"):
+        return last in (_YES if text == "true" else _NO)
     if "tripwire" in words and last in _WHY:
-        return bool(said)
-    return last in _SAYS and _STOPS.fullmatch(said) is not None
+        return bool(text)
+    return last in _SAYS and _STOPS.fullmatch(text) is not None

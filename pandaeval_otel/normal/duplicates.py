@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Sequence
 
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
+from pandaeval_otel.model.message import all_parts
 from pandaeval_otel.normal.tool_calls import same_tool
 from pandaeval_otel.normal.tree import Tree
 
@@ -14,10 +15,16 @@ Messages = tuple[Message, ...]
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _LLM, _TOOL = Kind.AGENT, Kind.LLM, Kind.TOOL
 _CALLS = frozenset({Kind.LLM, Kind.TOOL, Kind.AGENT})
+_FILLED = (
+    *("input", "output", "system", "tool_name", "tool_call_id", "arguments", "result", "tools"),
+    *("request_model", "response_model", "response_id", "previous_response_id"),
+    *("agent_name", "user_id", "documents", "content_refs"),
+)
+_NOTHING = (None, "", ())
 
 
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
-    """Returns a tree in which each model call, tool call and agent run stands once, and how many spans were folded.
+    """Returns a tree in which each model call, tool call and agent run is there once, and how many spans were folded.
 
     The outermost span of a call keeps it and takes from the others what it does not state itself. The others become
     spans of kind ``STEP`` without content, so that nothing below them is lost. A model call around several others
@@ -27,38 +34,62 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     if not any_twice:
         return tree, 0
     calls = sorted([span for span in tree.spans if span.kind in _CALLS], key=tree.depth)  # outer before inner ones
-    wrappers = _wrappers(calls, tree)
+    keepers = _Keepers(tree, _wrappers(calls, tree), repeated - _asked_again(tree, repeated) if repeated else repeated)
     groups: dict[str, list[Span]] = {}
-    keepers: dict[str, str] = {}
-    by_response: dict[str, str] = {}
-    by_call: dict[str, list[Span]] = {}
-    if repeated:
-        repeated -= _asked_again(tree, repeated)
     for span in calls:
-        if span.span_id in wrappers:
-            continue
-        keeper = by_response.get(span.response_id) if span.kind is _LLM and span.response_id else None
-        if keeper is not None and _says_otherwise(tree.by_id[keeper], span):
-            keeper = None
-        if span.tool_call_id in repeated and span.kind is _TOOL:
-            made = by_call.setdefault(span.tool_call_id, [])
-            keeper = next((keepers[other.span_id] for other in made if _replays(other, span)), None)
-            made.append(span)
-        if keeper is None:
-            above = tree.above(span)
-            begins = above is None or above.kind is not span.kind or above.span_id in wrappers
-            keeper = span.span_id if above is None or begins or not _same_call(above, span) else keepers[above.span_id]
-        keepers[span.span_id] = keeper
-        if span.kind is _LLM and span.response_id:
-            by_response.setdefault(span.response_id, keeper)
-        groups.setdefault(keeper, []).append(span)
-    changed = {key: _wrapper(tree.by_id[key], by_response) for key in wrappers}
+        if span.span_id not in keepers.wrappers:
+            groups.setdefault(keepers.add(span), []).append(span)
+    changed = {key: _wrapper(tree.by_id[key], keepers.by_response) for key in keepers.wrappers}
     for keeper, group in groups.items():
         if len(group) > 1:
             changed[keeper] = _merged(group, tree)
             changed.update((span.span_id, _emptied(span)) for span in group[1:])
-    folded = len(keepers) - len(groups)
-    return (Tree(changed.get(span.span_id, span) for span in tree.spans) if changed else tree), folded
+    if changed:
+        tree = Tree(changed.get(span.span_id, span) for span in tree.spans)
+    return tree, len(calls) - len(keepers.wrappers) - len(groups)
+
+
+class _Keepers:
+    """Finds the span that keeps a call. ``wrappers``: spans around several calls; ``repeated``: ids that several spans
+    of a call have."""
+
+    def __init__(self, tree: Tree, wrappers: set[str], repeated: set[str]) -> None:
+        self.wrappers = wrappers
+        self.by_response: dict[str, str] = {}
+        self._tree, self._repeated = tree, repeated
+        self._of: dict[str, str] = {}
+        self._by_call: dict[str, list[Span]] = {}
+
+    def add(self, span: Span) -> str:
+        """Returns the id of the span that keeps the call of ``span``; outer spans come first."""
+        keeper = self._with_its_id(span) or self._around(span)
+        self._of[span.span_id] = keeper
+        if span.kind is _LLM and span.response_id:
+            self.by_response.setdefault(span.response_id, keeper)
+        return keeper
+
+    def _with_its_id(self, span: Span) -> str | None:
+        """Returns the keeper of an earlier span with the same response or call id."""
+        if span.kind is _LLM:
+            keeper = self.by_response.get(span.response_id)
+            if keeper is None or _says_otherwise(self._tree.by_id[keeper], span):
+                return None
+            return keeper
+        if span.kind is not _TOOL or span.tool_call_id not in self._repeated:
+            return None
+        made = self._by_call.setdefault(span.tool_call_id, [])
+        keeper = next((self._of[other.span_id] for other in made if _replays(other, span)), None)
+        made.append(span)
+        return keeper
+
+    def _around(self, span: Span) -> str:
+        """Returns the keeper of the same call around ``span``, or ``span`` itself."""
+        above = self._tree.above(span)
+        if above is None or above.kind is not span.kind or above.span_id in self.wrappers:
+            return span.span_id
+        if _same_call(above, span):
+            return self._of[above.span_id]
+        return span.span_id
 
 
 def _twice(tree: Tree) -> tuple[bool, set[str]]:
@@ -88,7 +119,9 @@ def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
     asked: dict[str, Span] = {}
     again: set[str] = set()
     for span in tree.spans:
-        for message in span.output or () if span.kind is _LLM else ():
+        if span.kind is not _LLM:
+            continue
+        for message in span.output or ():
             for request in message.tool_requests:
                 if request.id in ids and asked.setdefault(request.id, span).input != span.input:
                     again.add(request.id)
@@ -97,8 +130,8 @@ def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
 
 def _replays(one: Span, other: Span) -> bool:
     """Returns whether two tool spans with one call id tell of one call: with the same arguments and the same result."""
-    told = (one.arguments, one.result, other.arguments, other.result)
-    return None not in told and same_tool(one.tool_name, other.tool_name) and told[:2] == told[2:]
+    values = (one.arguments, one.result, other.arguments, other.result)
+    return None not in values and same_tool(one.tool_name, other.tool_name) and values[:2] == values[2:]
 
 
 def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
@@ -159,22 +192,14 @@ def _merged(group: Sequence[Span], tree: Tree) -> Span:
     fill: dict[str, object] = {}
     for name in _FILLED:
         if getattr(keeper, name) in _NOTHING:
-            stated = (getattr(other, name) for other in others)
-            fill[name] = next((value for value in stated if value not in _NOTHING), getattr(keeper, name))
+            values = [getattr(span, name) for span in group]
+            fill[name] = next((value for value in values if value not in _NOTHING), values[0])
     fill["output"] = _fullest(keeper.output, others) or fill.get("output")
     fill["usage"] = max(usages, key=lambda usage: usage.input + usage.output, default=None)
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
     fill["error"] = keeper.error if keeper.error is not None else _outcome(others, tree)
     return keeper.but(**fill)
-
-
-_FILLED = (
-    *("input", "output", "system", "tool_name", "tool_call_id", "arguments", "result", "tools"),
-    *("request_model", "response_model", "response_id", "previous_response_id"),
-    *("agent_name", "user_id", "documents", "content_refs"),
-)
-_NOTHING = (None, "", ())
 
 
 def _fullest(output: Messages | None, others: Iterable[Span]) -> Messages | None:
@@ -195,21 +220,19 @@ def _words(output: Messages) -> tuple[str, ...]:
 
 def _fullness(output: Messages) -> tuple[int, int, int]:
     """Counts tool calls, those with an id, and thoughts."""
-    parts = [part for message in output for part in message.parts]
+    parts = all_parts(output)
     calls = [part for part in parts if type(part) is ToolRequest]
     return len(calls), sum(bool(call.id) for call in calls), sum(type(part) is Reasoning for part in parts)
 
 
 def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
     """Returns the error of the last attempt, on its span or inside of it; earlier ones were retried."""
-    if all(span.error is None for span in attempts):
-        return None
     latest = sorted(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id), reverse=True)
     last = latest[0]
     for inner in latest:
         if last.error is not None:
             break
-        if any(each is inner for each in tree.below(last)):
+        if any(span is inner for span in tree.below(last)):
             last = inner
     return last.error
 

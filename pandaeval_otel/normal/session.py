@@ -53,7 +53,9 @@ def session_id(tree: Tree) -> str | None:
         for rank, candidate in span.session_ids
         if candidate
     ]
-    return min(found)[-1][:MAX_ID_CHARS] if found else None
+    if found:
+        return min(found)[-1][:MAX_ID_CHARS]
+    return None
 
 
 def user_id(tree: Tree) -> str | None:

@@ -39,16 +39,28 @@ _HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|to
 _NOTHING_SAID = Reading()
 _NO_MARKS: frozenset[str] = frozenset()
 
+_SHARED = attrgetter(*[name for name in Reading.__dataclass_fields__ if name not in ("kind", "error", "notes")])
+"""The fields of a reading that a span has too, in the same order."""
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
 _FIELD_VALUES = attrgetter(*_FIELDS)
 _MAY_BE_EMPTY = ("input", "output", "system", "tools", "error")
 """Fields in which ``None`` (not stated) differs from "empty"."""
+_Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
+_ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
+_Reader = tuple[str, _Read, _ReadRest | None]
+_Signature = tuple[tuple[str, ...], str, str, bool, bool]
+"""The properties of a span, its events and log records that decide which dialects are asked; all spans from one place
+in a program share one. All keys; the scope; the longest prefix of the span's name that a dialect names, since names
+vary without bound; whether there are log records; whether the keys are those of the span alone, and none was
+dropped."""
+_BY_SIGNATURE: dict[_Signature, _Plan] = {}
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     """Returns the normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails
     costs its own reading, leaves the note ``dialect NAME failed`` and is noted in :data:`ERRORS`."""
-    plan = _plan(raw, logs)
+    signature = _signature(raw, logs)
+    plan = _BY_SIGNATURE.get(signature) or _plan(signature)
     is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
     said: Reading | None = None
     names: tuple[str, ...] = ()
@@ -71,11 +83,6 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     return _span(raw, said or Reading(), names or (_PLAIN,), notes, plan.has_own)
 
 
-_Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
-_ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
-_Reader = tuple[str, _Read, _ReadRest | None]
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """The dialects that read spans of one signature, by name and method. ``speaking``: those that read even a span with
@@ -86,33 +93,21 @@ class _Plan:
     has_own: bool
 
 
-_Signature = tuple[tuple[str, ...], str, str, bool, bool]
-"""The properties of a span, its events and log records that decide which dialects are asked; all spans from one place
-in a program share one. All keys; the scope; the longest prefix of the span's name that a dialect names, since names
-vary without bound; whether there are log records; whether the keys are those of the span alone, and none was
-dropped."""
-
-
-_BY_SIGNATURE: dict[_Signature, _Plan] = {}
-
-
-def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:
-    signature = _signature(raw, logs)
-    plan = _BY_SIGNATURE.get(signature)
-    if plan is None:
-        if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
-            _BY_SIGNATURE.clear()
-        keys = signature[0]
-        roots = {key.partition(".")[0] for key in keys}
-        readers: list[_Reader] = []
-        speaking: list[_Reader] = []
-        for dialect in dialects():
-            if _is_candidate(dialect, signature, roots):
-                readers.append((dialect.name, dialect.read, getattr(dialect, "read_rest", None)))
-                is_silent = getattr(dialect, "silent", None)
-                if is_silent is None or not is_silent(keys):
-                    speaking.append(readers[-1])
-        plan = _BY_SIGNATURE[signature] = _Plan(tuple(readers), tuple(speaking), semconv.PANDAEVAL_ROOT in roots)
+def _plan(signature: _Signature) -> _Plan:
+    if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
+        _BY_SIGNATURE.clear()
+    keys = signature[0]
+    roots = {key.partition(".")[0] for key in keys}
+    readers: list[_Reader] = []
+    speaking: list[_Reader] = []
+    for dialect in dialects():
+        if not _is_candidate(dialect, signature, roots):
+            continue
+        readers.append((dialect.name, dialect.read, getattr(dialect, "read_rest", None)))
+        is_silent = getattr(dialect, "silent", None)
+        if is_silent is None or not is_silent(keys):
+            speaking.append(readers[-1])
+    plan = _BY_SIGNATURE[signature] = _Plan(tuple(readers), tuple(speaking), semconv.PANDAEVAL_ROOT in roots)
     return plan
 
 
@@ -165,27 +160,21 @@ def _complete(said: Reading, other: Reading) -> None:
 
 
 def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
-    resource = raw.resource
-    sessions = said.session_ids
-    flags = raw.flags
     own = _own(raw) if has_own else {}
-    kind = said.kind or _OTHER
-    if kind is _EVALUATION and said.tool_name:
-        kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
-    if (
-        kind is _TOOL
-        and may_be_final_answer(said.tool_name)
-        and is_final_answer(said.tool_name, said.arguments and said.arguments.value)
-    ):  # the framework ends the run by it: no tool is called
-        kind, said.tool_name, said.tool_call_id, said.arguments, said.result = _STEP, "", "", None, None
-    agent = said.agent_name
-    if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
-        kind, agent = _STEP if kind in _RUNS else kind, ""  # what a framework hangs around its agent is a step of it
-    system = said.system
-    if system is None and kind is _LLM:
-        system = system_of(said.input)
+    kind = _settle(raw, said)
+    if said.output:
+        said.output = unfolded(said.output)
+    if said.system is None and kind is _LLM:
+        said.system = system_of(said.input)
+    if len(said.session_ids) > 1:
+        said.session_ids = tuple(sorted(said.session_ids))
+    if own:
+        said.user_id = str(own.get(semconv.PANDAEVAL_USER_ID) or said.user_id)
+    # Bit 0, where any trace flag is set at all: many exporters fill in only the is-remote bits above them, and an
+    # exporter is handed sampled spans alone.
+    sampled = raw.flags & _SAMPLED != 0 or raw.flags & _TRACE_FLAGS == 0
     # By position, in the order of the fields: as keywords they would take five times as long.
-    return Span(
+    return Span(  # type: ignore[call-arg]
         raw.trace_id,
         raw.span_id,
         raw.parent_id,
@@ -194,38 +183,36 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         raw.start_ns,
         raw.end_ns,
         said.error and said.error[:MAX_ERROR],
-        said.input,
-        unfolded(said.output) if said.output else said.output,
-        system,
-        said.tool_name,
-        said.tool_call_id,
-        said.arguments,
-        said.result,
-        said.tools,
-        said.usage,
-        said.request_model,
-        said.response_model,
-        said.response_id,
-        said.previous_response_id,
-        agent,
-        tuple(sorted(sessions)) if len(sessions) > 1 else sessions,
-        str(own.get(semconv.PANDAEVAL_USER_ID) or said.user_id) if own else said.user_id,
-        said.documents,
-        said.content_refs,
-        resource.service,
-        resource.environment,
+        *_SHARED(said),
+        raw.resource.service,
+        raw.resource.environment,
         raw.scope.name,
         names,
         tuple([(link.trace_id, link.span_id) for link in raw.links]) if raw.links else (),
-        # Bit 0, where any trace flag is set at all: many exporters fill in only the is-remote bits above them, and an
-        # exporter is handed sampled spans alone.
-        (flags & _SAMPLED != 0 or flags & _TRACE_FLAGS == 0)
-        and not (own and own.get(semconv.PANDAEVAL_SAMPLED) is False),
-        flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
+        sampled and own.get(semconv.PANDAEVAL_SAMPLED) is not False,
+        raw.flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
         raw.dropped_attributes,
-        said.notes + notes if notes else said.notes,
+        said.notes + notes,
         own,
     )
+
+
+def _settle(raw: RawSpan, said: Reading) -> Kind:
+    """Returns the span's kind, and clears fields of the reading that are not the span's."""
+    kind, tool, agent = said.kind or _OTHER, said.tool_name, said.agent_name
+    if kind is _EVALUATION and tool:
+        kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
+    is_final = kind is _TOOL and may_be_final_answer(tool)
+    if is_final and is_final_answer(tool, said.arguments and said.arguments.value):
+        kind = _STEP  # the framework ends the run by it: no tool is called
+        said.tool_name = said.tool_call_id = ""
+        said.arguments = said.result = None
+    if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
+        said.agent_name = ""  # what a framework hangs around its agent is a step of it
+        if kind in _RUNS:
+            return _STEP
+        return kind
+    return kind
 
 
 def _own(raw: RawSpan) -> dict[str, Any]:

@@ -99,7 +99,9 @@ def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
     for message in output:
         parts = _of_provider(message)
         messages += _spread(message, parts) if parts else (message,)
-    return output if len(messages) == len(output) else tuple(messages)
+    if len(messages) == len(output):
+        return output
+    return tuple(messages)
 
 
 def _of_provider(message: Message) -> tuple[Part, ...]:
@@ -111,7 +113,9 @@ def _of_provider(message: Message) -> tuple[Part, ...]:
     last = parts[-1]
     if message.finish_reason.lower() in _ENDED and type(last) is Text and last.text.strip():
         return tuple([replace(part, hosted=True) if type(part) is ToolRequest else part for part in parts])
-    return parts if any(type(part) is ToolRequest and part.hosted for part in parts) else ()
+    if any(type(part) is ToolRequest and part.hosted for part in parts):
+        return parts
+    return ()
 
 
 def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
@@ -150,7 +154,9 @@ def asked(span: Span) -> Said:
     ):
         return NOTHING
     said = _worded([part for message in reversed(group) for part in message.parts])
-    return said if said.text is None else Said(words_of_user(said.text), said.media_only)
+    if said.text is None:
+        return said
+    return Said(words_of_user(said.text), said.media_only)
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
@@ -184,7 +190,9 @@ def words_of_user(text: str) -> str:
             left = left[:at].rstrip()
         else:
             break
-    return text if not left or (asked is None and len(left) == len(text.strip())) else left
+    if not left or (asked is None and len(left) == len(text.strip())):
+        return text
+    return left
 
 
 def _only_text(messages: Sequence[Message], role: str) -> str | None:
@@ -192,7 +200,9 @@ def _only_text(messages: Sequence[Message], role: str) -> str | None:
     if len(messages) != 1 or messages[0].role != role or len(messages[0].parts) != 1:
         return None
     part = messages[0].parts[0]
-    return part.text if type(part) is Text else None
+    if type(part) is Text:
+        return part.text
+    return None
 
 
 def _worded(parts: Sequence[Part]) -> Said:
@@ -201,7 +211,9 @@ def _worded(parts: Sequence[Part]) -> Said:
     text = "\n".join(part.text for part in parts if type(part) is Text and part.text)
     if text or all(type(part) is Text for part in parts):
         return Said(text)
-    return Said(None, media_only=True) if any(type(part) is Media for part in parts) else NOTHING
+    if any(type(part) is Media for part in parts):
+        return Said(None, media_only=True)
+    return NOTHING
 
 
 def _user_groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
@@ -235,7 +247,9 @@ def answered(output: Sequence[Message] | None) -> Said:
         if said.text or said.pending or said.media_only or message.hidden:
             return said
         silent = silent or said.text == ""
-    return Said("") if silent else NOTHING
+    if silent:
+        return Said("")
+    return NOTHING
 
 
 def _answer_in(message: Message, served: bool) -> Said | None:
@@ -250,14 +264,18 @@ def _answer_in(message: Message, served: bool) -> Said | None:
     if not served and not all(request.hosted for request in requests):
         return Said(pending=True)
     parts = _beside_tools(message.parts)
-    return _worded(parts) if parts else None
+    if parts:
+        return _worded(parts)
+    return None
 
 
 def _handed_over(arguments: Any) -> str | None:
     """Returns an answer that is a tool's arguments: the only argument, or all of them as JSON."""
     if isinstance(arguments, dict) and len(arguments) == 1:
         arguments = next(iter(arguments.values()))
-    return arguments if arguments is None or isinstance(arguments, str) else as_text(arguments)
+    if arguments is None or isinstance(arguments, str):
+        return arguments
+    return as_text(arguments)
 
 
 def _beside_tools(parts: Sequence[Part]) -> list[Part]:

@@ -14,7 +14,7 @@ import json
 import re
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -37,6 +37,10 @@ _OWN = 1 << 62
 """Sorts behind all calls that a model call asks for itself."""
 _Batch = tuple[list[ToolRequest], list[ToolResponse]]
 _Pair = tuple[ToolRequest, ToolResponse | None]
+_Key = tuple[Hashable, str] | None
+_WAYS = (("id", "id"), ("arguments", "arguments"), ("no id", "name"), ("has id", "no id"))
+"""Keys by which a span and a request are recognised as one call, best first. Two different ids are two calls unless
+their arguments are equal: some instrumentations make up ids of their own."""
 Order = tuple[int, int]
 """Start of the asking model call (else of the tool span) in Unix nanoseconds, then the position among equals."""
 
@@ -73,13 +77,15 @@ class Call:
     def finished(self) -> ToolCall:
         """Returns the call as it is shown: the wrappers that frameworks put around a result are removed, and one that
         says that the tool failed makes the call an error."""
-        result = Captured(self.result, _shown) if self.has_result else None
+        error = self.error
+        if error is None and self.has_result:
+            error = _failure(self.result)
         return ToolCall(
             self.name,
             self.id,
             self.arguments,
-            result,
-            self.error if self.error is not None or result is None else _failure(self.result),
+            Captured(self.result, _shown) if self.has_result else None,
+            error,
             self.span_id,
             self.agent,
             self.start_ns,
@@ -90,16 +96,23 @@ class Call:
 
 
 def _shown(result: Any) -> Any:
-    return unwrapped(result.value if type(result) is Captured else result)[0]
+    return unwrapped(_value(result))[0]
+
+
+def _value(result: Any) -> Any:
+    if type(result) is Captured:
+        return result.value
+    return result
 
 
 def _failure(result: Any) -> str | None:
     """Returns the text of a result whose wrapper says that the tool failed, else ``None``."""
-    stated = result.stated if type(result) is Captured else result
-    if not may_say_failed(stated):
+    if not may_say_failed(result.stated if type(result) is Captured else result):
         return None
-    shown, failed = unwrapped(result.value if type(result) is Captured else result)
-    return (shown if type(shown) is str else as_text(shown))[:MAX_ERROR] if failed else None
+    text, failed = unwrapped(_value(result))
+    if not failed:
+        return None
+    return (text if type(text) is str else as_text(text))[:MAX_ERROR]
 
 
 def arguments_key(arguments: Any) -> Hashable:
@@ -148,29 +161,26 @@ def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
     """Returns the calls that models asked for in this trace, and those that only its first or last input mentions:
     calls of earlier traces (where each model call is a trace), and calls that an instrumentation left out of outputs.
     """
-    found: list[Call] = []
+    calls: list[Call] = []
     for span in speakers:
-        if span.output:
-            for index, request in enumerate(tool_requests(span.output)):
-                found.append(call_asked_for(request, span, tree, index))
-    for span in (speakers[0], speakers[-1])[: len(speakers)] if speakers else ():
+        for index, request in enumerate(tool_requests(span.output or ())):
+            calls.append(call_asked_for(request, span, tree, index))
+    for span in (*speakers[:1], *speakers[1:][-1:]):
         # A model asked for what an input mentions before that call, or earlier in the history that was read already.
-        told = current_turn(span.input) if span.input else ()
-        history = tool_requests(told) if told else ()
-        if history:
-            known = _Known([call for call in found if call.order < (span.start_ns, _HISTORY)])
-            found += [
-                call_asked_for(request, span, tree, _HISTORY + index)
-                for index, request in enumerate(history)
-                if not known.takes(request)
-            ]
-    return found
+        history = tool_requests(current_turn(span.input or ()))
+        known = _Known([call for call in calls if call.order < (span.start_ns, _HISTORY)]) if history else None
+        for index, request in enumerate(history):
+            if known is not None and not known.takes(request):
+                calls.append(call_asked_for(request, span, tree, _HISTORY + index))
+    return calls
 
 
 def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
     """Returns the call that a model asked for. A negative ``index`` marks a call out of the model call's history. What
     the provider ran, it ran one after the other within the model call."""
-    at = span.start_ns if index < 0 else span.start_ns + index if request.hosted else span.end_ns
+    at = span.end_ns
+    if request.hosted or index < 0:
+        at = span.start_ns + max(0, index)
     return Call(
         request.name,
         request.id,
@@ -205,52 +215,42 @@ class _Known:
 
 def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
     """Finds the request that led to each tool span, and completes the span's call with it."""
-    if not run or not asked:
-        return
     names = {call.name for call in asked}
     plain = {name: asked_name(name, names) for name in {call.name for call in run}}
     by_id = {(request.id, request.name): request for request in asked if request.id}
     if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
         for call in run:
-            found = by_id.pop((call.id, plain[call.name]), None)
-            if found is not None:
-                _unite(call, found)
-        if not by_id:
-            return
-        run = [call for call in run if not call.matched]
-        asked = [*by_id.values()]
+            _unite(call, by_id.pop((call.id, plain[call.name]), None))
     for of_span, of_request in _WAYS:
-        waiting: dict[_Key, deque[Call]] = {}
-        for request in asked:
-            key = of_request(request, request.name)
-            if key is not None:
-                waiting.setdefault(key, deque()).append(request)
-        for call in run:
-            queue = waiting.get(of_span(call, plain[call.name]))
-            if queue:
-                _unite(call, queue.popleft())
-        run = [call for call in run if not call.matched]
-        asked = [request for request in asked if not request.matched]
+        run, asked = ([call for call in calls if not call.matched] for calls in (run, asked))
         if not run or not asked:
             return
+        waiting: dict[_Key, deque[Call]] = {}
+        for request in asked:
+            waiting.setdefault(_key(of_request, request, request.name), deque()).append(request)
+        waiting.pop(None, None)
+        for call in run:
+            queue = waiting.get(_key(of_span, call, plain[call.name]))
+            _unite(call, queue.popleft() if queue else None)
 
 
-_Key = tuple[Hashable, str] | None
-_KeyOf = Callable[[Call, str], _Key]
-_by_id: _KeyOf = lambda call, name: (call.id, name) if call.id else None  # noqa: E731
-_by_arguments: _KeyOf = lambda call, name: (call.key, name) if call.has_arguments else None  # noqa: E731
-_by_name_without_id: _KeyOf = lambda call, name: None if call.id else ("", name)  # noqa: E731
-_WAYS: tuple[tuple[_KeyOf, _KeyOf], ...] = (
-    (_by_id, _by_id),
-    (_by_arguments, _by_arguments),
-    (_by_name_without_id, lambda _, name: ("", name)),
-    (lambda call, name: ("", name) if call.id else None, _by_name_without_id),
-)
-"""Keys by which a span and a request are recognised as one call, best first. Two different ids are two calls unless
-their arguments are equal: some instrumentations make up ids of their own."""
+def _key(way: str, call: Call, name: str) -> _Key:
+    if way == "id":
+        if call.id:
+            return (call.id, name)
+        return None
+    if way == "arguments":
+        if call.has_arguments:
+            return (call.key, name)
+        return None
+    if way == "name" or bool(call.id) == (way == "has id"):
+        return ("", name)
+    return None
 
 
-def _unite(call: Call, request: Call) -> None:
+def _unite(call: Call, request: Call | None) -> None:
+    if request is None:
+        return
     call.matched = request.matched = True
     call.name = request.name
     call.id = call.id or request.id
@@ -262,7 +262,9 @@ def _unite(call: Call, request: Call) -> None:
 def asked_name(run: str, asked: Container[str]) -> str:
     """Returns the name out of ``asked`` by which a model asked for the tool ``run``: ``run`` itself, or ``run`` without
     a prefix (``Ferry-book_ferry``) or suffix (``book_ferry.tool``). Returns ``run`` if there is none."""
-    return run if run in asked else next((name for name in _inside(run) if name in asked), run)
+    if run in asked:
+        return run
+    return next((name for name in _inside(run) if name in asked), run)
 
 
 def same_tool(one: str, other: str) -> bool:
@@ -282,32 +284,34 @@ def _inside(name: str) -> Iterator[str]:
 def give_results(speakers: Sequence[Span], calls: Sequence[Call]) -> None:
     """Completes ``calls`` (in order) with the tool responses in the inputs of ``speakers`` (by start time), and in
     their outputs: of a model call, those of tools that its provider ran."""
-    waiting = {id(call) for call in calls if not call.has_result}
-    if not waiting:
+    if all(call.has_result for call in calls):
         return
     made = _Made(calls)
     passed = 0
     due: dict[int, Call] = {}
-    for before, messages in _told(speakers):
+    for before, messages in _heard(speakers):
         while passed < len(calls) and calls[passed].order < before:
-            if id(calls[passed]) in waiting:
+            if not calls[passed].has_result:
                 due[id(calls[passed])] = calls[passed]
             passed += 1
         if due:
-            seen: Counter[tuple[str, Hashable]] = Counter()
-            for requests, responses in _batches(messages):
-                if not requests:
-                    for response in responses:
-                        _give(made.answered_by(response, before, due), response, due)
-                for request, answer in reversed(_pairs(requests, responses)):
-                    call = made.asked_by(request, before, seen)
-                    if answer is not None:
-                        _give(call, answer, due)
-                if not due:
-                    break
+            _answer(messages, before, made, due)
 
 
-def _told(speakers: Sequence[Span]) -> Iterator[tuple[Order, Sequence[Message]]]:
+def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[int, Call]) -> None:
+    """Gives the calls that are ``due`` the results in ``messages``."""
+    seen: Counter[tuple[str, Hashable]] = Counter()
+    for requests, responses in _batches(messages):
+        if not requests:
+            for response in responses:
+                _give(made.answered_by(response, before, due), response, due)
+        for request, answer in reversed(_pairs(requests, responses)):
+            _give(made.asked_by(request, before, seen), answer, due)
+        if not due:
+            return
+
+
+def _heard(speakers: Sequence[Span]) -> Iterator[tuple[Order, Sequence[Message]]]:
     """Yields messages that may hold results, and before what all calls were made that these may answer."""
     for span in speakers:
         if span.kind is not Kind.LLM:
@@ -318,8 +322,8 @@ def _told(speakers: Sequence[Span]) -> Iterator[tuple[Order, Sequence[Message]]]
             yield (span.start_ns, _OWN), span.output or ()
 
 
-def _give(call: Call | None, response: ToolResponse, due: dict[int, Call]) -> None:
-    if call is not None and due.pop(id(call), None) is not None:
+def _give(call: Call | None, response: ToolResponse | None, due: dict[int, Call]) -> None:
+    if response is not None and call is not None and due.pop(id(call), None) is not None:
         call.result, call.has_result = response.result, True
 
 
@@ -391,7 +395,9 @@ class _Made:
             found = self._by_arguments.get(key, [])
         seen[key] += 1
         at = bisect_left(found, before, key=_ORDER) - seen[key]
-        return found[at] if at >= 0 else None
+        if at >= 0:
+            return found[at]
+        return None
 
     def answered_by(self, response: ToolResponse, before: Order, due: dict[int, Call]) -> Call | None:
         """Returns the call that a response without a request answers: the last due one with its id, or without an id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
@@ -36,12 +37,11 @@ from pandaeval_otel.wire.bounds import NOTE
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
-_ToolKey = tuple[str, str]
-"""Name of a tool, and the agent where agents have different tools of that name."""
 _CALLS_APART = frozenset({"mcp", "gemini_cli"})
 """Dialects of tool calls that may be in a trace of their own."""
 _FEW = 3
 """Model calls of a trace that serves an editor or a framework: one, and what was tried again."""
+_DROPPED, _SAMPLED, _RESPONSE_ID = map(attrgetter, ("dropped_attributes", "sampled", "response_id"))
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
@@ -81,61 +81,68 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         whole = Tree(span for span in whole.spans if span.span_id not in judged)
     tree, folded = merge_duplicates(whole)
     roots = tree.roots
-    root = next(iter(roots), None) or next((span for span in tree.spans if not span.parent_id), tree.spans[0])
+    root = _root(tree)
     said = turns(tree)
-    output = said.turns[-1].assistant if said.turns else None
+    question, answer = (said.turns[0].user, said.turns[-1].assistant) if said.turns else (None, None)
     models = [span for span in tree.spans if span.kind is _LLM]
     session, user, calls = session_id(tree), user_id(tree), tool_calls(tree)
-    agents = dict.fromkeys(span.agent_name for span in tree.spans if span.agent_name)
-    names = (_agent(root, tree), root.service, root.environment, *agents)
-    agent, service, environment, *agent_names = all_bounded(names)
+    names = _distinct([span.agent_name for span in tree.spans])
+    agent, service, environment, *agents = all_bounded((_agent(root, tree), root.service, root.environment, *names))
     responses, continues = _links(tree, models, session, said.turns, (service, agent, user or ""))
-    named = _distinct([name for span in tree.spans for name in span.dialects])
-    response_id = next((span.response_id for span in reversed(models) if span.response_id), "")
+    dialects = _distinct([name for span in tree.spans for name in span.dialects])
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
         agent=agent,
-        agents=tuple(agent_names),
+        agents=tuple(agents),
         service=service,
         environment=environment or None,
         session_id=session,
         user_id=user,
-        error=_error(roots or [root], tree, output),
+        error=_error(roots or [root], tree, answer),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
         trigger=_trigger(closing, complete and not missing),
-        input=said.turns[0].user if said.turns else None,
-        output=output,
+        input=question,
+        output=answer,
         ends_in_tool_call=said.pending,
         turns=said.turns,
         tool_calls=calls,
         tools=_tools(tree),
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
-        models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
+        models=_distinct(span.model for span in models) or _distinct(span.model for span in tree.spans),
         # Agents' own counts repeat those of the calls, or cover the agent's whole life.
-        usage=sum(_stated_usages(models) or _stated_usages(roots), Usage()),
-        dialects=tuple([name for name in named if name != "plain"]) or named,
-        dropped_attributes=sum([span.dropped_attributes for span in spans]),
+        usage=_usage(models) or _usage(roots) or Usage(),
+        dialects=_distinct(name for name in dialects if name != "plain") or dialects,
+        dropped_attributes=sum(map(_DROPPED, spans)),
         notes=_notes(tree, (*notes, *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
-        sampled=any(span.sampled for span in spans),
-        response_id=bounded(response_id, MAX_ID_CHARS),
+        sampled=any(map(_SAMPLED, spans)),
+        response_id=bounded(next(filter(None, map(_RESPONSE_ID, reversed(models))), ""), MAX_ID_CHARS),
         responses=responses,
         continues=continues,
         utility=_utility(tree, models, session is not None),
     )
 
 
+def _root(tree: Tree) -> Span:
+    tops = (span for span in tree.spans if not span.parent_id)
+    if tree.roots:
+        return tree.roots[0]
+    return next(tops, tree.spans[0])
+
+
 def _trigger(closing: Closing, ended: bool) -> Trigger:
     """Returns why the trace was closed; for one that is decided again, as its spans now show."""
     if closing.revision < 2 or closing.trigger not in (Trigger.IDLE, Trigger.ROOT_ENDED):
         return closing.trigger
-    return Trigger.ROOT_ENDED if ended else Trigger.IDLE
+    if ended:
+        return Trigger.ROOT_ENDED
+    return Trigger.IDLE
 
 
 def _links(
@@ -157,7 +164,9 @@ def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
     if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
         return ""
     kinds = {utility_of(span, in_session=in_session) for span in models}
-    return kinds.pop() if len(kinds) == 1 else ""
+    if len(kinds) == 1:
+        return kinds.pop()
+    return ""
 
 
 def is_genai(trace: Trace) -> bool:
@@ -180,7 +189,9 @@ def _evaluations(tree: Tree) -> set[str]:
             whole = (span, *tree.below(span))
             if all(inner.kind in _JUDGING and not _requests_in(inner) for inner in whole):
                 judged.update(inner.span_id for inner in whole)
-    return judged if len(judged) < len(tree.spans) else set()
+    if len(judged) < len(tree.spans):
+        return judged
+    return set()
 
 
 def _requests_in(span: Span) -> list[ToolRequest]:
@@ -233,13 +244,18 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     """Returns the fullest definition of each tool that was offered, in order of appearance; with the agents that had
     it, if some had others. Agents whose tools of one name differ have a definition each."""
-    tools: dict[_ToolKey, ToolDefinition] = {}
-    had: dict[_ToolKey, dict[str, None]] = {}
+    tools: dict[tuple[str, str], ToolDefinition] = {}
+    had: dict[tuple[str, str], dict[str, None]] = {}
     for span in tree.spans:
+        agent = tree.agent(span) if span.tools else ""
         for tool in span.tools or ():
-            agent = tree.agent(span)
-            key, known = _known(tool, agent, tools, had)
-            if known is None or _fullness(tool) > _fullness(known):
+            key = (tool.name, agent)
+            if key not in tools:
+                key = (tool.name, "")
+            known = tools.get(key)
+            if known is not None and agent not in had[key] and _differ(known, tool):
+                key, known = (tool.name, agent), None
+            if known is None or (known is not tool and _fullness(tool) > _fullness(known)):
                 tools[key] = tool
             had.setdefault(key, {})[agent] = None
     everybody = {agent for agents in had.values() for agent in agents}
@@ -248,19 +264,9 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     return tuple([replace(tool, agents=tuple(filter(None, had[key]))) for key, tool in tools.items()])
 
 
-def _known(
-    tool: ToolDefinition, agent: str, tools: dict[_ToolKey, ToolDefinition], had: dict[_ToolKey, dict[str, None]]
-) -> tuple[_ToolKey, ToolDefinition | None]:
-    """Returns the key of an agent's tool and the definition known by it: by name, unless others' tool of this name
-    differs."""
-    own = (tool.name, agent)
-    key = own if own in tools else (tool.name, "")
-    known = tools.get(key)
-    if known is None or agent in had[key]:
-        return key, known
-    if None in (known.parameters, tool.parameters) or known.parameters == tool.parameters:
-        return key, known
-    return own, None
+def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
+    """Returns whether two tools of one name take other parameters."""
+    return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 
 def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:
@@ -285,13 +291,17 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
     return _distinct(thoughts)
 
 
-def _stated_usages(spans: Sequence[Span]) -> list[Usage]:
-    return [span.usage for span in spans if span.usage is not None]
+def _usage(spans: Sequence[Span]) -> Usage | None:
+    """Returns the tokens that the spans state; ``None`` if none of them does."""
+    stated = [span.usage for span in spans if span.usage is not None]
+    if stated:
+        return sum(stated, Usage())
+    return None
 
 
 def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:
     said = [*notes, *(note for span in tree.spans for note in span.notes)]
-    dropped = sum([span.dropped_attributes for span in tree.spans])
+    dropped = sum(map(_DROPPED, tree.spans))
     if folded:
         said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
     if dropped:

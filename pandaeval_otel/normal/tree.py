@@ -92,12 +92,16 @@ class Tree:
 
     def parent(self, span: Span) -> Span | None:
         """Returns the parent, or ``None`` if it is not in the trace."""
-        return None if span.span_id in self._cut else self.by_id.get(span.parent_id)
+        if span.span_id in self._cut:
+            return None
+        return self.by_id.get(span.parent_id)
 
     def children(self, span: Span) -> Sequence[Span]:
         """Returns the spans directly below, by start time."""
         found = self._children.get(span.span_id, ())
-        return [child for child in found if child.span_id not in self._cut] if self._cut else found
+        if self._cut:
+            return [child for child in found if child.span_id not in self._cut]
+        return found
 
     def depth(self, span: Span) -> int:
         """Returns how many spans are above; 0 for a span whose parent is not in the trace."""

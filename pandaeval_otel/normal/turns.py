@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pandaeval_otel.model import Kind, Reasoning, Span, Trace, Turn
+from pandaeval_otel.model.message import all_parts
 from pandaeval_otel.normal.speech import NOTHING, Said, answered, asked, user_messages
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.utility import own_calls
@@ -31,30 +32,23 @@ class Turns:
 def turns(tree: Tree) -> Turns:
     """Returns the turns of a trace; agents that ran one after the other are several turns, unless one handed the user
     over to the next."""
-    roots = tree.roots
-    found: list[_Exchange] = []
-    for root in roots:
+    exchanges: list[_Exchange] = []
+    for root in tree.roots:
         if root.kind in RUNS:
-            found.extend(_of_run(root, tree))
-    if not found:
-        found = [
-            _of_calls(group) for group in _by_user_message(own_calls([root for root in roots if root.kind is _LLM]))
-        ]
-    joined = _without_handovers(found) if len(found) > 1 else found
-    return Turns(
-        turns=tuple(
-            Turn(
-                each.question.text,
-                each.answer.text,
-                each.span_id,
-                each.question.media_only or each.answer.media_only,
-                each.start_ns,
-            )
-            for each in joined
-        ),
-        pending=bool(joined) and joined[-1].answer.pending,
-        notes=tuple(dict.fromkeys(note for exchange in joined for note in exchange.notes)),
-    )
+            exchanges += _of_run(root, tree)
+    if not exchanges:
+        calls = own_calls([root for root in tree.roots if root.kind is _LLM])
+        exchanges = [_of_calls(group) for group in _by_user_message(calls)]
+    exchanges = _without_handovers(exchanges)
+    notes = dict.fromkeys(note for exchange in exchanges for note in exchange.notes)
+    pending = bool(exchanges) and exchanges[-1].answer.pending
+    return Turns(tuple([_turn(exchange) for exchange in exchanges]), pending, tuple(notes))
+
+
+def _turn(exchange: _Exchange) -> Turn:
+    question, answer = exchange.question, exchange.answer
+    media_only = question.media_only or answer.media_only
+    return Turn(question.text, answer.text, exchange.span_id, media_only, exchange.start_ns)
 
 
 @dataclass(slots=True)
@@ -66,12 +60,13 @@ class _Exchange:
     notes: list[str] = field(default_factory=list)
 
 
-def _without_handovers(found: Sequence[_Exchange]) -> list[_Exchange]:
+def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     """Joins a run without an answer with the next run of the same question: the first handed over, or was retried."""
     kept: list[_Exchange] = []
-    for exchange in found:
-        last, text = (kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)), exchange.question.text
-        if last.question.text is not None and last.answer.text is None and text in (None, last.question.text):
+    for exchange in exchanges:
+        last = kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)
+        text = last.question.text
+        if text is not None and last.answer.text is None and exchange.question.text in (None, text):
             kept.pop()
             notes = last.notes + exchange.notes
             exchange = replace(exchange, question=last.question, start_ns=last.start_ns, notes=notes)
@@ -83,38 +78,42 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
     exchange = _Exchange(asked(root), answered(root.output), root.span_id, root.start_ns)
     if exchange.question != NOTHING and exchange.answer != NOTHING:
         return [exchange]
-    inner = tree.below(root)
-    # The model calls of the run itself and of agents that it handed over to, but not of agents that it used as
-    # tools.
-    calls = own_calls([span for span in inner if span.kind is _LLM and tree.asides(span) == tree.asides(root)])
-    groups = _by_user_message(calls)
+    # The spans of the run itself and of agents that it handed over to, but not of agents that it used as tools.
+    depth = tree.asides(root)
+    inner = [span for span in tree.below(root) if tree.asides(span) == depth]
+    groups = _by_user_message(own_calls([span for span in inner if span.kind is _LLM])) or [[]]
     if len(groups) > 1 and exchange.question == NOTHING:
         return [_of_calls(group) for group in groups]
-    runs = [span for span in inner if span.kind in RUNS and tree.asides(span) == tree.asides(root)]
+    runs = [span for span in inner if span.kind in RUNS]
     if exchange.question == NOTHING:
-        for spans, source in ((groups[0] if groups else (), "the first model call"), (runs, "an inner agent")):
-            found = next((said for span in spans if (said := asked(span)) != NOTHING), None)
-            if found is not None:
-                exchange.question = found
-                exchange.notes.append(f"input taken from {source}")
-                break
+        _find_question(exchange, groups[0], runs)
     if exchange.answer == NOTHING and root.output is None and root.error is None:
-        _find_answer(exchange, groups[-1] if groups else (), runs, tree)
+        _find_answer(exchange, groups[-1], runs, tree)
     return [exchange]
+
+
+def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:
+    for spans, source in ((calls, "the first model call"), (runs, "an inner agent")):
+        question = next((said for span in spans if (said := asked(span)) != NOTHING), None)
+        if question is not None:
+            exchange.question = question
+            exchange.notes.append(f"input taken from {source}")
+            return
 
 
 def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span], tree: Tree) -> None:
     """Takes the answer from the model call or the agent that ended last, unless it failed: earlier words are not the
     answer."""
-    last_call = max(calls, key=_ended, default=None)
-    last_run = max((run for run in runs if run.output is not None), key=_ended, default=None)
-    for span, source in ((last_call, "the last model call"), (last_run, "an inner agent")):
-        above = tree.above(span) if span is not None else None
-        failed = span is None or span.error is not None or (above is not None and above.error is not None)
-        said = NOTHING if span is None or failed else answered(span.output)
-        if said != NOTHING:
-            exchange.answer = said
-            if said.text is not None:
+    told = [run for run in runs if run.output is not None]
+    for spans, source in ((calls, "the last model call"), (told, "an inner agent")):
+        span = max(spans, key=_ended, default=None)
+        above = span and tree.above(span)
+        if span is None or span.error is not None or (above is not None and above.error is not None):
+            continue
+        answer = answered(span.output)
+        if answer != NOTHING:
+            exchange.answer = answer
+            if answer.text is not None:
                 exchange.notes.append(f"final answer taken from {source}")
             return
 
@@ -136,15 +135,16 @@ def _by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
     groups: list[list[Span]] = []
     heard: list[str] = []
     for call in calls:
-        said = user_messages(call.input or ())
-        grown = said != heard and bool(heard) and heard[-1] in said[:-1]
-        # Where the server keeps the history, the input holds only what is new.
-        if not groups or (bool(said) if call.previous_response_id else grown):
+        words = user_messages(call.input or ())
+        begins = words != heard and bool(heard) and heard[-1] in words[:-1]
+        if call.previous_response_id:  # the server keeps the history: the input holds only what is new
+            begins = bool(words)
+        if begins or not groups:
             groups.append([call])
-            heard = said
+            heard = words
         else:
             groups[-1].append(call)
-            heard = heard or said
+            heard = heard or words
     return groups
 
 
@@ -156,16 +156,12 @@ def of_turn(trace: Trace, index: int) -> Trace:
     turn = turns[index]
     if len(turns) == 1:
         return trace
+    is_last = index + 1 == len(turns)
     since = 0 if index == 0 else turn.start_ns
-    until = turns[index + 1].start_ns if index + 1 < len(turns) else _NEVER
+    until = _NEVER if is_last else turns[index + 1].start_ns
     spans = tuple([span for span in trace.spans if since <= span.start_ns < until])
-    said = [
-        part.text
-        for span in spans
-        for message in span.output or ()
-        for part in message.parts
-        if isinstance(part, Reasoning) and part.text
-    ]
+    parts = [part for span in spans for part in all_parts(span.output)]
+    error = next((span.error for span in trace.spans if span.span_id == turn.span_id), None)
     return replace(
         trace,
         spans=spans,
@@ -174,10 +170,8 @@ def of_turn(trace: Trace, index: int) -> Trace:
         output=turn.assistant,
         turns=(turn,),
         tool_calls=tuple([call for call in trace.tool_calls if since <= call.start_ns < until]),
-        reasoning=tuple(dict.fromkeys(said)),
-        error=trace.error
-        if index + 1 == len(turns)
-        else next((span.error for span in trace.spans if span.span_id == turn.span_id), None),
-        ends_in_tool_call=trace.ends_in_tool_call and index + 1 == len(turns),
+        reasoning=tuple(dict.fromkeys(part.text for part in parts if isinstance(part, Reasoning) and part.text)),
+        error=trace.error if is_last else error,
+        ends_in_tool_call=trace.ends_in_tool_call and is_last,
         llm_calls=len([span for span in spans if span.kind is Kind.LLM]),
     )

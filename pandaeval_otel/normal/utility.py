@@ -60,7 +60,9 @@ def utility_of(span: Span, *, in_session: bool) -> str:
     is_named = _EDITOR.search(f"{span.scope} {span.service}") or _NAMED.search(span.agent_name)
     if kind == "classification" and is_named is None:
         return ""
-    return "" if kind in _NEEDS_SESSION and not in_session else kind
+    if kind in _NEEDS_SESSION and not in_session:
+        return ""
+    return kind
 
 
 def own_calls(calls: Sequence[Span]) -> Sequence[Span]:

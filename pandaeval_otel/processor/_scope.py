@@ -77,7 +77,9 @@ def scope_in(context: Context) -> ContextIds:
             value = next((entries[name] for name in names if entries.get(name)), None)
             if value is not None:
                 found[said] = str(value)
-    return replace(own, **found) if found else own
+    if found:
+        return replace(own, **found)
+    return own
 
 
 def stamp(span: Any, context: Context) -> ContextIds | None:
@@ -118,7 +120,9 @@ def _as_known() -> Any:
         known = probe["known"] == "yes" and probe.maxlen == 2 and probe.max_value_len is None
     except (AttributeError, KeyError, TypeError):
         return None
-    return BoundedAttributes if known else None
+    if known:
+        return BoundedAttributes
+    return None
 
 
 _PLAIN = _as_known()

@@ -116,12 +116,7 @@ class Collecting:
             elif isinstance(item, ReadableSpan):
                 ended.setdefault(item.context.trace_id, []).append(item)
             elif isinstance(item, SessionEnd):
-                trace = self._traces.get(item.trace_id)
-                if trace is not None and trace.scope.session in ("", item.session):
-                    trace.session_end = True
-                    trace.scope = replace(trace.scope, session=item.session)
-                else:
-                    self._ends.append(Part.of(proto.CompletedTrace(session_end=True, session_id=item.session)))
+                self._end_session(item)
             else:
                 records.setdefault(item.log_record.trace_id, []).append(item)
         for signal, taken in (("spans", ended), ("logs", records)):
@@ -129,14 +124,27 @@ class Collecting:
                 self._count(signal, ENDED, sum(map(len, taken.values())))
         for trace_id in {**ended, **records}:
             self._add(trace_id, ended.get(trace_id, []), records.get(trace_id, []), now)
+        self._shrink(now - self._rules.max_age)
+
+    def _end_session(self, end: SessionEnd) -> None:
+        """Notes the end of a session with its trace, or to be sent by itself."""
+        trace = self._traces.get(end.trace_id)
+        if trace is not None and trace.scope.session in ("", end.session):
+            trace.session_end = True
+            trace.scope = replace(trace.scope, session=end.session)
+        else:
+            self._ends.append(Part.of(proto.CompletedTrace(session_end=True, session_id=end.session)))
+
+    def _shrink(self, since: float) -> None:
+        """Drops the oldest traces beyond the limits, and forgets those of which nothing is held since ``since``: their
+        open spans will hardly end."""
         while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
             self.drop(next(iter(self._traces)), "held_full")
-        forgotten = now - self._rules.max_age
         while self._traces:
             trace_id, trace = next(iter(self._traces.items()))
-            if trace.touched_at > forgotten or trace.span_count or trace.log_count:
-                break
-            del self._traces[trace_id]  # its open spans will hardly end, and none of it is held
+            if trace.touched_at > since or trace.span_count or trace.log_count:
+                return
+            del self._traces[trace_id]
 
     def drop(self, trace_id: int, reason: str) -> None:
         """Drops a whole trace, including its later spans."""
@@ -223,14 +231,14 @@ class Collecting:
         return size
 
     def _parts(self, due: Iterable[DueTrace], shutting: bool = False) -> list[Part]:
-        parts = []
-        for each in due:
-            self._assembler.decided(each.trace_id)
-            trace_id = int.from_bytes(each.trace_id, "big")
+        parts: list[Part] = []
+        for done in due:
+            self._assembler.decided(done.trace_id)
+            trace_id = int.from_bytes(done.trace_id, "big")
             trace = self._traces.get(trace_id)
             if trace is not None:
                 self.held_bytes -= trace.size
-                parts += self._part(trace_id, trace, each.trigger in _CAPPED, shutting)
+                parts += self._part(trace_id, trace, done.trigger in _CAPPED, shutting)
         parts += self._ends
         self._ends = []
         return parts
@@ -259,7 +267,9 @@ class Collecting:
         else:
             trace.spans, trace.logs = [], []
             trace.span_count = trace.log_count = trace.size = 0
-        return [Part.of(completed, spans, logs)] if spans or logs or completed.session_end else []
+        if spans or logs or completed.session_end:
+            return [Part.of(completed, spans, logs)]
+        return []
 
     def _lose(self, spans: int, records: int, reason: str) -> None:
         if spans:

@@ -62,11 +62,9 @@ def cure(settings: Settings, details: str) -> str:
     if "CERTIFICATE_REQUIRED" in said or "CERTIFICATE REQUIRED" in said:
         return _WITH_CLIENT_CERTIFICATE
     if "SOCKET CLOSED" in said or "CONNECTION RESET" in said or "ENDPOINT CLOSING" in said:
-        return (
-            f"{_WITH_CLIENT_CERTIFICATE}, or the client certificate is signed by another authority"
-            if settings.secure
-            else "if it speaks TLS, write https:// in PANDAEVAL_ENDPOINT"
-        )
+        if settings.secure:
+            return f"{_WITH_CLIENT_CERTIFICATE}, or the client certificate is signed by another authority"
+        return "if it speaks TLS, write https:// in PANDAEVAL_ENDPOINT"
     return "is it running, and is PANDAEVAL_ENDPOINT its gRPC port (4327)?"
 
 

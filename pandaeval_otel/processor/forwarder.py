@@ -27,6 +27,14 @@ _WAKE_AT = 2
 """Divisor of the queue's size: the worker is woken early when that many items wait. Not before: a worker that runs
 beside the application costs it more than spans that wait."""
 _LATE_S = 0.5
+_PAUSE_S = 0.5
+"""Seconds that a fork waits for workers that are talking to their collectors."""
+
+_lock = threading.RLock()  # garbage collection may return a processor's lease at any point
+_by_settings: dict[Settings, Forwarder] = {}
+_leases: dict[Forwarder, WeakSet[Lease]] = {}
+_everyone: WeakSet[Forwarder] = WeakSet()
+_not_ours: list[object] = []
 
 
 class Forwarder:
@@ -136,16 +144,6 @@ class Forwarder:
                 self._telemetry.count(signal, outcome, number, reason)
         except Exception:  # noqa: BLE001 - the user's own telemetry must not cost traces
             _log.debug("telemetry failed", exc_info=True)
-
-
-_PAUSE_S = 0.5
-"""Seconds that a fork waits for workers that are talking to their collectors."""
-
-_lock = threading.RLock()  # garbage collection may return a processor's lease at any point
-_by_settings: dict[Settings, Forwarder] = {}
-_leases: dict[Forwarder, WeakSet[Lease]] = {}
-_everyone: WeakSet[Forwarder] = WeakSet()
-_not_ours: list[object] = []
 
 
 class Lease:

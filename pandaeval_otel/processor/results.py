@@ -103,4 +103,6 @@ def trace_id(trace: str | int | Span) -> str:
     """Returns a span's or a number's trace id as 32 hex digits."""
     if isinstance(trace, Span):
         trace = trace.get_span_context().trace_id
-    return f"{trace:032x}" if isinstance(trace, int) else trace.lower()
+    if isinstance(trace, int):
+        return f"{trace:032x}"
+    return trace.lower()

@@ -60,4 +60,6 @@ class MetricsTelemetry:
 
 def telemetry_by_environment() -> ProcessorTelemetry | None:
     """Returns OpenTelemetry metrics if the SDK's own are switched on, else ``None``: nothing is counted."""
-    return MetricsTelemetry() if os.environ.get(_ENABLED, "").strip().lower() == "true" else None
+    if os.environ.get(_ENABLED, "").strip().lower() == "true":
+        return MetricsTelemetry()
+    return None

@@ -19,6 +19,7 @@ from pandaeval_otel.processor.settings import Settings
 from pandaeval_otel.processor.submission import Submission
 from pandaeval_otel.processor.telemetry import DROPPED, ENDED
 
+_log = logging.getLogger(__name__)
 # A queue from an application's threads to the worker, which costs them one append, and a count of items that did not
 # fit.
 _MOST_LOST = 65_536
@@ -83,7 +84,9 @@ def signal_of(item: Any) -> str:
     """Returns whether an item counts as ``spans`` or ``logs``; ``""`` for a started span."""
     if isinstance(item, ReadableSpan):
         return "spans"
-    return "" if isinstance(item, tuple) else "logs"
+    if isinstance(item, tuple):
+        return ""
+    return "logs"
 
 
 def trace_of(item: Any) -> int:
@@ -93,9 +96,6 @@ def trace_of(item: Any) -> int:
     if isinstance(item, tuple):
         return trace_of(item[0])
     return int(item.context.trace_id if isinstance(item, ReadableSpan) else item.log_record.trace_id)
-
-
-_log = logging.getLogger(__name__)
 
 
 class Flush:

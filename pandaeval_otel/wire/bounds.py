@@ -34,6 +34,17 @@ MAX_FIELDS = 1 << 21
 """Most fields of one trace's large messages, which are walked one by one: some two seconds."""
 SMALL = 1 << 16
 """Bytes of a message up to which its fields are not walked: it makes at most half as many objects."""
+MAX_OBJECTS = 750_000
+"""Most spans, attributes, events, links and values inside attributes of one trace: some 100 MB as objects. A trace of
+ordinary attributes reaches ``close.max_bytes`` first."""
+_MAX_COUNT = 0xFFFFFFFF
+_INSIDE = {
+    ("any", 0x2A): "array",
+    ("any", 0x32): "map",
+    ("array", 0x0A): "any",
+    ("map", 0x0A): "pair",
+    ("pair", 0x12): "any",
+}
 NOTE = (
     f"read in part: a span or log record holds more than {MAX_ATTRIBUTES} attributes, {MAX_EVENTS} events, "
     f"{MAX_LINKS} links or {MAX_NESTED} values in one attribute"
@@ -46,11 +57,6 @@ class AboveCapError(Exception):
 
 class TooMuchError(ValueError):
     """A trace holds too much to be made into objects."""
-
-
-MAX_OBJECTS = 750_000
-"""Most spans, attributes, events, links and values inside attributes of one trace: some 100 MB as objects. A trace of
-ordinary attributes reaches ``close.max_bytes`` first."""
 
 
 @dataclass(slots=True)
@@ -72,9 +78,6 @@ class Room:
         self.left -= objects
         if self.left < 0:
             raise TooMuchError(f"the trace holds more than {MAX_OBJECTS} attributes, events, links and values in them")
-
-
-_MAX_COUNT = 0xFFFFFFFF
 
 
 def outline(chunk: bytes) -> Any:
@@ -103,22 +106,17 @@ def nested(data: bytes, room: Room) -> int:
     return number
 
 
-_INSIDE = {("any", 0x2A): "array", ("any", 0x32): "map", ("array", 0x0A): "any", ("map", 0x0A): "pair"}
-_INSIDE[("pair", 0x12)] = "any"
-
-
 def inside(values: Iterable[Any]) -> int:
     """Counts the values inside decoded lists and maps."""
     number = 0
     stack = [*values]
     while stack:
-        each = stack.pop()
-        if type(each) is dict:
-            number += len(each)
-            stack.extend(each.values())
-        elif type(each) is list:
-            number += len(each)
-            stack.extend(each)
+        value = stack.pop()
+        if type(value) is dict:
+            value = [*value.values()]
+        if type(value) is list:
+            number += len(value)
+            stack.extend(value)
     return number
 
 
@@ -145,49 +143,66 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
     """Returns the encoded message without anything above the caps; the same object if nothing exceeds them. Raises
     ``ValueError`` where it is no protobuf message."""
-    return raw if len(raw) <= SMALL else cut(raw, shape, room)
+    if len(raw) <= SMALL:
+        return raw
+    return cut(raw, shape, room)
 
 
 def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
     """Does what :func:`within` does, for a message of any size."""
     kept: dict[int, bytes] = {}
+    values = _Values(shape, room)
+    entries = _Entries(values)
     lists = {tag: _Items(*rules) for tag, rules in shape.lists.items()}
     dropped: dict[int, int] = {}
-    entries: dict[bytes, bytes] = {}
-    changed, pairs = False, 0
-    values = _Values(shape, room)
+    unchanged = True
     for tag, start, at, end, copies in fields(raw):
         room.look()
         if tag == shape.attributes:
-            pairs += copies
-            if len(entries) < MAX_ATTRIBUTES:
-                key, given = entry(raw[at:end])
-                entries[key] = value = values.of(given)
-                changed = changed or value is not given
-            else:
-                dropped[shape.dropped] = dropped.get(shape.dropped, 0) + copies
+            taken, as_given = entries.add(raw[at:end], copies)
+            counted_in = shape.dropped
         elif tag in lists:
             taken, as_given = lists[tag].add(raw[at:end], copies, room)
-            changed = changed or not as_given
-            if copies > taken:
-                counted_in = lists[tag].counted_in
-                dropped[counted_in] = dropped.get(counted_in, 0) + copies - taken
+            counted_in = lists[tag].counted_in
         elif tag == shape.body:
             given = raw[at:end]
             value = values.of(given)
             kept[tag] = wire_fields.field(tag, value)
-            changed = changed or value is not given
+            unchanged = unchanged and value is given
+            continue
         else:
             kept[tag] = raw[start:end]
-    if not (changed or dropped or pairs > len(entries)):
+            continue
+        unchanged = unchanged and as_given
+        if taken < copies:
+            dropped[counted_in] = dropped.get(counted_in, 0) + copies - taken
+    if unchanged and not dropped and entries.pairs == len(entries.kept):
         return raw
     for tag, count in dropped.items():
         room.cut = True
         kept[tag] = varint(tag) + varint(min(_MAX_COUNT, count + number_in(kept.get(tag))))
     parts = list(kept.values())
-    parts += [wire_fields.field(shape.attributes, pair(key, value)) for key, value in entries.items()]
+    parts += [wire_fields.field(shape.attributes, pair(key, value)) for key, value in entries.kept.items()]
     parts += [wire_fields.field(tag, item) for tag, items in lists.items() for item in items.kept]
     return b"".join(parts)
+
+
+@dataclass(slots=True)
+class _Entries:
+    """The kept attributes of a message. ``pairs``: how many were taken, also of equal keys."""
+
+    values: _Values
+    kept: dict[bytes, bytes] = field(default_factory=dict)
+    pairs: int = 0
+
+    def add(self, encoded: bytes, copies: int) -> tuple[int, bool]:
+        """Keeps an attribute if there is room. Returns how many copies count as taken, and whether it is unchanged."""
+        if len(self.kept) >= MAX_ATTRIBUTES:
+            return 0, True
+        self.pairs += copies
+        key, given = entry(encoded)
+        self.kept[key] = value = self.values.of(given)
+        return copies, value is given
 
 
 @dataclass(slots=True)

@@ -43,6 +43,7 @@ _SHORT = 40
 """Most bytes of an encoded value that is remembered once decoded: most are names that every span repeats."""
 _KNOWN: dict[bytes, str | int | float] = {}
 _KNOWN_LIMIT = 4096
+_SCALARS = frozenset({str, int, float, bool})
 
 
 def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
@@ -91,11 +92,15 @@ def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
 
 
 def _resource(encoded: bytes, room: Room) -> Resource:
-    return _small_resource(encoded) if len(encoded) <= _ROOMY else _any_resource(encoded, room)
+    if len(encoded) <= _ROOMY:
+        return _small_resource(encoded)
+    return _any_resource(encoded, room)
 
 
 def _scope(encoded: bytes, room: Room) -> Scope:
-    return _small_scope(encoded) if len(encoded) <= _ROOMY else _any_scope(encoded, room)
+    if len(encoded) <= _ROOMY:
+        return _small_scope(encoded)
+    return _any_scope(encoded, room)
 
 
 def _any_resource(encoded: bytes, room: Room) -> Resource:
@@ -109,9 +114,14 @@ def _any_scope(encoded: bytes, room: Room) -> Scope:
     return Scope(message.name[:MAX_SPAN_NAME_CHARS], message.version[:MAX_SPAN_NAME_CHARS])
 
 
-# Spans of one process come with the same ones, again and again.
-_small_resource = lru_cache(maxsize=64)(lambda encoded: _any_resource(encoded, Room()))
-_small_scope = lru_cache(maxsize=256)(lambda encoded: _any_scope(encoded, Room()))
+@lru_cache(maxsize=64)  # spans of one process come with the same ones, again and again
+def _small_resource(encoded: bytes) -> Resource:
+    return _any_resource(encoded, Room())
+
+
+@lru_cache(maxsize=256)
+def _small_scope(encoded: bytes) -> Scope:
+    return _any_scope(encoded, Room())
 
 
 def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog, bytes]]:
@@ -247,9 +257,6 @@ def _long(data: bytes, room: Room) -> Any:
     return found
 
 
-_SCALARS = frozenset({str, int, float, bool})
-
-
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:
     """Returns OTLP key-value pairs as a dict; of a repeated key the last value wins."""
     return {pair.key: value(pair.value) for pair in pairs}
@@ -260,9 +267,13 @@ def value(any_value: Any) -> Any:
     kind = any_value.WhichOneof("value")
     if kind == "string_value":
         text = any_value.string_value
-        return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}… [{len(text)} characters]"
+        if len(text) <= MAX_VALUE_CHARS:
+            return text
+        return f"{text[:MAX_VALUE_CHARS]}… [{len(text)} characters]"
     if kind == "array_value":
         return [value(item) for item in any_value.array_value.values]
     if kind == "kvlist_value":
         return attributes(any_value.kvlist_value.values)
-    return None if kind is None else getattr(any_value, kind)
+    if kind is None:
+        return None
+    return getattr(any_value, kind)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+_FIXED = {1: 8, 5: 4}
+"""Bytes of numbers of fixed length, by wire type."""
 _RUN = 1024
 """How many equal consecutive fields are compared at once."""
 
@@ -70,28 +72,34 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
             at += 1
         else:
             tag, at = read_varint(data, at)
-        kind = tag & 7
-        content = at
-        if kind == 2:
-            length, content = (data[at], at + 1) if at < size and data[at] < 0x80 else read_varint(data, at)
-            at = content + length
-        elif kind == 0:
-            _, at = read_varint(data, at)
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        elif kind == 3:
-            at = _group_end(data, at)
+        if tag & 7 == 2 and at < size and data[at] < 0x80:  # as most fields: a call would take as long as all the rest
+            content = at + 1
+            end = content + data[at]
         else:
-            raise ValueError(f"a field of wire type {kind}, which protobuf does not have here")
-        if at > size:
+            content, end = _content(data, at, tag & 7)
+        if end > size:
             raise ValueError("the message ends within a field")
-        end, copies = at, 1
+        at, copies = end, 1
         seen += 1
         if seen % _RUN == 0 and at - start <= 64:
             block = data[start:at] * _RUN
             while data.startswith(block, at):
                 at, copies = at + len(block), copies + _RUN
         yield tag, start, content, end, copies
+
+
+def _content(data: bytes, at: int, kind: int) -> tuple[int, int]:
+    """Returns start and end of the content of a field of this wire type. Raises ``ValueError``."""
+    if kind == 2:
+        length, at = read_varint(data, at)
+        return at, at + length
+    if kind == 0:
+        return at, read_varint(data, at)[1]
+    if kind == 3:
+        return at, _group_end(data, at)
+    if kind not in _FIXED:
+        raise ValueError(f"a field of wire type {kind}, which protobuf does not have here")
+    return at, at + _FIXED[kind]
 
 
 def _group_end(data: bytes, at: int) -> int:
@@ -101,15 +109,10 @@ def _group_end(data: bytes, at: int) -> int:
     while depth:
         tag, at = read_varint(data, at)
         kind = tag & 7
-        if kind == 2:
-            length, at = read_varint(data, at)
-            at += length
-        elif kind == 0:
-            _, at = read_varint(data, at)
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        elif kind in (3, 4):
-            depth += 1 if kind == 3 else -1
+        if kind == 3:
+            depth += 1
+        elif kind == 4:
+            depth -= 1
         else:
-            raise ValueError(f"a field of wire type {kind}, which protobuf does not have")
+            at = _content(data, at, kind)[1]
     return at

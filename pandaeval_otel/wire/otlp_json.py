@@ -19,6 +19,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pandaeval_otel.base._json import MAX_DEPTH, too_deep, without_half_pairs
 
+__all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]
+_ID_DIGITS = {"trace_id": 32, "span_id": 16, "parent_span_id": 16}
+_UNREAD = frozenset({"entity_refs", "key_strindex", "string_value_strindex"})
+"""Fields of the newest releases that nothing here reads."""
+_RECORDS: dict[str, Reader] = {}
 # Readers of single JSON values and of objects, of which the rest is composed.
 Reader = Callable[[Any], Any]
 """Turns a JSON value into the argument of the protobuf constructor. Raises :class:`BadOtlp`."""
@@ -156,24 +161,39 @@ def many(reader: Reader) -> Reader:
 def record(message: Any) -> Reader:
     """Returns a reader of JSON objects as keyword arguments of the message with this descriptor, whose fields tell how
     they are read. Keys are in camelCase or snake_case; unknown ones and ``null`` are ignored."""
-    if message.full_name in _BEGUN:
-        return lambda value: _RECORDS[message.full_name](value)  # values nest: the reader of one is part of itself
-    if message.full_name in _RECORDS:
-        return _RECORDS[message.full_name]
-    _BEGUN.add(message.full_name)
-    known: dict[str, tuple[str, Reader]] = {}
-    required = ("trace_id", "span_id") if message.name == "Span" else ()
-    declared = message.fields_by_name
-    for name, field in declared.items():
-        if name in _UNREAD:
-            continue
-        if name in _ID_DIGITS:
-            reader = hex_id(_ID_DIGITS[name], required=name in required)
-        elif field.enum_type is not None:
-            reader = enum({each: value.number for each, value in field.enum_type.values_by_name.items()})
-        else:
-            reader = record(field.message_type) if field.message_type is not None else _SCALARS[field.type]
-        known[name] = known[field.camelcase_name] = (name, many(reader) if field.default_value == [] else reader)
+    name = message.full_name
+    if name in _RECORDS:
+        return _RECORDS[name]
+    _RECORDS[name] = lambda value: _RECORDS[name](value)  # values nest: the reader of one is part of itself
+    required = {}
+    if message.name == "Span":
+        required = {name: message.fields_by_name[name].camelcase_name for name in ("trace_id", "span_id")}
+    known = {}
+    for field in message.fields:
+        if field.name not in _UNREAD:
+            known[field.name] = known[field.camelcase_name] = (field.name, _field(field, field.name in required))
+    read = _object(known, required)
+    _RECORDS[name] = _pair(read) if message.name == "KeyValue" else read
+    return _RECORDS[name]
+
+
+def _field(field: Any, required: bool) -> Reader:
+    """Returns the reader of a field, which may be repeated."""
+    if field.name in _ID_DIGITS:
+        reader = hex_id(_ID_DIGITS[field.name], required=required)
+    elif field.enum_type is not None:
+        reader = enum({name: value.number for name, value in field.enum_type.values_by_name.items()})
+    elif field.message_type is not None:
+        reader = record(field.message_type)
+    else:
+        reader = _SCALARS[field.type]
+    if field.default_value == []:
+        return many(reader)
+    return reader
+
+
+def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]) -> Reader:
+    """Returns a reader of JSON objects. ``known``: name and reader by key; ``required``: keys by name."""
 
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
@@ -187,25 +207,25 @@ def record(message: Any) -> Reader:
                     result[name] = reader(item)
         except BadOtlp as error:
             raise error.under(key) from None
-        for name in required:
+        for name, key in required.items():
             if name not in result:
-                raise BadOtlp("missing", declared[name].camelcase_name)
+                raise BadOtlp("missing", key)
         return result
 
-    def read_pair(value: Any) -> dict[str, Any]:
-        """Reads a key with a text, as most attributes are, in one step."""
+    return read
+
+
+def _pair(read: Reader) -> Reader:
+    """Returns a reader that reads a key with a text, as most attributes are, in one step, and others by ``read``."""
+
+    def read_pair(value: Any) -> Any:
         if type(value) is dict and len(value) == 2 and type(held := value.get("value")) is dict and len(held) == 1:
             key, text = value.get("key"), held.get("stringValue")
             if type(key) is str is type(text) and key.isascii() and text.isascii():
                 return {"key": key, "value": {"string_value": text}}
         return read(value)
 
-    _BEGUN.remove(message.full_name)
-    _RECORDS[message.full_name] = found = read_pair if message.name == "KeyValue" else read
-    return found
-
-
-__all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]
+    return read_pair
 
 
 def decode_json(body: bytes | str) -> Any:
@@ -237,28 +257,21 @@ def _document(body: bytes | str) -> Any:
 def traces_from_json(document: Any) -> ExportTraceServiceRequest:
     """Reads an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from the result of :func:`decode_json`. Raises
     :class:`BadOtlp`; one bad span makes the whole request bad."""
-    return ExportTraceServiceRequest(**_TRACES(document))
+    return ExportTraceServiceRequest(**record(ExportTraceServiceRequest.DESCRIPTOR)(document))
 
 
 def logs_from_json(document: Any) -> ExportLogsServiceRequest:
     """Reads an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
-    return ExportLogsServiceRequest(**_LOGS(document))
+    return ExportLogsServiceRequest(**record(ExportLogsServiceRequest.DESCRIPTOR)(document))
 
 
-_U32, _U64, _I64 = integer(0, 2**32 - 1), integer(0, 2**64 - 1), integer(-(2**63), 2**63 - 1)
 _SCALARS: Mapping[int, Reader] = {
     FieldDescriptor.TYPE_STRING: text,
     FieldDescriptor.TYPE_BOOL: flag,
     FieldDescriptor.TYPE_DOUBLE: number,
     FieldDescriptor.TYPE_BYTES: base64_bytes,
-    **dict.fromkeys((FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32), _U32),
-    **dict.fromkeys((FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), _U64),
-    FieldDescriptor.TYPE_INT64: _I64,
+    **dict.fromkeys((FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32), integer(0, 2**32 - 1)),
+    **dict.fromkeys((FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), integer(0, 2**64 - 1)),
+    FieldDescriptor.TYPE_INT64: integer(-(2**63), 2**63 - 1),
     FieldDescriptor.TYPE_INT32: integer(-(2**31), 2**31 - 1),
 }
-_ID_DIGITS = {"trace_id": 32, "span_id": 16, "parent_span_id": 16}
-_UNREAD = frozenset({"entity_refs", "key_strindex", "string_value_strindex"})
-"""Fields of the newest releases that nothing here reads."""
-_RECORDS: dict[str, Reader] = {}
-_BEGUN: set[str] = set()
-_TRACES, _LOGS = record(ExportTraceServiceRequest.DESCRIPTOR), record(ExportLogsServiceRequest.DESCRIPTOR)

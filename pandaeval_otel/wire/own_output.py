@@ -71,7 +71,9 @@ def is_own_record(record: Any) -> bool:
 def _result_id(attributes: Any) -> str:
     """Returns the id of the result in ``attributes``; ``""`` if they hold anything else."""
     found = next((pair.value.string_value for pair in attributes if pair.key == RESULT_ID), "")
-    return found if found and _says_nothing_else(attributes) else ""
+    if found and _says_nothing_else(attributes):
+        return found
+    return ""
 
 
 def _says_nothing_else(attributes: Any) -> bool:

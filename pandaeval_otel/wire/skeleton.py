@@ -10,6 +10,7 @@ Built at import from descriptors in a pool of its own: no generated code, so it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -79,7 +80,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 }
 
 
-def _build() -> dict[str, Any]:
+def _build(*wanted: str) -> Iterable[Any]:
     file = descriptor_pb2.FileDescriptorProto(name="pandaeval/skeleton.proto", package=_PACKAGE, syntax="proto3")
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
@@ -87,9 +88,7 @@ def _build() -> dict[str, Any]:
             _add_field(message, field_name, number, kind)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES
-    }
+    return [message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in wanted]
 
 
 def _add_field(message: Any, name: str, number: int, kind: str) -> None:
@@ -110,5 +109,4 @@ def _add_field(message: Any, name: str, number: int, kind: str) -> None:
         field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{base}"
 
 
-_classes = _build()
-Request, Spans, Fields, Head = (_classes[name] for name in ("Request", "Spans", "Fields", "Head"))
+Request, Spans, Fields, Head = _build("Request", "Spans", "Fields", "Head")

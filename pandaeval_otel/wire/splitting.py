@@ -7,8 +7,9 @@ again a valid OTLP message) for about a microsecond a span. The real schema is p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -28,6 +29,8 @@ from pandaeval_otel.wire.weight import counted
 OWN_SCOPE = "pandaeval.evaluation"
 """Scope of the collector's own output, which is counted and ignored when it comes back (:mod:`own_output`)."""
 
+_Place = tuple[int, int]
+"""The numbers of a resource, and of a scope in it."""
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _BY_WHOM = TYPE.encode()
@@ -42,33 +45,29 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
     """
     split, full, request, skeleton = _opened(ExportTraceServiceRequest, Span, request, at_most)
     builder = _Builder(split, logs=False)
-    for resource_index, resource in enumerate(full.resource_spans):
-        raw_resource = skeleton.resourced[resource_index]
-        for scope_index, scope in enumerate(resource.scope_spans):
-            spans, raw_spans = scope.spans, raw_resource.scoped[scope_index].items
-            split.decoded += len(raw_spans)
-            if scope.scope.name == OWN_SCOPE:
-                spans, raw_spans = _not_own(spans, raw_spans, is_own_span, split)
-            # Straight-line code that looks up once what neighbours share: most of a span's cost on receipt.
-            trace_id, is_trace = b"", False
-            for span, raw in zip(spans, raw_spans, strict=True):
-                started, own_trace = span.start_time_unix_nano, span.trace_id
-                if own_trace != trace_id or not trace_id:
-                    trace_id = own_trace
-                    is_trace = len(trace_id) == 16 and trace_id != _NO_TRACE
-                    fragment, kept = builder.at(trace_id, resource_index, scope_index, started)
-                    items = fragment.items
-                span_id, parent = span.span_id, span.parent_span_id
-                if not is_trace or len(span_id) != 8 or span_id == _NO_SPAN:
-                    builder.reject("span", span.name, "trace id or span id is missing or of the wrong length")
-                elif len(raw) > max_span_bytes:
-                    builder.reject("span", span.name, f"{len(raw)} bytes are more than {max_span_bytes}")
-                else:
-                    remote = span.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
-                    items.append(Item(span_id, b"" if parent == _NO_SPAN else parent, remote))
-                    kept.append(raw)
-                    if started < fragment.start_ns:
-                        fragment.start_ns = started
+    scopes = _scopes(full.resource_spans, ("scope_spans", "spans"), skeleton, split, is_own_span)
+    for place, spans, raw_spans in scopes:
+        # Straight-line code that looks up once what neighbours share: most of a span's cost on receipt.
+        trace_id, is_trace = b"", False
+        for span, raw in zip(spans, raw_spans, strict=True):
+            started, own_trace = span.start_time_unix_nano, span.trace_id
+            if own_trace != trace_id or not trace_id:
+                trace_id = own_trace
+                is_trace = len(trace_id) == 16 and trace_id != _NO_TRACE
+                fragment, kept = builder.at(trace_id, place, started)
+                items = fragment.items
+            span_id, parent = span.span_id, span.parent_span_id
+            if not is_trace or len(span_id) != 8 or span_id == _NO_SPAN:
+                builder.reject("span", span.name, "trace id or span id is missing or of the wrong length")
+                continue
+            if len(raw) > max_span_bytes:
+                builder.reject("span", span.name, f"{len(raw)} bytes are more than {max_span_bytes}")
+                continue
+            remote = span.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
+            items.append(Item(span_id, b"" if parent == _NO_SPAN else parent, remote))
+            kept.append(raw)
+            if started < fragment.start_ns:
+                fragment.start_ns = started
     return builder.finish(request, skeleton)
 
 
@@ -81,28 +80,38 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
     """
     split, full, request, skeleton = _opened(ExportLogsServiceRequest, LogRecord, request, at_most)
     builder = _Builder(split, logs=True)
-    for resource_index, resource in enumerate(full.resource_logs):
-        raw_resource = skeleton.resourced[resource_index]
-        for scope_index, scope in enumerate(resource.scope_logs):
-            records, raw_records = scope.log_records, raw_resource.scoped[scope_index].items
-            split.decoded += len(raw_records)
-            if scope.scope.name == OWN_SCOPE:
-                records, raw_records = _not_own(records, raw_records, is_own_record, split)
-            for record, raw in zip(records, raw_records, strict=True):
-                if (
-                    len(record.trace_id) != 16
-                    or record.trace_id == _NO_TRACE
-                    or not _is_event(record)
-                    or (_BY_WHOM in raw and is_label(record))
-                ):
-                    split.ignored += 1
-                elif len(raw) > max_record_bytes:
-                    builder.reject("log record", record.event_name, f"{len(raw)} bytes are more than allowed")
-                else:
-                    fragment, kept = builder.at(record.trace_id, resource_index, scope_index)
-                    fragment.items.append(Item(b"L" + hash_and_strip(record)[:8], record.span_id))
-                    kept.append(raw)
+    scopes = _scopes(full.resource_logs, ("scope_logs", "log_records"), skeleton, split, is_own_record)
+    for place, records, raw_records in scopes:
+        for record, raw in zip(records, raw_records, strict=True):
+            names_trace = len(record.trace_id) == 16 and record.trace_id != _NO_TRACE
+            if not names_trace or not _is_event(record) or (_BY_WHOM in raw and is_label(record)):
+                split.ignored += 1
+            elif len(raw) > max_record_bytes:
+                builder.reject("log record", record.event_name, f"{len(raw)} bytes are more than allowed")
+            else:
+                fragment, kept = builder.at(record.trace_id, place)
+                fragment.items.append(_log_item(record))
+                kept.append(raw)
     return builder.finish(request, skeleton)
+
+
+def _log_item(record: Any) -> Item:
+    return Item(b"L" + hash_and_strip(record)[:8], record.span_id)
+
+
+def _scopes(
+    resources: Iterable[Any], names: tuple[str, str], skeleton: Any, split: Split, is_own: Callable[[Any], bool]
+) -> Iterator[tuple[_Place, Any, Any]]:
+    """Yields the items of each scope, parsed and raw, without our own output. ``names``: those of scopes and items."""
+    scopes, items = map(attrgetter, names)
+    for resource_index, resource in enumerate(resources):
+        outlines = skeleton.resourced[resource_index].scoped
+        for scope_index, scoped in enumerate(scopes(resource)):
+            parsed, raw = items(scoped), outlines[scope_index].items
+            split.decoded += len(raw)
+            if scoped.scope.name == OWN_SCOPE:
+                parsed, raw = _not_own(parsed, raw, is_own, split)
+            yield (resource_index, scope_index), parsed, raw
 
 
 def hash_and_strip(message: Any) -> bytes:
@@ -162,23 +171,23 @@ class _Builder:
     def __init__(self, split: Split, logs: bool) -> None:
         self._split, self._logs = split, logs
         self._fragments: dict[bytes, Fragment] = {}
-        self._kept: dict[bytes, list[tuple[int, int, list[bytes]]]] = {}
+        self._kept: dict[bytes, list[tuple[_Place, list[bytes]]]] = {}
 
     def reject(self, kind: str, name: str, why: str) -> None:
         self._split.rejected += 1
         if not self._split.message:
             self._split.message = f"{kind} {name!r}: {why}"
 
-    def at(self, trace_id: bytes, resource: int, scope: int, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
+    def at(self, trace_id: bytes, place: _Place, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
         """Returns the fragment of a trace, and the list for raw items of this resource and scope."""
         fragment = self._fragments.get(trace_id)
         if fragment is None:
             fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
             self._kept[trace_id] = []
         places = self._kept[trace_id]
-        if not places or places[-1][:2] != (resource, scope):
-            places.append((resource, scope, []))
-        return fragment, places[-1][2]
+        if not places or places[-1][0] != place:
+            places.append((place, []))
+        return fragment, places[-1][1]
 
     def finish(self, request: bytes, skeleton: Any) -> Split:
         split = self._split
@@ -193,7 +202,7 @@ class _Builder:
                 continue
             chunk = Request()
             resource_at = -1
-            for resource, scope, kept in self._kept[fragment.trace_id]:
+            for (resource, scope), kept in self._kept[fragment.trace_id]:
                 if resource != resource_at:
                     source = skeleton.resourced[resource]
                     target = chunk.resourced.add(resource=source.resource, schema_url=source.schema_url)
@@ -212,15 +221,15 @@ def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
         for resourced in outline(chunk).resourced:
             for scoped in resourced.scoped:
                 for raw in scoped.items:
-                    if logs:
-                        record = LogRecord.FromString(within(raw, LOG, room))
-                        yield Item(b"L" + hash_and_strip(record)[:8], record.span_id)
-                    else:
-                        head = Head.FromString(raw)
-                        parent, remote = head.parent_span_id, head.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
-                        yield Item(head.span_id, b"" if parent == _NO_SPAN else parent, remote)
+                    yield _log_item(LogRecord.FromString(within(raw, LOG, room))) if logs else _span_item(raw)
     except (ValueError, DecodeError) as error:
         raise MalformedOtlpError(str(error)) from error
+
+
+def _span_item(raw: bytes) -> Item:
+    head = Head.FromString(raw)
+    parent, remote = head.parent_span_id, head.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
+    return Item(head.span_id, b"" if parent == _NO_SPAN else parent, remote)
 
 
 def sifted(request: bytes, item: Any) -> tuple[bytes, int, str]:

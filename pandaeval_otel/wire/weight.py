@@ -17,6 +17,7 @@ from pandaeval_otel.wire.fields import read_varint
 from pandaeval_otel.wire.skeleton import Request
 
 _ITEM, _MESSAGE, _FIELD, _TRACE = 20, 2, 1, 400  # units: the smallest is that of a field
+_FIXED = {1: 8, 5: 4}  # bytes of numbers of fixed length, by wire type
 _MAX_DEPTH = 100  # protobuf reads no more messages within each other
 
 
@@ -82,61 +83,65 @@ def _items(units: int) -> int:
 
 
 def _units(data: bytes, outline: Outline, limit: int) -> int:
-    """Returns the units of a message, walking depth first: it remembers only the messages around the current place."""
-    at, end, parts, total = 0, len(data), outline.parts, 0
-    around: list[tuple[int, dict[int, Outline]]] = []
+    """Returns the units of a message, or any number above ``limit``."""
     try:
-        while total <= limit:
-            if at >= end:
-                if at > end:
-                    raise BrokenBytesError("a field is longer than what holds it")
-                if not around:
-                    break
-                end, parts = around.pop()
-                continue
-            tag = data[at]
-            at += 1
-            if tag > 127:
-                tag, at = read_varint(data, at - 1)
-            wire = tag & 7
-            total += _FIELD
-            if wire == 2:
-                size = data[at]
-                at += 1
-                if size > 127:
-                    more = data[at]
-                    if more < 128:  # two digits, as most spans: a call would take longer than all the rest
-                        size, at = size & 127 | more << 7, at + 1
-                    else:
-                        size, at = read_varint(data, at - 1)
-                inner = parts.get(tag >> 3)
-                if inner is None:
-                    at += size
-                    continue
-                total += inner.units - _FIELD
-                if not inner.parts:
-                    at += size
-                    continue
-                if at + size > end or len(around) >= _MAX_DEPTH:
-                    raise BrokenBytesError("a message is longer than what holds it, or lies too deep")
-                around.append((end, parts))
-                end, parts = at + size, inner.parts
-            elif wire == 0:
-                while data[at] > 127:
-                    at += 1
-                at += 1
-            elif wire == 1:
-                at += 8
-            elif wire == 5:
-                at += 4
-            elif wire > 5:
-                raise BrokenBytesError("a field is of no known type")
-            # The content of a group is counted as if it stood outside, which overestimates at worst.
+        return _walked(data, outline.parts, limit)
     except BrokenBytesError:
         raise
     except (IndexError, ValueError):
         raise BrokenBytesError("it ends within a field or a number") from None
+
+
+def _walked(data: bytes, parts: dict[int, Outline], limit: int) -> int:
+    """Walks depth first, and remembers only the messages around the current place."""
+    at, end, total = 0, len(data), 0
+    around: list[tuple[int, dict[int, Outline]]] = []
+    while total <= limit:
+        if at >= end:
+            if at > end:
+                raise BrokenBytesError("a field is longer than what holds it")
+            if not around:
+                break
+            end, parts = around.pop()
+            continue
+        tag = data[at]
+        at += 1
+        if tag > 127:
+            tag, at = read_varint(data, at - 1)
+        if tag & 7 != 2:
+            total += _FIELD
+            at = _after(data, at, tag & 7)
+            continue
+        size = data[at]
+        at += 1
+        if size > 127:
+            more = data[at]
+            if more < 128:  # two digits, as most spans: a call would take longer than all the rest
+                size, at = size & 127 | more << 7, at + 1
+            else:
+                size, at = read_varint(data, at - 1)
+        inner = parts.get(tag >> 3, _PLAIN)
+        total += inner.units
+        if not inner.parts:
+            at += size
+            continue
+        if at + size > end or len(around) >= _MAX_DEPTH:
+            raise BrokenBytesError("a message is longer than what holds it, or lies too deep")
+        around.append((end, parts))
+        end, parts = at + size, inner.parts
     return total
+
+
+def _after(data: bytes, at: int, wire: int) -> int:
+    """Returns the end of a field without a length. The content of a group is counted as if it were outside, which
+    overestimates at worst."""
+    if wire == 0:
+        while data[at] > 127:
+            at += 1
+        return at + 1
+    if wire > 5:
+        raise BrokenBytesError("a field is of no known type")
+    return at + _FIXED.get(wire, 0)
 
 
 def _values() -> tuple[Outline, Outline]:
@@ -157,17 +162,6 @@ def _request(item: Outline) -> Outline:
     return Outline(0, {1: Outline(_ITEM, {1: resource, 2: scoped})})
 
 
-def _span() -> Outline:
-    pair, _ = _values()
-    event, link = Outline(_MESSAGE, {3: pair}), Outline(_MESSAGE, {4: pair})
-    return Outline(_ITEM, {9: pair, 11: event, 13: link, 15: Outline(_MESSAGE)})
-
-
-def _record() -> Outline:
-    pair, value = _values()
-    return Outline(_ITEM, {5: value, 6: pair})
-
-
 def _submission(spans: Outline, records: Outline) -> Outline:
     return Outline(0, {1: Outline(_TRACE, {2: _request(spans), 3: _request(records)})})
 
@@ -178,7 +172,17 @@ def _tags(*fields: int) -> bytes:
     return bytes(short + [byte | 128 for byte in short])
 
 
-_LEAF = Outline(_ITEM)
-TRACES = RequestKind(_request(_LEAF), _request(_span()), _tags(1, 3, 4, 9, 11, 13))
-LOGS = RequestKind(_request(_LEAF), _request(_record()), _tags(1, 3, 6))
-SUBMISSION = RequestKind(_submission(_LEAF, _LEAF), _submission(_span(), _record()), _tags(1, 3, 4, 6, 9, 11, 13))
+def _kinds() -> tuple[RequestKind, RequestKind, RequestKind]:
+    pair, value = _values()
+    event, link = Outline(_MESSAGE, {3: pair}), Outline(_MESSAGE, {4: pair})
+    span = Outline(_ITEM, {9: pair, 11: event, 13: link, 15: Outline(_MESSAGE)})
+    record = Outline(_ITEM, {5: value, 6: pair})
+    leaf = Outline(_ITEM)
+    return (
+        RequestKind(_request(leaf), _request(span), _tags(1, 3, 4, 9, 11, 13)),
+        RequestKind(_request(leaf), _request(record), _tags(1, 3, 6)),
+        RequestKind(_submission(leaf, leaf), _submission(span, record), _tags(1, 3, 4, 6, 9, 11, 13)),
+    )
+
+
+_PLAIN, (TRACES, LOGS, SUBMISSION) = Outline(_FIELD), _kinds()

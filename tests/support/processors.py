@@ -25,7 +25,8 @@ from pandaeval_otel._proto.trace_service_pb2 import (
     SubmitTracesRequest,
     SubmitTracesResponse,
 )
-from pandaeval_otel.processor.submission import Buffer, Submission
+from pandaeval_otel.processor.buffer import Buffer
+from pandaeval_otel.processor.submission import Submission
 
 try:  # before 1.35 or so the SDK had a class of its own
     from opentelemetry.sdk._logs import LogRecord  # type: ignore[attr-defined]

@@ -24,8 +24,8 @@ class LineSetup:
     def open(self, telemetry: Telemetry) -> Line:
         """Makes the line, in its own process: what is imported here stays out of the front."""
         from pandaeval_collector.exporters.delivery.emitter import Emitter
-        from pandaeval_collector.pipeline.line.hints import Hints
         from pandaeval_collector.pipeline.line.line import Line
+        from pandaeval_collector.pipeline.line.setup_advice import Hints
         from pandaeval_collector.runs.settings import evaluator
         from pandaeval_collector.store import StoreReader
         from pandaeval_collector.store.live_groups import LiveGroups

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
+from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.yaml_text import YamlText, dotted, parse
 from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt
 from pandaeval_collector.config._tree import PREFIX, below, keys, variable

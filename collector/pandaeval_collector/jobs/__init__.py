@@ -1,4 +1,4 @@
-"""Runs judge jobs: from the store's table to a model and back into the line; checks a model as a judge.
+"""Runs judge jobs: from the store's table to a model, and the results back to the line.
 
 Imports base, judge, pipeline, scoring, store.
 """

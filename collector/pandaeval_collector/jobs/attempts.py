@@ -14,17 +14,13 @@ from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret, hider
-from pandaeval_collector.jobs.outcome import (
-    Complaints,
-    GivenUp,
-    Kinship,
-    Later,
-    Patience,
-    RecordBudgets,
-    after_failure,
-)
+from pandaeval_collector.base.untrusted.foreign import explained
+from pandaeval_collector.jobs.failure_warnings import FailureWarnings
+from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret
+from pandaeval_collector.jobs.outcome import GivenUp, Later, Patience, after_failure
+from pandaeval_collector.jobs.pauses import Pauses
+from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
@@ -44,56 +40,6 @@ from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
-
-# When no judge is asked as it failed too often just now: how long all jobs wait, and when nobody asks any more.
-_SAME_PAUSE_S = 1.0
-_IN_VAIN_AT_FIRST, _IN_VAIN = 1, 10
-"""After more pauses in a row than this, a run that somebody waits for asks no more: a judge that never answered is not
-there, one that did may come back."""
-
-
-class Pauses:
-    """The pauses in which a runner's jobs wait for a judge that fails. ``interactive``: somebody waits for the jobs.
-    Times are those of the store's running clock. On one event loop."""
-
-    def __init__(self, interactive: bool) -> None:
-        self._interactive = interactive
-        self._until = 0.0
-        self._in_vain, self._answered = 0, False
-        """Pauses since a judge answered last, and whether one ever did."""
-        self._last = ""
-
-    @property
-    def given_up(self) -> str:
-        """Why this run asks no judge any more; ``""`` as long as it asks."""
-        most = _IN_VAIN if self._answered else _IN_VAIN_AT_FIRST
-        if not self._interactive or self._in_vain <= most:
-            return ""
-        return f"the judge could not be reached, and was not asked again ({self._last or 'no answer'})"
-
-    def room(self, now: float, slots: int) -> int:
-        """Returns how many jobs may run now: none in a pause; after one, a single job to test the judge."""
-        if self.given_up:
-            return slots
-        if now < self._until:
-            return 0
-        return 1 if self._in_vain else slots
-
-    def begin(self, until: float) -> None:
-        """Begins a pause until ``until``, after a call that was not even tried."""
-        if until > self._until + _SAME_PAUSE_S:
-            self._until = until
-            self._in_vain += 1
-
-    def answered(self) -> None:
-        """Notes that a judge answered, whatever it said, and ends the count of pauses in vain."""
-        self._in_vain, self._answered = 0, True
-
-    def failed(self, error: CallFailedError) -> None:
-        """Notes the error of a failed call for :attr:`given_up`."""
-        if error.failure is not CallFailure.COOLDOWN:
-            self._last = told(error)
-
 
 _log = logging.getLogger(__name__)
 
@@ -140,7 +86,7 @@ class Attempts:
         self._client = client
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._failures = budgets or RecordBudgets(), failures
-        self._complaints, self._kinship = Complaints(), Kinship()
+        self._warnings = FailureWarnings()
         self._ends: dict[bytes, _Ends] = {}
         self.pauses = Pauses(self._patience.interactive)
         """While a pause lasts, no job should be started."""
@@ -207,7 +153,6 @@ class Attempts:
         question = next((each for each in questions if each.metric.key == job.metric), None)
         if question is None:
             return self._end(job, JobEnd(job.id, "cancelled", "not_wanted"))
-        self._kinship.meets(question.model, loaded.trace.models)
 
         async def shorter() -> Pack:
             smaller = self._budgets.was_too_long(question.model, loaded.pack.tokens)
@@ -282,7 +227,7 @@ class Attempts:
         except OverBudgetError:
             return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
         except CallFailedError as error:
-            self._complaints.hear(question.model, error)
+            self._warnings.add(question.model, error)
             self.pauses.failed(error)
             return after_failure(job, error, self._patience, self._store.clock.running())
         except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge

@@ -1,18 +1,14 @@
-"""Decides what happens to a job after its metric ran: a result, another try, the end; and what operators hear of it."""
+"""Decides what happens to a job whose call failed: another attempt, or the end."""
 
 from __future__ import annotations
 
-import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import told
-from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
-from pandaeval_collector.judge.known_models import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD
-from pandaeval_collector.judge.model_family import kin
 from pandaeval_collector.store import Job
 
 _MAX_CRASHES = 2
@@ -84,109 +80,3 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
             if job.attempts >= patience.attempts or now - job.created_at > patience.max_age:
                 return given_up
             return Later(now + max(error.retry_after or 0.0, patience.wait(job.attempts)), message)
-
-
-# How many tokens of a record a judge is shown: by its model's window, and less where that turns out to be too much.
-_log = logging.getLogger(__name__)
-
-RecordBudget = Callable[[str], Awaitable[int]]
-"""The tokens of a record that fit into a model's window, as far as that is known."""
-
-
-class RecordBudgets:
-    """The tokens of a record that each model is shown. On one event loop."""
-
-    def __init__(self, known: RecordBudget | None = None) -> None:
-        """``known`` may raise :class:`CallFailedError`; the call to the model will then raise it too."""
-        self._known = known
-        self._smaller: dict[str, int] = {}
-
-    async def of(self, model: str) -> int:
-        """Returns the tokens of a record for a model: 400 to 12,000 unless the configuration says more."""
-        if model in self._smaller:
-            return self._smaller[model]
-        try:
-            return MOST_RECORD if self._known is None else await self._known(model)
-        except CallFailedError:
-            return MOST_RECORD
-
-    def was_too_long(self, model: str, shown: int) -> int:
-        """Returns a smaller budget after a model refused a record of ``shown`` tokens, and limits all later ones to
-        it."""
-        smaller = max(LEAST_RECORD, min(SMALLER_RECORD, shown * 2 // 3))
-        if smaller < self._smaller.get(model, MOST_RECORD):
-            self._smaller[model] = smaller
-            _log.warning(
-                "the window of the judge %s is too short for %d tokens of a record; it is shown %d at most from now on "
-                "(judge.context_tokens says how many it takes)",
-                model,
-                shown,
-                smaller,
-            )
-        return smaller
-
-
-# Logs once what operators would not notice in the results alone: what keeps a judge from answering, with the cure, and
-# that a judge is of one family with those that it judges or is compared with.
-
-_KEY = (
-    "set the provider's key in the collector's environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), or name the "
-    "variable that holds it in judge.api_key_env; if the key is right, see whether judge.model exists"
-)
-_NAME = "judge.model has to be provider/model, as litellm spells it, such as openai/gpt-4o-mini"
-_CURES: Mapping[CallFailure, str] = {
-    CallFailure.DENIED: _KEY,
-    CallFailure.TIMEOUT: "give it more time (judge.timeout) or less to do at a time (judge.concurrency)",
-    CallFailure.TOO_LONG: "set judge.context_tokens to the tokens of a record that fit into its window",
-    CallFailure.UNAVAILABLE: "see whether its server is up and reachable from here, and judge.api_base right",
-}
-_SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))
-"""Words of litellm's errors that tell more than their class does."""
-_MOST = 200
-"""Pairs that are remembered, and logged: agents name their models themselves."""
-_MODEL_CHARS = 100
-
-
-class Complaints:
-    """Logs failures of judges, each once. One event loop."""
-
-    def __init__(self) -> None:
-        self._said: set[tuple[str, str]] = set()
-
-    def hear(self, model: str, error: CallFailedError) -> None:
-        """Logs the cure of a failure, once per model and cure; nothing for failures that pass by themselves."""
-        cure = cure_of(error)
-        if cure and (model, cure) not in self._said:
-            self._said.add((model, cure))
-            _log.warning("the judge %s cannot be asked (%s): %s", model, told(str(error).partition("\n")[0]), cure)
-
-
-def cure_of(error: CallFailedError) -> str:
-    """Returns what to do about a failed call; ``""`` where waiting is all that helps."""
-    said = str(error).lower()
-    signed = next((cure for sign, cure in _SIGNS if sign in said), None)
-    return signed or _CURES.get(error.failure, "")
-
-
-class Kinship:
-    """Warns of judges of the same family as the models that they judge, once for each pair. One event loop."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, str]] = set()
-
-    def meets(self, judge: str, models: Iterable[str]) -> None:
-        """Warns if ``judge`` is related to one of ``models``, those of the judged run."""
-        for model in models:
-            pair = judge, model[:_MODEL_CHARS]
-            if pair in self._seen or len(self._seen) >= _MOST:
-                continue
-            self._seen.add(pair)
-            shared = kin(judge, model)
-            if shared is not None:
-                _log.warning(
-                    "the judge %s judges runs of %s, which is of the same family (%s): models rate work of their own "
-                    "kind too high; set another judge.model",
-                    judge,
-                    one_printable_line(model[:_MODEL_CHARS]),
-                    one_printable_line(shared[:_MODEL_CHARS]),
-                )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,9 +16,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import (
     Scores,
     corrected_rate,
 )
-from pandaeval_collector.base.instrument import Attributes
-from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.store import StoreAccess, people
+from pandaeval_collector.store import people
 
 MOST_AGENTS = 50
 """Agents per metric, those with the most runs; the others count as one."""
@@ -101,21 +97,27 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
         (weight, total, *_), (judges_weight, judges_total) = populations[metric, agent], judges[metric, agent, judge]
         score += total / weight - judges_total / judges_weight
         labels[metric, agent].append((passed, score, judged, chance, session))
-    found = []
-    for key, held in sorted(labels.items()):
-        weight, total, passed, squares, runs = populations[key]
-        # Runs that were drawn, each weighed by one over its chance to be judged and labelled. Where every run has a
-        # label, those chosen by hand count too.
-        whole = len(held) >= runs
-        kept = [each for each in held if whole or each[3] is not None]
-        rate = None
-        if len(kept) >= LEAST_LABELS:
-            people, judge, judged, drawn, sessions = zip(*kept, strict=True)
-            chances = judged if whole else [a * (b or 1.0) for a, b in zip(judged, drawn, strict=True)]
-            labelled = Labelled.of(people, judge, [1.0 / chance for chance in chances], sessions)
-            rate = corrected_rate(labelled, Scores(total / weight, weight**2 / squares))
-        found.append(AgentRate(*key, len(kept), passed / weight, rate, len(held) - len(kept)))
-    return found
+    return [_rate(key, labels[key], populations[key]) for key in sorted(labels)]
+
+
+def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
+    """Estimates the rate of one metric and agent.
+
+    Each drawn run is weighed by one over its chance to be judged and labelled. Runs that people chose count only if
+    every run has a label.
+    """
+    weight, total, passed, squares, runs = population
+    if len(labels) >= runs:
+        kept, chances = labels, [judged for _, _, judged, _, _ in labels]
+    else:
+        kept = [label for label in labels if label[3] is not None]
+        chances = [judged * (drawn or 1.0) for _, _, judged, drawn, _ in kept]
+    rate = None
+    if len(kept) >= LEAST_LABELS:
+        people, judge, _, _, sessions = zip(*kept, strict=True)
+        labelled = Labelled.of(people, judge, [1.0 / chance for chance in chances], sessions)
+        rate = corrected_rate(labelled, Scores(total / weight, weight**2 / squares))
+    return AgentRate(*key, len(kept), passed / weight, rate, len(labels) - len(kept))
 
 
 def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
@@ -123,45 +125,3 @@ def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
     for key, values in rows:
         found[key] = [*map(add, found[key], values)] if key in found else values
     return found
-
-
-# Keeps the corrected pass rates of a running collector up to date, as gauges. Where there are too few labels there is
-# no value, only how many labels there are.
-_log = logging.getLogger(__name__)
-_NAME = "pandaeval.pass_rate"
-
-
-class PassRates:
-    """Calculates a store's rates on a thread while there are labels. On one event loop."""
-
-    def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
-        self._store = store
-        self._shown: dict[tuple[str, Attributes], float] = {}
-        self._told: set[tuple[str, str]] = set()
-        telemetry.family(lambda: self._shown)
-
-    async def update(self) -> None:
-        """Calculates the rates anew."""
-
-        def calculate() -> list[AgentRate]:
-            with self._store.reads.snapshot():
-                return pass_rates(self._store.reads.connection()) if self._store.people.has_labels() else []
-
-        rates = await asyncio.to_thread(calculate)
-        shown: dict[tuple[str, Attributes], float] = {}
-        for each in rates:
-            level, _, name = each.metric.partition(".")
-            named = (("gen_ai.evaluation.name", name), ("pandaeval.level", level), ("gen_ai.agent.name", each.agent))
-            attributes = tuple(pair for pair in named if pair[1])
-            shown[f"{_NAME}.labels", attributes] = float(each.n)
-            if each.rate is not None:
-                values = {"": each.rate.value, ".low": each.rate.low, ".high": each.rate.high}
-                shown |= {(f"{_NAME}{end}", attributes): value for end, value in values.items()}
-        self._shown = shown
-        for each in rates:
-            about = each.metric, each.agent
-            if each.rate is None and about not in self._told:
-                self._told.add(about)
-                _log.info(
-                    "%s of agent %r, %d drawn labels: a pass rate %s (docs/guides/labels.md)", *about, each.n, each.why
-                )

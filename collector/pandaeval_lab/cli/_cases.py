@@ -16,7 +16,7 @@ from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.config import Config, closest
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import doubts, some
@@ -56,8 +56,6 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
 class CaseStage(Stage):
     """Grades the trials of a suite when all traces are scored, and reports on them by case."""
 
-    needs_spans = True
-
     def __init__(self, suite: Suite, report: Path | None) -> None:
         """``report``: file for the JUnit report."""
         self._suite, self._path = suite, report
@@ -67,7 +65,7 @@ class CaseStage(Stage):
     def open(self, held: ExitStack) -> None:
         self._report = held.enter_context(LayerReport(with_trials=self._path is not None))
 
-    def keep(self, run: Run) -> bool:
+    def keep(self, run: ScoredTrace) -> bool:
         return run.trace is None or not self._matcher.take_spoilt(run.trace)
 
     def decided(self, conclusion: Conclusion) -> None:

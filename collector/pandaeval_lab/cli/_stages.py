@@ -12,7 +12,7 @@ from rich.console import Console
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._summary import Summary
@@ -26,16 +26,13 @@ if TYPE_CHECKING:
 class Stage:
     """A part of an evaluation. Each method does nothing unless a stage overrides it."""
 
-    needs_spans = False
-    """Whether this process has to understand the traces itself."""
-
     def open(self, held: ExitStack) -> None:
         """Opens the files of the stage, before the input is read. ``held`` closes them."""
 
     def begin(self, files: TraceFiles) -> None:
         """Called when the input is read."""
 
-    def keep(self, run: Run) -> bool:
+    def keep(self, run: ScoredTrace) -> bool:
         """Returns whether a trace is scored."""
         return True
 

@@ -13,7 +13,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import closest
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.replay.trace_files import TraceFiles
@@ -48,7 +48,7 @@ class Where:
     wanted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     times: tuple[tuple[int, int], ...] = ()
 
-    def __call__(self, run: Run) -> bool:
+    def __call__(self, run: ScoredTrace) -> bool:
         """Returns whether the run fits; one whose spans are not at hand does."""
         return run.trace is None or self.fits(names_in(run, run.trace), run.trace.start_ns)
 
@@ -58,7 +58,7 @@ class Where:
         return named and (not self.times or any(first <= start_ns < end for first, end in self.times))
 
 
-def names_in(run: Run, trace: Trace) -> dict[str, Collection[str | None]]:
+def names_in(run: ScoredTrace, trace: Trace) -> dict[str, Collection[str | None]]:
     """Returns what a run is chosen by, by key. ``trace``: that of the run."""
     of_trace = {"user": "user_id", "session": "session_id"}
     names = {key: (getattr(trace, of_trace.get(key, key)),) for key in NAMED}
@@ -88,14 +88,12 @@ def parse_where(written: Iterable[str]) -> Where | None:
 class TraceFilter(Stage):
     """Chooses traces by a condition, and counts the others for the notice at the end."""
 
-    needs_spans = True
-
     def __init__(self, where: Where) -> None:
         self.where = where
         self.chosen = self.left_out = 0
         self._known: dict[str, set[str]] = {key: set() for key in _NAMES if key != "status"}
 
-    def keep(self, run: Run) -> bool:
+    def keep(self, run: ScoredTrace) -> bool:
         names = {} if run.trace is None else names_in(run, run.trace)
         for key, known in self._known.items():
             if len(known) < _MOST_NAMES:

@@ -17,7 +17,7 @@ from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._options import config_option, file_argument, file_option, output_option
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
-from pandaeval_collector.jobs.job_traces import hider
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.detail import describe
 from pandaeval_collector.show.view.texts import estimate

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.queue import about
 from pandaeval_collector.store.people import MOST_LABELS

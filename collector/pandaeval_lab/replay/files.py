@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 
 import zstandard
 
-from pandaeval_collector.base.untrusted.given_files import open_given
+from pandaeval_collector.base.untrusted.user_files import open_given
 from pandaeval_lab.replay.query_answers import from_envelope, from_jaeger
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json

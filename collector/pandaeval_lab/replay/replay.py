@@ -19,7 +19,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.understanding import Run, Understood, unasked
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace, Understood, unasked
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_otel.assembly import DueTrace
@@ -33,7 +33,6 @@ _log = logging.getLogger(__name__)
 BATCH = 128
 """So many traces, or sessions, are committed together."""
 T = TypeVar("T")
-Batches = Iterator[Sequence[DueTrace]]
 
 
 class RecordedTraces(Protocol):
@@ -59,22 +58,18 @@ def replay(
     evaluator: Evaluator,
     judge: ReplayJudge | None = None,
     *,
-    where: Callable[[Run], bool] | None = None,
+    where: Callable[[ScoredTrace], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
-    ahead: Callable[[Batches], Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]] | None = None,
 ) -> Iterator[Result]:
     """Yields every result: those of traces by start time, the judge's, and those of sessions.
 
     ``judge`` is asked once all traces are scored, and once all sessions are. ``where`` says whether an agent's trace is
     scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
-    that are. ``on_decided`` gets each batch of traces before its results. ``ahead``: has the traces
-    understood by other processes; not with ``where``, which needs their spans here. Not to be called on an event loop
-    when there is a judge. A trace over which anything raises, or that takes too long, costs its own results."""
+    that are. ``on_decided`` gets each batch of traces before its results. With a judge, do not call this on an event
+    loop. A trace over which anything raises, or that takes too long, costs its own results."""
     left_out: set[str] = set()
     line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
     touched: set[str] = set()
-    due = source.due()
-    understood_batches = ((batch, line.understanding.of(batch)) for batch in due) if ahead is None else ahead(due)
 
     def file(pairs: Sequence[tuple[DueTrace, Understood]]) -> Conclusion:
         due, understood = [each for each, _ in pairs], [one for _, one in pairs]
@@ -86,8 +81,8 @@ def replay(
     def close(session_ids: Sequence[str]) -> Conclusion:
         return line.close_sessions(dict.fromkeys(session_ids, Trigger.FILE))
 
-    for batch, understood in understood_batches:
-        for decision in _decisions([*zip(batch, understood, strict=True)], file, set_aside):
+    for batch in source.due():
+        for decision in _decisions([*zip(batch, line.understanding.of(batch), strict=True)], file, set_aside):
             decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
             source.store.commit(decision.changes).result()
             touched |= decision.changes.touched
@@ -126,7 +121,7 @@ def _chosen(
     line: Line,
     due: Sequence[DueTrace],
     understood: Sequence[Understood],
-    where: Callable[[Run], bool],
+    where: Callable[[ScoredTrace], bool],
     left_out: set[str],
 ) -> Conclusion:
     """Files a batch of traces, those that ``where`` does not want without results or jobs, and adds their ids to

@@ -11,8 +11,8 @@ from typing import Any, TextIO
 import orjson
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import open_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.base.untrusted.user_files import open_given
 
 STDIN = "-"
 _MOST_OF_A_LINE = 64 << 20

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import zstandard
 
 from pandaeval_collector.pipeline.line.implied_sessions import Places
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.store import Chunk, Store, StoreReader, numbers
 from pandaeval_lab.replay.replay import batches
 from pandaeval_otel.assembly import DueTrace
@@ -56,7 +56,7 @@ class StoredTraces:
     def chains(self) -> StoredTraces:
         return self
 
-    def place(self, runs: Sequence[Run]) -> Places:
+    def place(self, runs: Sequence[ScoredTrace]) -> Places:
         """Returns the sessions that the collector found for traces which name none."""
         found = {each.trace_id.hex(): each.session for each in self._placed if each.session is not None}
         unnamed = (run.unit.trace_id for run in runs if run.unit.session_id is None)

@@ -13,7 +13,7 @@ from typing import Any
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.job_traces import hider
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.context import lines_of

@@ -30,8 +30,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import Tracer
 
 from pandaeval_otel import PandaEvalSpanProcessor, using_session
+from pandaeval_otel.processor.buffer import Buffer
 from pandaeval_otel.processor.collecting import Part
-from pandaeval_otel.processor.submission import Buffer
 
 CONTENT = "What people ask and agents answer. " * 158  # 5.5 KB, twice per span
 ATTRIBUTES = {f"gen_ai.attribute.{number}": f"value {number}" for number in range(18)}

@@ -11,7 +11,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.members import new_member
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit
 from pandaeval_collector.scoring.metric import Texts
@@ -34,8 +34,8 @@ def _started(at: str) -> Trace:
 RUN = replace(_started("2026-03-10T12:00:00"), agent="helper", user_id="ann", session_id="s-1", environment="test")
 
 
-def _run(trace: Trace) -> Run:
-    return Run(trace_unit(trace), new_member(trace, Texts({}, (), "none", None)), [], trace=trace)
+def _run(trace: Trace) -> ScoredTrace:
+    return ScoredTrace(trace_unit(trace), new_member(trace, Texts({}, (), "none", None)), [], trace=trace)
 
 
 def _parsed(*written: str) -> Where:

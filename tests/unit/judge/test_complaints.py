@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.jobs.outcome import Complaints, cure_of
+from pandaeval_collector.jobs.failure_warnings import FailureWarnings, cure_of
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
 
 
@@ -28,10 +28,10 @@ def test_the_cure(failure: CallFailure, message: str, cure: str) -> None:
 
 
 def test_it_is_said_once_and_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    complaints = Complaints()
+    complaints = FailureWarnings()
     for model in ("openai/a", "openai/a", "openai/b"):
-        complaints.hear(model, CallFailedError(CallFailure.DENIED, "wrong key\nand a long story"))
-    complaints.hear("openai/a", CallFailedError(CallFailure.RATE_LIMIT, "slow down"))
+        complaints.add(model, CallFailedError(CallFailure.DENIED, "wrong key\nand a long story"))
+    complaints.add("openai/a", CallFailedError(CallFailure.RATE_LIMIT, "slow down"))
     assert len(caplog.messages) == 2
     assert "openai/a cannot be asked (wrong key)" in caplog.messages[0]
     assert "long story" not in caplog.text

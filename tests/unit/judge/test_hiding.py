@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.jobs.job_traces import JobTraceLoader, hider
+from pandaeval_collector.jobs.job_traces import JobTraceLoader
+from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store

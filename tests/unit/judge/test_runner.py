@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import math
 import time
 from collections import Counter
@@ -211,15 +210,6 @@ async def test_failures_are_tried_again_until_patience_ends(tmp_path: Path) -> N
         assert jobs.store.jobs.counts() == {"dead": count}
         assert set(jobs.caller.asked.values()) == {3}
         assert {each["why"] for each in jobs.results()} == {"judge_failed"}
-
-
-async def test_the_judge_of_its_own_model_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with _jobs(tmp_path, model="openai/small-1") as jobs:  # the made traces ran on small-1
-        jobs.decide(6)
-        with caplog.at_level(logging.WARNING):
-            await jobs.runner.drain()
-    said_so = [record for record in caplog.records if "same family" in record.message]
-    assert len(said_so) == 1
 
 
 async def test_a_fallback_answers_under_its_own_name_and_the_id_of_the_question(tmp_path: Path) -> None:

@@ -21,6 +21,44 @@ _WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W_{_IDEOGRAPH}]+")
 _NO_WORD = re.compile(rf"[^\x00-\x7f\w{_IDEOGRAPH}]")
 # From an ASCII character to the same in lower case, or to a blank where it is none of a word.
 _IN_WORD = bytes(ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(128)) + bytes(128)
+# Whether a text is English, for models that know no other language.
+#
+# BERT's vocabulary is ordered by how common a piece is, and a word of any Latin language has pieces in it: that a text
+# has pieces does not make it known. Of English prose nine words of ten are common as a whole, and every second is a
+# function word; of other languages a fifth are common, and hardly one is a function word of English.
+COMMON = 8000
+"""So many pieces at the head of the vocabulary count as common words."""
+LEAST = 0.6
+"""Points per word that make a text English: 2 for a function word, 1 for a common one, -1 for one of another language's
+function words."""
+READ = 400
+"""Characters at the beginning that stand for all."""
+FEWEST_WORDS = 4
+"""Fewer are taken as they come, if their script is Latin: names and codes are known in no language."""
+LEAST_LATIN = 0.5
+# Those of other languages' words that are English ones, too (in, die, on, was, so), stand here as English or nowhere.
+_ENGLISH_WORDS = """
+    the and you your that with from this are have has had not what can how it its they their there which when who why
+    been would could should please if then than because about any some these those were be is of to for or but at by my
+    we our us he she his her him them do does did will i an in on as was so no yes all may must also more other only
+    such into out up just like need help here let know get want where each while between without
+    """
+_OTHER_WORDS = """
+    der das und ist nicht ein eine einen einer dem den von mit auf ich sie wir zu auch sich wie bei oder wenn
+    le les des et est une dans pour vous que qui sur pas ce cette avec sont aux nous mais votre je du ne
+    el los las una del por para con su se es lo como pero esta este sus al hay mi muy
+    il di che della non sono gli nel alla anche mio questo piu
+    os um uma nao em dos ao seu sua voce isso pelo foi
+    het een van niet dat te zijn voor ook aan bij heeft deze naar
+    och att det som pa av inte jag ar till med den har ikke og til vi er
+    nie sie jest na ze ve bir bu icin ile yang dan untuk dengan tidak ini
+    va cua khong la cho si de nu este pentru
+    """
+_ENGLISH = frozenset(_ENGLISH_WORDS.split())
+_OTHER = frozenset(_OTHER_WORDS.split())
+_ONE, _KNOWN, _FOREIGN, _POINTS = 1, 1 << 16, 1 << 32, 1 << 48
+"""One word's part of a packed sum: words, known words, words of other scripts, and points + 1 per word."""
+_MASK = (1 << 16) - 1
 
 
 def words(text: str) -> list[str]:
@@ -82,48 +120,6 @@ class WordPiece(Pieces):
             pieces.append(self._vocabulary[prefix + word[start:end]])
             start = end
         return tuple(pieces)
-
-
-# Whether a text is English, for models that know no other language.
-#
-# BERT's vocabulary is ordered by how common a piece is, and a word of any Latin language has pieces in it: that a text
-# has pieces does not make it known. Of English prose nine words of ten are common as a whole, and every second is a
-# function word; of other languages a fifth are common, and hardly one is a function word of English.
-COMMON = 8000
-"""So many pieces at the head of the vocabulary count as common words."""
-LEAST = 0.6
-"""Points per word that make a text English: 2 for a function word, 1 for a common one, -1 for one of another language's
-function words."""
-READ = 400
-"""Characters at the beginning that stand for all."""
-FEWEST_WORDS = 4
-"""Fewer are taken as they come, if their script is Latin: names and codes are known in no language."""
-LEAST_LATIN = 0.5
-
-# Those of other languages' words that are English ones, too (in, die, on, was, so), stand here as English or nowhere.
-_ENGLISH_WORDS = """
-    the and you your that with from this are have has had not what can how it its they their there which when who why
-    been would could should please if then than because about any some these those were be is of to for or but at by my
-    we our us he she his her him them do does did will i an in on as was so no yes all may must also more other only
-    such into out up just like need help here let know get want where each while between without
-    """
-_OTHER_WORDS = """
-    der das und ist nicht ein eine einen einer dem den von mit auf ich sie wir zu auch sich wie bei oder wenn
-    le les des et est une dans pour vous que qui sur pas ce cette avec sont aux nous mais votre je du ne
-    el los las una del por para con su se es lo como pero esta este sus al hay mi muy
-    il di che della non sono gli nel alla anche mio questo piu
-    os um uma nao em dos ao seu sua voce isso pelo foi
-    het een van niet dat te zijn voor ook aan bij heeft deze naar
-    och att det som pa av inte jag ar till med den har ikke og til vi er
-    nie sie jest na ze ve bir bu icin ile yang dan untuk dengan tidak ini
-    va cua khong la cho si de nu este pentru
-    """
-_ENGLISH = frozenset(_ENGLISH_WORDS.split())
-_OTHER = frozenset(_OTHER_WORDS.split())
-
-_ONE, _KNOWN, _FOREIGN, _POINTS = 1, 1 << 16, 1 << 32, 1 << 48
-"""One word's part of a packed sum: words, known words, words of other scripts, and points + 1 per word."""
-_MASK = (1 << 16) - 1
 
 
 class English(dict[str, int]):

@@ -31,6 +31,20 @@ _in_run = re.compile(f"[{_RUN}]").match
 _WORD = re.compile(rf"[{_RUN}]+|(?:[^\W_{_RUN}]|[{_MARKS}])+")
 # Vowel points of Hebrew and Arabic and the stroke that stretches words: mostly left out, and nothing is lost.
 _POINTS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+SCHEME = "multilingual"
+# Measured by `python tests/lab/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what
+# was asked are found at any cosine.
+BANDS = Bands(off=0.08, cut=0.13, on=0.2)
+# The scripts of the languages that the model learned: Latin, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, those
+# of Chinese, Japanese and Korean.
+KNOWN_LETTER = re.compile(
+    "[A-Za-z\u00aa-\u024f\u1e00-\u1eff\uff21-\uff5a\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f\u05d0-\u05ea\u0620-\u06d3"
+    "\u06fa-\u06fc\u0904-\u0939\u0958-\u0961\u0e01-\u0e30\u0e40-\u0e46\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f]"
+)
+_LETTER = re.compile(r"[^\W\d_]")
+_LOOKED_AT = 1000
+_ENOUGH = 0.5
 
 
 def normal(text: str) -> str:
@@ -75,23 +89,6 @@ class Unigram(_wordpiece.Pieces):
             if number >= 0:
                 pieces.append(number)
         return pieces[::-1]
-
-
-SCHEME = "multilingual"
-# Measured by `python tests/lab/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what
-# was asked are found at any cosine.
-BANDS = Bands(off=0.08, cut=0.13, on=0.2)
-
-# The scripts of the languages that the model learned: Latin, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, those
-# of Chinese, Japanese and Korean.
-KNOWN_LETTER = re.compile(
-    "[A-Za-z\u00aa-\u024f\u1e00-\u1eff\uff21-\uff5a\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f\u05d0-\u05ea\u0620-\u06d3"
-    "\u06fa-\u06fc\u0904-\u0939\u0958-\u0961\u0e01-\u0e30\u0e40-\u0e46\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f]"
-)
-_LETTER = re.compile(r"[^\W\d_]")
-_LOOKED_AT = 1000
-_ENOUGH = 0.5
 
 
 class MultilingualEmbedder(DistilledEmbedder):

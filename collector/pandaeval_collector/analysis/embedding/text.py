@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Embedder, unit_rows
 
+LIMIT = 5000
+_SPACE, _LAST_SPACE = re.compile(r"\s"), re.compile(r"\s\S*+\Z")
+
 
 # How inputs and answers become text for an embedder.
 def plain(text: str) -> str:
@@ -36,10 +39,6 @@ def _leaves(value: Any) -> Iterator[str]:
             yield from _leaves(item)
     elif value is not None and value != "":
         yield str(value)
-
-
-LIMIT = 5000
-_SPACE, _LAST_SPACE = re.compile(r"\s"), re.compile(r"\s\S*+\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,18 @@ _CHANGING_TEXT = re.compile(
 _LONG_NUMBER = re.compile(r"[0-9a-f]{16,}|\d{10,}", re.IGNORECASE)
 _WORDS_LEFT = 12
 """A text's ids and times are ignored if at least so many other letters and digits are left."""
+# What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
+_CONTENT_DEPTH = 30
+_MOST = 2000
+"""Pieces of a result; larger results are not compared."""
+_DEPTH = 50
+_spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+_NOT_ALNUM = re.compile(r"[^a-z0-9]")
+_ACKNOWLEDGEMENTS = frozenset({"", "ok", "okay", "done", "success", "successful", "true", "null"})
+CODE_KEYS = frozenset({"code", "source", "script", "snippet", "python", "python_code", "source_code", "command", "cmd"})
+_COMMENT = re.compile(r"\s*(?:#|//)(?:\s.*)?")
+_BLANKS = re.compile(r"(?<=\S)[ \t]+")
+_SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 
 @lru_cache(maxsize=4096)
@@ -66,12 +78,6 @@ def masked(text: str) -> str:
         return text
     left = _CHANGING_TEXT.sub("*", text)
     return left if len(_NOT_ALNUM.sub("", left.lower())) >= _WORDS_LEFT else text
-
-
-# What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
-_CONTENT_DEPTH = 30
-_MOST = 2000
-"""Pieces of a result; larger results are not compared."""
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
@@ -104,28 +110,28 @@ def _leaves(value: Any, path: str, depth: int, drop: bool) -> Iterator[str]:
     elif isinstance(value, list | tuple) and value:
         for item in value:
             yield from _leaves(item, path, depth - 1, drop)
-    elif isinstance(value, str) and "\n" in value:
-        for line in value.splitlines():
-            if line.strip():
-                yield f"{path}={masked(line.strip())}"
     elif isinstance(value, str):
-        yield f"{path}={masked(value.strip())}"
-    elif isinstance(value, float) and value.is_integer():
-        yield f"{path}={int(value)}"
+        yield from _lines(value, path)
+    else:
+        yield f"{path}={_number(value)!r}"
+
+
+def _lines(text: str, path: str) -> Iterator[str]:
+    if "\n" not in text:
+        yield f"{path}={masked(text.strip())}"
+        return
+    for line in text.splitlines():
+        if line.strip():
+            yield f"{path}={masked(line.strip())}"
+
+
+def _number(value: Any) -> Any:
+    """Returns a number in one spelling; other values as they are."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     elif isinstance(value, int) and not -(10**300) < value < 10**300:
         raise _TooMuchError  # so long that it cannot be spelled out
-    else:
-        yield f"{path}={value!r}"
-
-
-_DEPTH = 50
-_spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
-_NOT_ALNUM = re.compile(r"[^a-z0-9]")
-_ACKNOWLEDGEMENTS = frozenset({"", "ok", "okay", "done", "success", "successful", "true", "null"})
-CODE_KEYS = frozenset({"code", "source", "script", "snippet", "python", "python_code", "source_code", "command", "cmd"})
-_COMMENT = re.compile(r"\s*(?:#|//)(?:\s.*)?")
-_BLANKS = re.compile(r"(?<=\S)[ \t]+")
-_SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
+    return value
 
 
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
@@ -228,22 +234,27 @@ def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
     if isinstance(value, str):
         return value.strip() if "\n" in value else " ".join(value.split())
     if isinstance(value, dict):
-        found: dict[str, Any] = {}
-        for key, item in value.items():
-            name = str(key)
-            if item is None or (drop_volatile and in_arguments(name)):
-                continue
-            plain = _plain(item, depth - 1, drop_volatile)
-            if isinstance(plain, str) and name.lower() in CODE_KEYS:
-                plain = statements(plain)
-            if not isinstance(plain, str | dict | list) or plain:
-                found[name] = plain
-        return found
+        return _plain_fields(value, depth, drop_volatile)
     if isinstance(value, list | tuple):
         return [_plain(item, depth - 1, drop_volatile) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if value is None or isinstance(value, bool | int | float) else repr(value)
+
+
+def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dict[str, Any]:
+    """Returns the fields that say something; leaves out empty texts and objects."""
+    fields: dict[str, Any] = {}
+    for key, item in value.items():
+        name = str(key)
+        if item is None or (drop_volatile and in_arguments(name)):
+            continue
+        plain = _plain(item, depth - 1, drop_volatile)
+        if isinstance(plain, str) and name.lower() in CODE_KEYS:
+            plain = statements(plain)
+        if plain or not isinstance(plain, str | dict | list):
+            fields[name] = plain
+    return fields
 
 
 def statements(code: str) -> str:

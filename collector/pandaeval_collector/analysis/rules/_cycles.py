@@ -26,6 +26,20 @@ LEAST_GROWING_S = 0.25
 CAUTIOUS_ROUNDS = 3
 """Where repetition is weak evidence (no result captured, a call that may change something, a call that failed, one
 in other words), it takes this many equal calls in a row until the later ones count."""
+_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)[^\s\d/\\@#]{0,300}+[\d/\\@#]\S*")
+_STATUS = re.compile(r"\W*[1-5]\d\d\W*")
+_TELLING = re.compile(r"[^\W\d_]{3,}")
+_TELLS_NOTHING = frozenset(
+    """
+    error errors exception failed failure fails exit exited code status command tool call function execution non zero
+    returned with the while executing running result output stdout stderr none null message process
+    """.split()  # noqa: SIM905 - a list of words to be read
+)
+# Agents that hand a run to and fro between them without getting anywhere.
+_ACTING = frozenset({Kind.AGENT, Kind.LLM, Kind.TOOL})
+_SPOKEN_FOR = Text | Reasoning | ToolRequest | ToolResponse
+_KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
+_PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 
 @dataclass(slots=True)
@@ -64,6 +78,18 @@ class _Chain:
     growths: int = 0
     pending: list[Step] = field(default_factory=list)
     repeats: list[Step] = field(default_factory=list)
+
+    def repeat(self, index: int, step: Step, weak: bool) -> None:
+        """Adds a repetition; a ``weak`` one is marked as wasted only in a long series."""
+        self.last = index
+        self.length += 1
+        self.pending.append(step)
+        if weak and self.length < CAUTIOUS_ROUNDS:
+            return
+        for repeat in self.pending:
+            repeat.wasted = True
+        self.repeats.extend(self.pending)
+        self.pending.clear()
 
 
 class RepeatMarker:
@@ -109,10 +135,8 @@ class RepeatMarker:
         if same is False:
             _forgive(chain)  # the answer changed in the end, so the calls before were waiting for that
             self._chains[signature] = _Chain(index, self._state)
-        elif chain.state == self._state and (
-            step.call.start_ns < before.call.end_ns or (step.asked_by and step.asked_by == before.asked_by)
-        ):
-            chain.last = index  # asked for at the same time: the answer could not be known yet
+        elif chain.state == self._state and _at_once(before, step):
+            chain.last = index  # the answer could not be known yet
         elif chain.state != self._state or not self._may_repeat(chain, before, step, same):
             self._chains[signature] = _Chain(index, self._state)
         elif self._waited(chain, before, step):
@@ -120,15 +144,8 @@ class RepeatMarker:
                 index, self._state, idle_s=chain.idle_s, growths=chain.growths, repeats=chain.repeats
             )
         else:
-            chain.last = index
-            chain.length += 1
             weak = same is None or step.stale or step.nature is Nature.CHANGING or failed(step.call)
-            chain.pending.append(step)
-            if not weak or chain.length >= CAUTIOUS_ROUNDS:
-                for repeat in chain.pending:
-                    repeat.wasted = True
-                chain.repeats.extend(chain.pending)
-                chain.pending.clear()
+            chain.repeat(index, step, weak)
 
     def _may_repeat(self, chain: _Chain, before: Step, step: Step, same: bool | None) -> bool:
         if same is None and step.nature is Nature.CHANGING:
@@ -165,17 +182,6 @@ def _forgive(chain: _Chain) -> None:
     chain.repeats.clear()
 
 
-_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)[^\s\d/\\@#]{0,300}+[\d/\\@#]\S*")
-_STATUS = re.compile(r"\W*[1-5]\d\d\W*")
-_TELLING = re.compile(r"[^\W\d_]{3,}")
-_TELLS_NOTHING = frozenset(
-    """
-    error errors exception failed failure fails exit exited code status command tool call function execution non zero
-    returned with the while executing running result output stdout stderr none null message process
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
-
-
 def masked_reason(call: ToolCall) -> str:
     """Returns why a call failed, without the values that it was about; ``""`` where that says nothing."""
     text = error_of(call).strip()
@@ -196,30 +202,46 @@ def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
     something is not there is an answer to a call that looks. Code in a model's answer has rules of its own. Repeats
     that are ``known`` are not counted again."""
     wasted = {index for cycle in known for index in cycle.wasted}
+    cycles: list[Cycle] = []
+    for row in _failing_rows(steps):
+        repeats = tuple(index for index in row[1:] if index not in wasted)
+        if len(row) >= CAUTIOUS_ROUNDS and repeats:
+            cycles.append(Cycle("failing", len(row), tuple(row), repeats))
+    return sorted(cycles, key=lambda cycle: cycle.wasted)
+
+
+def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
+    """Returns the places of calls of one tool that failed in a row for the same reason."""
     latest: dict[tuple[str, str], tuple[str, list[int]]] = {}
     rows: list[list[int]] = []
     waited = -1
     for index, step in enumerate(steps):
         if step.nature is Nature.WAITING or step.idle_s >= (RETRY_WAIT_S if step.idle_known else UNKNOWN_WAIT_S):
             waited = index
-        absent = step.nature is Nature.READING and is_absence(step.call)
-        reason = "" if absent or step.call.name == CODE or not failed(step.call) else masked_reason(step.call)
+        reason = _failure(step)
         reason_before, row = latest.get((step.call.agent, step.call.name), ("", []))
         before = steps[row[-1]] if row else step
         if row and step.signature is not None and step.signature == before.signature:
             continue  # the same call again has rules of its own
-        if reason and row and reason == reason_before and before.turn == step.turn and waited <= row[-1]:
-            if step.call.start_ns >= before.call.end_ns and not (step.asked_by and step.asked_by == before.asked_by):
-                row.append(index)
-        else:
+        continues = row and reason and reason == reason_before and before.turn == step.turn and waited <= row[-1]
+        if not continues:
             rows.append([index] if reason else [])
             latest[step.call.agent, step.call.name] = reason, rows[-1]
-    cycles = (
-        Cycle("failing", len(row), tuple(row), tuple(index for index in row[1:] if index not in wasted))
-        for row in rows
-        if len(row) >= CAUTIOUS_ROUNDS
-    )
-    return sorted((cycle for cycle in cycles if cycle.wasted), key=lambda cycle: cycle.wasted)
+        elif not _at_once(before, step):
+            row.append(index)
+    return rows
+
+
+def _failure(step: Step) -> str:
+    """Returns why a step failed, without the values that it was about; ``""`` if it did not."""
+    if step.call.name == CODE or not failed(step.call) or (step.nature is Nature.READING and is_absence(step.call)):
+        return ""
+    return masked_reason(step.call)
+
+
+def _at_once(before: Step, step: Step) -> bool:
+    """Returns whether two calls were asked for at the same time."""
+    return step.call.start_ns < before.call.end_ns or bool(step.asked_by and step.asked_by == before.asked_by)
 
 
 # What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.
@@ -260,11 +282,6 @@ def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[st
         found[span.span_id] = value
         found.update(dict.fromkeys(path, value))
     return found
-
-
-# Agents that hand a run to and fro between them without getting anywhere.
-_ACTING = frozenset({Kind.AGENT, Kind.LLM, Kind.TOOL})
-_SPOKEN_FOR = Text | Reasoning | ToolRequest | ToolResponse
 
 
 @dataclass(slots=True)
@@ -386,10 +403,6 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
                 nothing = False
             said.add(words)
     return nothing
-
-
-_KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
-_PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:

@@ -73,6 +73,35 @@ _PHRASE = (
     r"timeout|conflict|gone|payload too large|unprocessable|too many requests|internal server error|not implemented|"
     r"bad gateway|service unavailable|gateway time-?out|client error|server error)"
 )
+EXCEPTION = lazily(
+    r"(?:uncaught )?(?:[\w$]+(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Fault|Warning: Error)|Error|Exception)"
+    r"(?:\s*:\s*(?![-+±]?[\d.,]++\s*+%?+\s*+\Z|none\b|null\b)\S|\s*\(.|\s*$)"
+    r"|(?:\w+\.)+(?:errors|exceptions)\.\w+\s*:\s*\w"
+    r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S",
+    0,
+)
+"""The name of an exception, as programs spell it; behind it what it says."""
+LOOKED_AT = 300
+"""Characters of a text's beginning that are read."""
+_SIGN = ("❌", "✗", "✘", "🚫", "⛔")
+_STEMS = frozenset(
+    """
+    abor able acce acti allo answ apol atte auth avai bad bloc busy can' canc cann clos comm conn core coul curl
+    dead decl deni dire don' down dupl enou exce exis exit expe expi fail fals fata faul forb foun full gate
+    http impo inco insu inte inva kill left limi lost make max memo miss must netw not noth npm offl oops ora
+    pani perm quot rate reac refu regr reje requ rese resp retr retu right rpc segm serv sess shou sold some
+    sorr sqls ssl stat succ such time toke too trac unab unau unav unca unex unfo unha unkn unre unsu user valu
+    tool roll conf veri viol wron abge chyb desa enco erre erro falh fall fehl feil fejl fel fout fue gefu hata
+    intr konn lame leid malh misl nich podi poss powi pudo tiem trov verw virh zugr
+    """.split()  # noqa: SIM905 - a list of words to be read
+)
+_WORD = re.compile(r"([a-z][a-z']{1,3})[a-z']*")
+_INSIDE = ("error", "exception", "failed", "fault")
+"""Words that tell of a failure inside names, too (``RuntimeError``)."""
+_CODE = re.compile(r"[45]\d\d")
+_NEAR = 120
+"""Texts of failures have a word that begins with one of these stems among so many first characters; most others have
+none, and are not read further."""
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -183,14 +212,6 @@ SAYS_ABROAD = _any(
     rf"[^.\n]{{0,{_SENTENCE}}}\b(?:konnten? nicht \w+ werden|ist fehlgeschlagen|wurde abgelehnt)",
     rf"[^。\n]{{0,{_SENTENCE}}}(?:失败|失敗しました|できませんでした|실패했습니다|실패)(?:[。.!:\uff1a，,]|$)",
 )
-EXCEPTION = lazily(
-    r"(?:uncaught )?(?:[\w$]+(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Fault|Warning: Error)|Error|Exception)"
-    r"(?:\s*:\s*(?![-+±]?[\d.,]++\s*+%?+\s*+\Z|none\b|null\b)\S|\s*\(.|\s*$)"
-    r"|(?:\w+\.)+(?:errors|exceptions)\.\w+\s*:\s*\w"
-    r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S",
-    0,
-)
-"""The name of an exception, as programs spell it; behind it what it says."""
 SURE = (
     *(SAYS_ERROR, EXCEPTION, SAYS_FAILED, SAYS_WHY, SAYS_EXCEPTION, SAYS_HTTP, SAYS_SHELL, SAYS_FIELD, SAYS_ABROAD),
 )
@@ -216,29 +237,6 @@ class FailureSign(Enum):
     NOTHING = auto()
     UNSURE = auto()
     FAILED = auto()
-
-
-LOOKED_AT = 300
-"""Characters of a text's beginning that are read."""
-_SIGN = ("❌", "✗", "✘", "🚫", "⛔")
-_STEMS = frozenset(
-    """
-    abor able acce acti allo answ apol atte auth avai bad bloc busy can' canc cann clos comm conn core coul curl
-    dead decl deni dire don' down dupl enou exce exis exit expe expi fail fals fata faul forb foun full gate
-    http impo inco insu inte inva kill left limi lost make max memo miss must netw not noth npm offl oops ora
-    pani perm quot rate reac refu regr reje requ rese resp retr retu right rpc segm serv sess shou sold some
-    sorr sqls ssl stat succ such time toke too trac unab unau unav unca unex unfo unha unkn unre unsu user valu
-    tool roll conf veri viol wron abge chyb desa enco erre erro falh fall fehl feil fejl fel fout fue gefu hata
-    intr konn lame leid malh misl nich podi poss powi pudo tiem trov verw virh zugr
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
-_WORD = re.compile(r"([a-z][a-z']{1,3})[a-z']*")
-_INSIDE = ("error", "exception", "failed", "fault")
-"""Words that tell of a failure inside names, too (``RuntimeError``)."""
-_CODE = re.compile(r"[45]\d\d")
-_NEAR = 120
-"""Texts of failures have a word that begins with one of these stems among so many first characters; most others have
-none, and are not read further."""
 
 
 def text_tells(text: str) -> FailureSign:

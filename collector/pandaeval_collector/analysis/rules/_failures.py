@@ -56,6 +56,30 @@ _SIGNALLED = 126
 _TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS}).union(
     ("code", "errors", "detail", "__type", "type")
 )
+PARSED_UP_TO = 20_000
+"""Characters; longer texts are taken as they stand."""
+_PYTHON_UP_TO = 4_000
+_WRAPPED = re.compile(
+    r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
+)
+_STATE = re.compile(
+    r"""(?:status|state)["']\s*:\s*(?:[45]\d\d|["'](?i:err|fail|re[jf]|de[nc]|forb|unauth|time|abort|inval|exce))"""
+)
+_CODE = re.compile(r"""code["']\s*:\s*(?:-?[345]\d|["'][A-Z_]{5})""")
+_FIELDS = (
+    *("rror", "rrno", '"success', '"succeeded', '"ok"', "xception", "ault", "raceback", "imed_out", "imedOut"),
+    *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
+    *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
+)
+"""Parts of the names of fields that may tell of a failure."""
+_ABSENT = re.compile(
+    r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
+    re.IGNORECASE,
+)
+_WRAPPERS = frozenset(
+    {"result", "output", "content", "text", "response", "value", "data", "message", "detail", "Message"}
+)
+_DEPTH = 4
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
@@ -105,56 +129,57 @@ def _in_a_record(found: Mapping[str, Any]) -> FailureSign:
 def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
     """Yields what states and codes among an object's fields tell, those of each kind by the first that tells."""
     explained = not _OF_ERRORS.isdisjoint(found)
-    code, detail, kind = found.get("code"), found.get("detail"), found.get("__type", found.get("type"))
-    states = (found.get(key) for key in _STATES)
-    if any(isinstance(state, str) and state.strip().casefold() in _BAD for state in states):
-        told_why = (explained or "code" in found) and _in_a_record(found) is FailureSign.FAILED
-        yield FailureSign.FAILED if told_why or len(found) == 1 else FailureSign.UNSURE
-    numbers = {key: n for key in (*_HTTP, *_EXITS) if isinstance(n := found.get(key), int) and not isinstance(n, bool)}
-    of_request = isinstance(code, int) and (400 <= code < 600 or -32800 < code <= -32000)
-    if any(400 <= numbers.get(key, 0) < 600 for key in _HTTP) or (of_request and explained):
+    if any(isinstance(state := found.get(key), str) and state.strip().casefold() in _BAD for key in _STATES):
+        yield _of_state(found, explained)
+    if _is_http_error(found, explained):
         yield _in_a_record(found)
-    ended = next((numbers[key] for key in _EXITS if numbers.get(key)), 0)
-    if ended:
-        said = found.get("stderr")
-        named = isinstance(said, str) and text_tells(said) is FailureSign.FAILED
-        yield FailureSign.FAILED if named or ended >= _SIGNALLED or ended < 0 else FailureSign.UNSURE
+    if ended := next((number for key in _EXITS if (number := _whole(found, key))), 0):
+        yield _of_exit(found, ended)
     errors = found.get("errors")
-    if isinstance(errors, list) and any(isinstance(each, str | dict) and each for each in errors):
+    if isinstance(errors, list) and any(isinstance(error, str | dict) and error for error in errors):
         # A query that failed has no data; other lists of errors may be what was looked for.
         yield FailureSign.FAILED if "data" in found and found["data"] is None else FailureSign.UNSURE
-    if (
-        (isinstance(kind, str) and kind.endswith(("Exception", "Error")))
-        or (isinstance(code, str) and _FIELD_CODE.fullmatch(code) and explained)  # ``INVALID_ARGUMENT``
-        or (isinstance(detail, list) and detail and all(isinstance(each, dict) and "msg" in each for each in detail))
-    ):
+    if _names_error(found, explained):
         yield _in_a_record(found)
 
 
-PARSED_UP_TO = 20_000
-"""Characters; longer texts are taken as they stand."""
-_PYTHON_UP_TO = 4_000
-_WRAPPED = re.compile(
-    r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
-)
-_STATE = re.compile(
-    r"""(?:status|state)["']\s*:\s*(?:[45]\d\d|["'](?i:err|fail|re[jf]|de[nc]|forb|unauth|time|abort|inval|exce))"""
-)
-_CODE = re.compile(r"""code["']\s*:\s*(?:-?[345]\d|["'][A-Z_]{5})""")
-_FIELDS = (
-    *("rror", "rrno", '"success', '"succeeded', '"ok"', "xception", "ault", "raceback", "imed_out", "imedOut"),
-    *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
-    *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
-)
-"""Parts of the names of fields that may tell of a failure."""
-_ABSENT = re.compile(
-    r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
-    re.IGNORECASE,
-)
-_WRAPPERS = frozenset(
-    {"result", "output", "content", "text", "response", "value", "data", "message", "detail", "Message"}
-)
-_DEPTH = 4
+def _whole(found: Mapping[str, Any], key: str) -> int:
+    """Returns a field that is a whole number, else 0."""
+    number = found.get(key)
+    return number if isinstance(number, int) and not isinstance(number, bool) else 0
+
+
+def _of_state(found: Mapping[str, Any], explained: bool) -> FailureSign:
+    told_why = (explained or "code" in found) and _in_a_record(found) is FailureSign.FAILED
+    return FailureSign.FAILED if told_why or len(found) == 1 else FailureSign.UNSURE
+
+
+def _is_http_error(found: Mapping[str, Any], explained: bool) -> bool:
+    if any(400 <= _whole(found, key) < 600 for key in _HTTP):
+        return True
+    code = found.get("code")
+    return explained and isinstance(code, int) and (400 <= code < 600 or -32800 < code <= -32000)
+
+
+def _of_exit(found: Mapping[str, Any], ended: int) -> FailureSign:
+    if ended >= _SIGNALLED or ended < 0:
+        return FailureSign.FAILED
+    said = found.get("stderr")
+    return (
+        FailureSign.FAILED if isinstance(said, str) and text_tells(said) is FailureSign.FAILED else FailureSign.UNSURE
+    )
+
+
+def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
+    """Returns whether a type, a code such as ``INVALID_ARGUMENT``, or a list of details is that of an error."""
+    kind, code, detail = found.get("__type", found.get("type")), found.get("code"), found.get("detail")
+    if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
+        return True
+    if explained and isinstance(code, str) and _FIELD_CODE.fullmatch(code):
+        return True
+    if not isinstance(detail, list) or not detail:
+        return False
+    return all(isinstance(part, dict) and "msg" in part for part in detail)
 
 
 def failed(call: ToolCall) -> bool:

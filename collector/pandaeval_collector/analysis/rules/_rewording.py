@@ -51,6 +51,32 @@ _FILLERS = frozenset(
     """.split()  # noqa: SIM905 - a list of words to be read
 )
 _Fixed = tuple[tuple[str, str, object], ...]
+# When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
+_LONGEST_CODE = 20_000
+"""Characters; longer code is not compared."""
+_SAME = 0.7
+"""The share of all names that two pieces of code must have in common."""
+_FEW = 6
+"""With fewer names the pieces have to have the same ones: a single other name asks for another thing."""
+_CONTENT = 80
+"""A literal of more characters is content (a file, a patch) and compared by its words."""
+_TOKEN = re.compile(
+    r"(?P<text>\"\"\"[\s\S]*?\"\"\"|(?<!\\)\"(?:[^\"\\\n]|\\.)*+\")|(?P<comment>#[^\n]*)|(?P<number>\b\d[\w.]*)|(?P<name>[^\W\d]\w*)"
+)
+_ASIDE = re.compile(
+    r"^[ \t]*(?:(?:print|console\.log|logg(?:er|ing)\.\w+|echo)\b[^()\n]*+(?:\([^()\n]*+)?+\)?[ \t]*;?"
+    r"|(?:import|from)\b.*)$",
+    re.MULTILINE,
+)
+"""A line that asks for nothing: a message that calls nothing, an import."""
+_CODE_WORD = re.compile(r"\w+")
+_CAUSE = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt|Timeout)\b[ \t]*:[ \t]*\S[^\n]*")
+_PLACE = re.compile(r"\bline \d+|\b0x[0-9a-fA-F]+", re.IGNORECASE)
+_ERROR_END = 4_000
+_FRAME = re.compile(
+    r"=(?:observations?|execution logs|last output from code snippet|output|result|none|null|ok|done)?\W*",
+    re.IGNORECASE,
+)
 
 
 class _Request:
@@ -157,28 +183,17 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
     if not call.has_arguments or not answered(call):
         return
     request, fixed = _asked(call.arguments)
-    said = None
     found = subjects.setdefault((signature.rpartition("\0")[0], fixed), [])
+    said: tuple[str, ...] | None = None
     for subject in found:
         if subject.turn != step.turn or not request.alike(subject.requests, _ALIKE) or not subject.is_read():
             continue
-        said = _said(call) if said is None else said
-        if said is None:
-            return
-        # Code that shows nothing but a frame may do something else each time.
-        shows_something = request.code and not all(map(_FRAME.fullmatch, said))
-        if step.nature is Nature.CHANGING and not failed(call) and not shows_something:
+        said = said or _said(call)
+        if said is None or _may_do_more(step, request, said):
             return
         if subject.empty and _found_nothing(said) and not request.alike(subject.requests, _ALIKE_UNANSWERED):
             continue
-        size = sum(len(piece) + 1 for piece in said)
-        unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
-        if not size or unseen / size <= UNSEEN:
-            subject.varied = subject.varied or signature != subject.signature
-            step.stale = subject.varied
-            step.signature = subject.signature
-        else:  # it went on from there: what follows is compared with all that is known now
-            subject.signature, subject.varied = signature, False
+        _compare(step, signature, subject, said)
         subject.take(said)
         subject.requests.append(request)
         if len(subject.requests) > _COMPARED:
@@ -187,6 +202,26 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
     found.append(_Subject(signature, step.turn, [request], [call]))
     if len(found) > _SUBJECTS:
         del found[0]
+
+
+def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
+    """Returns whether a step may do something else each time: it changes something, unless it is code that shows more
+    than a frame."""
+    if step.nature is not Nature.CHANGING or failed(step.call):
+        return False
+    return not request.code or all(map(_FRAME.fullmatch, said))
+
+
+def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str]) -> None:
+    """Marks a step as stale if it said hardly anything that was not known of its subject."""
+    size = sum(len(piece) + 1 for piece in said)
+    unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
+    if not size or unseen / size <= UNSEEN:
+        subject.varied = subject.varied or signature != subject.signature
+        step.stale = subject.varied
+        step.signature = subject.signature
+    else:  # it went on from there: what follows is compared with all that is known now
+        subject.signature, subject.varied = signature, False
 
 
 def _may_be_another(call: ToolCall, of: Nature) -> bool:
@@ -224,50 +259,30 @@ def _asked(arguments: Any) -> tuple[_Request, _Fixed]:
         name = str(key)
         if value is None or value == "" or in_arguments(name):
             continue
-        if isinstance(value, str) and name.lower() in CODE_KEYS and "\n" in value and len(value) <= _LONGEST_CODE:
+        if not isinstance(value, str) or len(value) > _LONGEST_CODE:
+            fixed.append((name, "", _cosmetic(value)))
+        elif name.lower() in CODE_KEYS and "\n" in value:
             asked, names = _sketch(statements(value))
             request.code.append(names)
             fixed.append((name, "code", asked))
-        elif (
-            isinstance(value, str)
-            and 0 < len(value) <= _LONGEST
-            and value.lstrip()[:1] not in ("{", "[")
-            and (len(value.split(None, 2)) >= 2 or len(_WORD.findall(value)) >= 3)
-        ):
+        elif _is_prose(value):
             request.texts.append(value)
             fixed.append((name, "text", ""))
         else:
-            text = value if isinstance(value, str) else repr(value)
-            fixed.append((name, "", (text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text)))
+            fixed.append((name, "", _cosmetic(value)))
     return request, tuple(sorted(fixed, key=itemgetter(0)))
 
 
-# When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
-_LONGEST_CODE = 20_000
-"""Characters; longer code is not compared."""
-_SAME = 0.7
-"""The share of all names that two pieces of code must have in common."""
-_FEW = 6
-"""With fewer names the pieces have to have the same ones: a single other name asks for another thing."""
-_CONTENT = 80
-"""A literal of more characters is content (a file, a patch) and compared by its words."""
-_TOKEN = re.compile(
-    r"(?P<text>\"\"\"[\s\S]*?\"\"\"|(?<!\\)\"(?:[^\"\\\n]|\\.)*+\")|(?P<comment>#[^\n]*)|(?P<number>\b\d[\w.]*)|(?P<name>[^\W\d]\w*)"
-)
-_ASIDE = re.compile(
-    r"^[ \t]*(?:(?:print|console\.log|logg(?:er|ing)\.\w+|echo)\b[^()\n]*+(?:\([^()\n]*+)?+\)?[ \t]*;?"
-    r"|(?:import|from)\b.*)$",
-    re.MULTILINE,
-)
-"""A line that asks for nothing: a message that calls nothing, an import."""
-_CODE_WORD = re.compile(r"\w+")
-_CAUSE = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt|Timeout)\b[ \t]*:[ \t]*\S[^\n]*")
-_PLACE = re.compile(r"\bline \d+|\b0x[0-9a-fA-F]+", re.IGNORECASE)
-_ERROR_END = 4_000
-_FRAME = re.compile(
-    r"=(?:observations?|execution logs|last output from code snippet|output|result|none|null|ok|done)?\W*",
-    re.IGNORECASE,
-)
+def _is_prose(text: str) -> bool:
+    if not 0 < len(text) <= _LONGEST or text.lstrip()[:1] in ("{", "["):
+        return False
+    return len(text.split(None, 2)) >= 2 or len(_WORD.findall(text)) >= 3
+
+
+def _cosmetic(value: Any) -> str:
+    """Returns a value as a text, without differences that mean nothing."""
+    text = value if isinstance(value, str) else repr(value)
+    return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
 
 
 def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:

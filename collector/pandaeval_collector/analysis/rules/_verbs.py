@@ -65,6 +65,8 @@ THINK = frozenset({"think", "thinking", "thought", "reflect", "sequentialthinkin
 ENDING = frozenset({"end", "finish", "finalize", "hangup", "complete", "done", "terminate", "conclude"})
 SPEAKING = frozenset({"reply", "respond", "answer", "say", "speak", "send", "post", "message"})
 ASKING = frozenset({"ask", "request", "prompt", "confirm"})
+_PREFIX = re.compile(r"__|[./:]")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 class Nature(Enum):
@@ -77,10 +79,6 @@ class Nature(Enum):
     WAITING = auto()
     THINKING = auto()
     HAND_OVER = auto()
-
-
-_PREFIX = re.compile(r"__|[./:]")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 @lru_cache(maxsize=4096)

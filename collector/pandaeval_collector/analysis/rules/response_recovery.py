@@ -22,6 +22,103 @@ _STEPS = (Kind.LLM, Kind.TOOL, Kind.RETRIEVAL)
 
 # Remembers what was found of the trace that several metrics ask about, one after another.
 _Found = TypeVar("_Found")
+_CODE_KEYS = ("command", "cmd", "commands", "code", "script", "source", "sql", "query", "input", "args", "keystrokes")
+_WRITING = lazily(
+    r"(?:^|[;&|\n({\"'`]|\b(?:sudo|xargs|then|do|exec)\b)[^\S\n]*+(?:\w++=\S++[^\S\n]++)*+(?:"
+    r"(?:rm|rmdir|mv|cp|mkdir|touch|tee|dd|chmod|chown|ln|kill|pkill|patch|truncate|install|crontab|unzip|useradd)\s"
+    r"|git\s+(?:-\S+\s+)*(?:add|commit|push|pull|merge|rebase|reset|restore|checkout|switch|apply|rm|mv|stash|clone|"
+    r"init|cherry-pick|revert)\b"
+    r"|(?:apt|apt-get|apk|yum|dnf|brew|pip3?|uv|poetry|npm|pnpm|yarn|cargo|gem|go)\s+(?:pip\s+)?(?:-\S+\s+)*"
+    r"(?:install|add|remove|uninstall|upgrade|publish)\b"
+    r"|(?:docker|kubectl|helm|systemctl|service|terraform|aws|gcloud|az)\b[^\n;&|]*\b(?:run|rm|stop|start|restart|"
+    r"build|push|apply|delete|create|scale|patch|install|upgrade|enable|disable|destroy|put\S*|update\S*)\b)"
+    r"|\b(?:sed|perl)\s+(?:-(?:(?!\b(?:sed|perl)\s)\S)+\s+)*-\w*i|(?<![-=0-9&<>])>>?\s*(?!/dev/null|&|=)[\w./~$\"'-]"
+    r"|\bcurl\b(?:(?!\bcurl\b)[^\n])*(?:\s-X\s*(?:POST|PUT|PATCH|DELETE)|\s(?:-d|--data\S*|-F|-T)\s)"
+    r"|\b(?:insert\s+into|update\s+[\w.\"`]+\s+set|delete\s+from|drop\s+\w+|alter\s+\w+|truncate\s+table|"
+    r"create\s+(?:or\s+replace\s+)?(?:table|view|index|database))\b"
+    r"|\bopen\((?:(?!\bopen\()[^)\n])*,\s*(?:mode=)?['\"][wax]|\.(?:write_text|write_bytes|to_csv|to_excel|to_sql|savefig|unlink|commit)\("
+    r"|\b(?:os\.(?:remove|rename|makedirs|mkdir|rmdir)|shutil\.\w+|requests\.(?:post|put|patch|delete))\("
+)
+"""Commands, SQL and code that change something, as far as the text shows."""
+# What an answer says of work that failed: that it failed, that it was done, or how the user wants to go on.
+_QUESTION = lazily(r"[?？][\s\"')*_]*$", 0)
+_SENTENCE = lazily(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])", 0)
+_FAILED = lazily(
+    r"\b(?:unable|unfortunately|sorry|apolog\w+|cannot|can not|can't|cant|could not|couldn't|was not|wasn't|were not|"
+    r"weren't|has not|hasn't|have not|haven't|did not|didn't|does not|doesn't|do not|don't|will not|won't|not able|"
+    r"not (?:been |yet )?(?:possible|available|done|complete\w*|success\w*|found|allowed|permitted|authori\w+)|"
+    r"fail\w*|errors?|problems?|issues?|trouble|timed? ?out|timeouts?|unavailable|unsuccessful\w*|rejected|declined|"
+    r"denied|refused|invalid|blocked|restrict\w+|disallowed|prevent(?:ed|ing|s)|"
+    r"went wrong|not enough|insufficient\w*|(?:not|in)[ -]?(?:sufficient|eligible)|isn't|aren't|"
+    r"is not|are not|no longer|instead|"
+    r"unchanged|remains? (?:on|in|with|as|at|the same|active|open|booked|pending)|"
+    r"no (?:booking|order|change|refund|payment|reservation|action)s? (?:was|were|has|have)|"
+    r"leider|nicht|fehler\w*|fehlgeschlagen|gescheitert|"
+    r"malheureusement|désolée?|impossible|échou\w+|échec|erreur|n'ai pas|"
+    r"lamentablemente|lo siento|no (?:pude|se pudo|fue posible|puedo)|falló|"
+    r"infelizmente|desculpe|não (?:foi possível|consegui|pude)|falhou|"
+    r"purtroppo|mi dispiace|non (?:è stato possibile|sono riuscit\w+|posso)|helaas|niet|mislukt|tyvärr|inte|"
+    r"к сожалению|не удалось|ошибк\w+)\b"
+    r"|无法|無法|失败|失敗|抱歉|错误|錯誤|未能|できません|できなかった|エラー|申し訳|죄송|실패|오류|할 수 없"
+)
+_ALL_IS_WELL = lazily(
+    r"\b(?:no|without|any|zero)(?: any| further)? (?:errors?|problems?|issues?|trouble)\b"
+    r"|\b(?:don't|do not) (?:hesitate|worry|forget)\b|\bif you (?:have|run into|encounter) any \w+"
+    r"|\b(?:keine?|ohne) (?:fehler|probleme)\b|\bsans (?:erreur|problème)\b|\bsin (?:errores|problemas)\b"
+)
+"""Phrases that sound like a failure and report none."""
+_ASKS_ON = lazily(
+    r"\b(?:would you (?:still |rather )?(?:like|prefer|want)|do you (?:still )?(?:want|prefer|wish)|shall i|should i|"
+    r"please (?:confirm|provide|tell|let me know|reply|choose|select)|"
+    r"let me know (?:if|how|which|what|whether)|how would you like)\b"
+)
+_GO_ON = lazily(
+    r"\b(?:proceed|go ahead|go on|continue|move forward|try again|still (?:like|want|wish|prefer)|"
+    r"instead|alternative\w*|another (?:way|method|card|date|option)|different)\b"
+)
+"""What a question about work that was not done yet asks."""
+_HANDS_OVER = lazily(
+    r"\b(?:transfer(?:red|ring)?|connect(?:ed|ing)?|escalat\w+|forward(?:ed|ing)?|hand(?:ed|ing)?)\b.{0,40}"
+    r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b"
+)
+_BY_THE_WAY = lazily(
+    r"\b(?:anything|something) else\b|\b(?:any )?(?:other|further|more|additional|else) "
+    r"(?:help|assistance|questions?|requests?|information|details)\b|\bneed (?:further|more|any|help)\b"
+    r"|\bhave (?:any|other)\b|\bfeel free\b"
+)
+"""How answers end politely, whatever was done: that asks nothing about what failed."""
+_DONE = (
+    r"(?:set|done|booked|updated|changed|cancell?ed|sent|opened|closed|added|removed|applied|placed|ordered|moved|"
+    r"completed?|processed|created|deleted|modified|exchanged|returned|refunded|confirmed|reserved|scheduled|submitted)"
+)
+_CLAIMS = lazily(
+    rf"\b(?:successful(?:ly)?|(?:has|have|is|are)(?: now| all)?(?: been)? {_DONE}"
+    rf"|(?:I|we)(?:'ve| have)?(?: now| just| already)? {_DONE})\b"
+)
+_NOT_YET = lazily(
+    r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|"
+    r"\b(?:once|if|after|until|when) (?:it|this|that|the|your|you)\b|"
+    r"\b(?:would|could|should|shall|please|can|to be|will be|ready to|about to|going to|whether|already|earlier|"
+    r"previous(?:ly)?)\b|\?\s*$"
+)
+"""A sentence that speaks of a condition, an offer or of what was done before claims nothing."""
+_SORRY = lazily(
+    r"\b(?:sorry|apolog\w+|unfortunately|leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|"
+    r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송"
+)
+"""Words of regret. Beside a claim that something was done, the regret may be about what the user told."""
+_ASIDE = lazily(
+    r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
+    r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))"
+)
+"""What an answer that claims success says by the way ("it will not be mailed", "the issue is solved")."""
+_POLICY = lazily(
+    r"\b(?:can't|cant|cannot|can not|isn't|aren't|is not|are not|invalid|errors?|restrict\w+|prevent\w+|"
+    r"unavailable|not (?:possible|available|allowed|permitted))\b"
+)
+"""What rules and warnings say as well ("it cannot be changed later"): no admission beside a claim that all was done."""
+_LONGEST = 20_000
+"""Characters of an answer that are read."""
 
 
 def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
@@ -155,115 +252,12 @@ def was_to_change(trace: Trace, call: ToolCall) -> bool:
     return nature(call.name, hint) is Nature.CHANGING
 
 
-_CODE_KEYS = ("command", "cmd", "commands", "code", "script", "source", "sql", "query", "input", "args", "keystrokes")
-
-
 def _given(arguments: object) -> str | None:
     """Returns the commands or the code in a call's arguments; ``None`` where there are none."""
     held = as_object(arguments) or arguments
     if isinstance(held, dict):
         held = next((held[key] for key in _CODE_KEYS if held.get(key)), None)
     return " ".join(map(str, held)) if isinstance(held, list) else held if isinstance(held, str) else None
-
-
-_WRITING = lazily(
-    r"(?:^|[;&|\n({\"'`]|\b(?:sudo|xargs|then|do|exec)\b)[^\S\n]*+(?:\w++=\S++[^\S\n]++)*+(?:"
-    r"(?:rm|rmdir|mv|cp|mkdir|touch|tee|dd|chmod|chown|ln|kill|pkill|patch|truncate|install|crontab|unzip|useradd)\s"
-    r"|git\s+(?:-\S+\s+)*(?:add|commit|push|pull|merge|rebase|reset|restore|checkout|switch|apply|rm|mv|stash|clone|"
-    r"init|cherry-pick|revert)\b"
-    r"|(?:apt|apt-get|apk|yum|dnf|brew|pip3?|uv|poetry|npm|pnpm|yarn|cargo|gem|go)\s+(?:pip\s+)?(?:-\S+\s+)*"
-    r"(?:install|add|remove|uninstall|upgrade|publish)\b"
-    r"|(?:docker|kubectl|helm|systemctl|service|terraform|aws|gcloud|az)\b[^\n;&|]*\b(?:run|rm|stop|start|restart|"
-    r"build|push|apply|delete|create|scale|patch|install|upgrade|enable|disable|destroy|put\S*|update\S*)\b)"
-    r"|\b(?:sed|perl)\s+(?:-(?:(?!\b(?:sed|perl)\s)\S)+\s+)*-\w*i|(?<![-=0-9&<>])>>?\s*(?!/dev/null|&|=)[\w./~$\"'-]"
-    r"|\bcurl\b(?:(?!\bcurl\b)[^\n])*(?:\s-X\s*(?:POST|PUT|PATCH|DELETE)|\s(?:-d|--data\S*|-F|-T)\s)"
-    r"|\b(?:insert\s+into|update\s+[\w.\"`]+\s+set|delete\s+from|drop\s+\w+|alter\s+\w+|truncate\s+table|"
-    r"create\s+(?:or\s+replace\s+)?(?:table|view|index|database))\b"
-    r"|\bopen\((?:(?!\bopen\()[^)\n])*,\s*(?:mode=)?['\"][wax]|\.(?:write_text|write_bytes|to_csv|to_excel|to_sql|savefig|unlink|commit)\("
-    r"|\b(?:os\.(?:remove|rename|makedirs|mkdir|rmdir)|shutil\.\w+|requests\.(?:post|put|patch|delete))\("
-)
-"""Commands, SQL and code that change something, as far as the text shows."""
-
-# What an answer says of work that failed: that it failed, that it was done, or how the user wants to go on.
-_QUESTION = lazily(r"[?？][\s\"')*_]*$", 0)
-_SENTENCE = lazily(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])", 0)
-
-_FAILED = lazily(
-    r"\b(?:unable|unfortunately|sorry|apolog\w+|cannot|can not|can't|cant|could not|couldn't|was not|wasn't|were not|"
-    r"weren't|has not|hasn't|have not|haven't|did not|didn't|does not|doesn't|do not|don't|will not|won't|not able|"
-    r"not (?:been |yet )?(?:possible|available|done|complete\w*|success\w*|found|allowed|permitted|authori\w+)|"
-    r"fail\w*|errors?|problems?|issues?|trouble|timed? ?out|timeouts?|unavailable|unsuccessful\w*|rejected|declined|"
-    r"denied|refused|invalid|blocked|restrict\w+|disallowed|prevent(?:ed|ing|s)|"
-    r"went wrong|not enough|insufficient\w*|(?:not|in)[ -]?(?:sufficient|eligible)|isn't|aren't|"
-    r"is not|are not|no longer|instead|"
-    r"unchanged|remains? (?:on|in|with|as|at|the same|active|open|booked|pending)|"
-    r"no (?:booking|order|change|refund|payment|reservation|action)s? (?:was|were|has|have)|"
-    r"leider|nicht|fehler\w*|fehlgeschlagen|gescheitert|"
-    r"malheureusement|désolée?|impossible|échou\w+|échec|erreur|n'ai pas|"
-    r"lamentablemente|lo siento|no (?:pude|se pudo|fue posible|puedo)|falló|"
-    r"infelizmente|desculpe|não (?:foi possível|consegui|pude)|falhou|"
-    r"purtroppo|mi dispiace|non (?:è stato possibile|sono riuscit\w+|posso)|helaas|niet|mislukt|tyvärr|inte|"
-    r"к сожалению|не удалось|ошибк\w+)\b"
-    r"|无法|無法|失败|失敗|抱歉|错误|錯誤|未能|できません|できなかった|エラー|申し訳|죄송|실패|오류|할 수 없"
-)
-_ALL_IS_WELL = lazily(
-    r"\b(?:no|without|any|zero)(?: any| further)? (?:errors?|problems?|issues?|trouble)\b"
-    r"|\b(?:don't|do not) (?:hesitate|worry|forget)\b|\bif you (?:have|run into|encounter) any \w+"
-    r"|\b(?:keine?|ohne) (?:fehler|probleme)\b|\bsans (?:erreur|problème)\b|\bsin (?:errores|problemas)\b"
-)
-"""Phrases that sound like a failure and report none."""
-_ASKS_ON = lazily(
-    r"\b(?:would you (?:still |rather )?(?:like|prefer|want)|do you (?:still )?(?:want|prefer|wish)|shall i|should i|"
-    r"please (?:confirm|provide|tell|let me know|reply|choose|select)|"
-    r"let me know (?:if|how|which|what|whether)|how would you like)\b"
-)
-_GO_ON = lazily(
-    r"\b(?:proceed|go ahead|go on|continue|move forward|try again|still (?:like|want|wish|prefer)|"
-    r"instead|alternative\w*|another (?:way|method|card|date|option)|different)\b"
-)
-"""What a question about work that was not done yet asks."""
-_HANDS_OVER = lazily(
-    r"\b(?:transfer(?:red|ring)?|connect(?:ed|ing)?|escalat\w+|forward(?:ed|ing)?|hand(?:ed|ing)?)\b.{0,40}"
-    r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b"
-)
-_BY_THE_WAY = lazily(
-    r"\b(?:anything|something) else\b|\b(?:any )?(?:other|further|more|additional|else) "
-    r"(?:help|assistance|questions?|requests?|information|details)\b|\bneed (?:further|more|any|help)\b"
-    r"|\bhave (?:any|other)\b|\bfeel free\b"
-)
-"""How answers end politely, whatever was done: that asks nothing about what failed."""
-_DONE = (
-    r"(?:set|done|booked|updated|changed|cancell?ed|sent|opened|closed|added|removed|applied|placed|ordered|moved|"
-    r"completed?|processed|created|deleted|modified|exchanged|returned|refunded|confirmed|reserved|scheduled|submitted)"
-)
-_CLAIMS = lazily(
-    rf"\b(?:successful(?:ly)?|(?:has|have|is|are)(?: now| all)?(?: been)? {_DONE}"
-    rf"|(?:I|we)(?:'ve| have)?(?: now| just| already)? {_DONE})\b"
-)
-_NOT_YET = lazily(
-    r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|"
-    r"\b(?:once|if|after|until|when) (?:it|this|that|the|your|you)\b|"
-    r"\b(?:would|could|should|shall|please|can|to be|will be|ready to|about to|going to|whether|already|earlier|"
-    r"previous(?:ly)?)\b|\?\s*$"
-)
-"""A sentence that speaks of a condition, an offer or of what was done before claims nothing."""
-_SORRY = lazily(
-    r"\b(?:sorry|apolog\w+|unfortunately|leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|"
-    r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송"
-)
-"""Words of regret. Beside a claim that something was done, the regret may be about what the user told."""
-_ASIDE = lazily(
-    r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
-    r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))"
-)
-"""What an answer that claims success says by the way ("it will not be mailed", "the issue is solved")."""
-_POLICY = lazily(
-    r"\b(?:can't|cant|cannot|can not|isn't|aren't|is not|are not|invalid|errors?|restrict\w+|prevent\w+|"
-    r"unavailable|not (?:possible|available|allowed|permitted))\b"
-)
-"""What rules and warnings say as well ("it cannot be changed later"): no admission beside a claim that all was done."""
-_LONGEST = 20_000
-"""Characters of an answer that are read."""
 
 
 class Told(Enum):

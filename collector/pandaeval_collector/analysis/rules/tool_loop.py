@@ -35,13 +35,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules._cycles import (
+    Cycle,
     RepeatMarker,
     Step,
     Visits,
@@ -59,6 +60,14 @@ from pandaeval_otel.normal.speech import tool_requests
 
 # Where the time of a trace went between two tool calls.
 _WORK = frozenset({Kind.LLM, Kind.TOOL, Kind.RETRIEVAL, Kind.EMBEDDING, Kind.GUARDRAIL, Kind.EVALUATION})
+LOOPING_ROUNDS = 3
+# Is a run whose steps are traces of their own running away?
+#
+# The trace of such a run's last step holds the whole of it, and is where its loops are reported. A run that never ends
+# has no such trace: it is reported once, at the step at which it has wasted so many calls that nobody would wait
+# longer.
+RUNAWAY = 8
+"""Wasted calls."""
 
 
 class Timeline:
@@ -115,9 +124,6 @@ def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
-
-
-LOOPING_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +185,7 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
-    numbers = tuple(range(len(trace.tool_calls)))
-    if len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
-        # The runs of code among the calls, and each call's index in the original trace; -1 for code.
-        both = sorted(
-            [*enumerate(trace.tool_calls), *((-1, run) for run in written)], key=lambda each: each[1].start_ns
-        )
-        trace, numbers = replace(trace, tool_calls=tuple(call for _, call in both)), tuple(number for number, _ in both)
+    trace, numbers = _with_code(trace)
     if not _may_loop(trace):
         return ToolLoop(len(trace.tool_calls), unseen=_unseen(trace))
     visits = Visits(trace)
@@ -197,35 +197,47 @@ def tool_loop(trace: Trace) -> ToolLoop:
     cycles += find_failing(steps, cycles)
     wasted = {index for cycle in cycles for index in cycle.wasted}
     calls = trace.tool_calls
-    # Of the later rounds, in ns: of calls, from the end of the one before the first repetition.
-    times = [
-        (cycle.visits[2].start_ns, cycle.visits[-1].end_ns)
-        if cycle.visits
-        else (calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns)
-        for cycle in cycles
-    ]
+    times = [_later_rounds(cycle, calls) for cycle in cycles]
     spent = merged(times)
     return ToolLoop(
         calls=len(calls),
         repeated=tuple(numbers[index] for index in sorted(wasted) if numbers[index] >= 0),
         written=sum(numbers[index] < 0 for index in wasted),
-        cycles=tuple(
-            LoopCycle(
-                kind=cycle.kind,
-                rounds=cycle.rounds,
-                tools=tuple(dict.fromkeys(calls[index].name for index in cycle.members)),
-                span_ids=tuple(calls[index].span_id for index in cycle.members)
-                or tuple(visit.first_span_id for visit in cycle.visits),
-                wasted_calls=len(cycle.wasted),
-                seconds=max(0, time[1] - time[0]) / 1e9,
-                tokens=timeline.tokens(*time),
-                agents=tuple(visit.agent for visit in cycle.visits[:2]),
-            )
-            for cycle, time in zip(cycles, times, strict=True)
-        ),
+        cycles=tuple(_described(*pair, calls, timeline) for pair in zip(cycles, times, strict=True)),
         seconds=sum(end - start for start, end in spent) / 1e9,
         tokens=sum(timeline.tokens(*time) for time in spent),
         unseen=_unseen(trace),
+    )
+
+
+def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
+    """Returns the trace with runs of code among its calls, and each call's index in the original; -1 for code."""
+    written = code_runs(trace) if len(trace.spans) >= LOOPING_ROUNDS else ()
+    if not written:
+        return trace, tuple(range(len(trace.tool_calls)))
+    both = [*enumerate(trace.tool_calls), *((-1, run) for run in written)]
+    both.sort(key=lambda pair: pair[1].start_ns)
+    return replace(trace, tool_calls=tuple(call for _, call in both)), tuple(number for number, _ in both)
+
+
+def _later_rounds(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
+    """Returns start and end of the repetitions, in ns: of calls, from the end of the one before the first."""
+    if cycle.visits:
+        return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
+    return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
+
+
+def _described(cycle: Cycle, time: tuple[int, int], calls: Sequence[ToolCall], timeline: Timeline) -> LoopCycle:
+    members = [calls[index] for index in cycle.members]
+    return LoopCycle(
+        kind=cycle.kind,
+        rounds=cycle.rounds,
+        tools=tuple(dict.fromkeys(call.name for call in members)),
+        span_ids=tuple(call.span_id for call in members) or tuple(visit.first_span_id for visit in cycle.visits),
+        wasted_calls=len(cycle.wasted),
+        seconds=max(0, time[1] - time[0]) / 1e9,
+        tokens=timeline.tokens(*time),
+        agents=tuple(visit.agent for visit in cycle.visits[:2]),
     )
 
 
@@ -301,15 +313,6 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
 def _takes_none(tool: ToolDefinition | None) -> bool:
     """Returns whether the tool's definition has no parameters: then there are no arguments to capture."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
-
-
-# Is a run whose steps are traces of their own running away?
-#
-# The trace of such a run's last step holds the whole of it, and is where its loops are reported. A run that never ends
-# has no such trace: it is reported once, at the step at which it has wasted so many calls that nobody would wait
-# longer.
-RUNAWAY = 8
-"""Wasted calls."""
 
 
 def running_away(step: Trace) -> ToolLoop | None:

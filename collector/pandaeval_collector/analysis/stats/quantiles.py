@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 LEVEL = 0.95
 """The share of intervals that hold the truth, where nothing else is said."""
+_MOST_STEPS, _MOST_TERMS, _TINY = 200, 10_000, 1e-300
+RESAMPLES = 2000
+_AT_ONCE = 4_000_000
+"""So many draws at a time: 32 MB."""
 
 
 def normal_quantile(level: float = LEVEL) -> float:
@@ -39,12 +43,6 @@ def wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
     middle = (share + square / (2.0 * n)) / scale
     half = quantile / scale * math.sqrt(share * (1.0 - share) / n + square / (4.0 * n * n))
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-_MOST_STEPS, _MOST_TERMS, _TINY = 200, 10_000, 1e-300
-RESAMPLES = 2000
-_AT_ONCE = 4_000_000
-"""So many draws at a time: 32 MB."""
 
 
 def means(sums: NDArray[np.float64], sizes: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:

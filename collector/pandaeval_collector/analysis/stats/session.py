@@ -21,6 +21,25 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 }
 EXTRA_SIGNALS = ("error", "response", "grounding", "tool_loop", "correctness")
 _LARGEST_WEIGHT = 1e100  # far beyond any use; above it the squares of the consistency score would overflow
+# How people read the two session scores: a band for each, and one word for the pair; and a pair of pass@k and pass^k.
+#
+# The bands are those of PandaProbe's session metrics, half-open: 0.9 and above, [0.7, 0.9), [0.5, 0.7), [0.3, 0.5),
+# below 0.3. A score within 1e-9 of a limit counts as having reached it, as it does for thresholds.
+_TOLERANCE = 1e-9
+_LIMITS = (0.9, 0.7, 0.5, 0.3)
+_RELIABILITY = ("highly_reliable", "generally_reliable", "moderate_risk", "elevated_risk", "high_risk")
+_CONSISTENCY = ("highly_consistent", "generally_consistent", "moderate_instability", "high_instability", "unstable")
+PROFILE_CUT = 0.7
+"""From here on the source calls a session reliable or consistent; below, it speaks of risk and instability. The pass
+mark of 0.5 would call a session "safe" whose band says "some traces show concerning behaviour"."""
+TOP_SHARE_PERCENT = 15
+MAX_RISK_SHARE = 0.1
+FLAG_ABOVE = 0.5
+_RISK_KEYS = {name: f"{name}_risk" for name in (*DEFAULT_WEIGHTS, *EXTRA_SIGNALS)} | {
+    "loop_detection": "loop_risk",
+    "tool_correctness": "tool_risk",
+}
+Signals = Mapping[str, float | None]
 
 
 def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
@@ -76,20 +95,6 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, SupportsFloat) else math.nan
 
 
-# How people read the two session scores: a band for each, and one word for the pair; and a pair of pass@k and pass^k.
-#
-# The bands are those of PandaProbe's session metrics, half-open: 0.9 and above, [0.7, 0.9), [0.5, 0.7), [0.3, 0.5),
-# below 0.3. A score within 1e-9 of a limit counts as having reached it, as it does for thresholds.
-_TOLERANCE = 1e-9
-_LIMITS = (0.9, 0.7, 0.5, 0.3)
-_RELIABILITY = ("highly_reliable", "generally_reliable", "moderate_risk", "elevated_risk", "high_risk")
-_CONSISTENCY = ("highly_consistent", "generally_consistent", "moderate_instability", "high_instability", "unstable")
-
-PROFILE_CUT = 0.7
-"""From here on the source calls a session reliable or consistent; below, it speaks of risk and instability. The pass
-mark of 0.5 would call a session "safe" whose band says "some traces show concerning behaviour"."""
-
-
 def reliability_band(score: float) -> str:
     """Returns ``highly_reliable``, ``generally_reliable``, ``moderate_risk``, ``elevated_risk`` or ``high_risk``.
 
@@ -140,18 +145,6 @@ def _checked(score: float) -> float:
     if not 0.0 <= score <= 1.0:
         raise ValueError(f"a score lies in 0..1, not {score!r}")
     return score
-
-
-TOP_SHARE_PERCENT = 15
-MAX_RISK_SHARE = 0.1
-FLAG_ABOVE = 0.5
-
-_RISK_KEYS = {name: f"{name}_risk" for name in (*DEFAULT_WEIGHTS, *EXTRA_SIGNALS)} | {
-    "loop_detection": "loop_risk",
-    "tool_correctness": "tool_risk",
-}
-
-Signals = Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+# Does an output repeat one of the outputs just before it?
+#
+# The hybrid measure of PandaProbe's loop_detection: alike in meaning (cosine of embeddings) *and* in wording (Jaccard
+# index of content words). Enumerating related things is alike in meaning only, and is no loop. Pure functions; safe on
+# any thread.
+DEFAULT_WINDOW = 3
+
 
 class Direction:
     """The direction of a vector, made once and compared many times. False for a vector that is all zeros (or empty) and
@@ -76,14 +83,6 @@ def coherence(a: Vector, b: Vector) -> float:
     if value is None:
         raise ValueError("coherence of a zero vector is not defined")
     return max(0.0, value)
-
-
-# Does an output repeat one of the outputs just before it?
-#
-# The hybrid measure of PandaProbe's loop_detection: alike in meaning (cosine of embeddings) *and* in wording (Jaccard
-# index of content words). Enumerating related things is alike in meaning only, and is no loop. Pure functions; safe on
-# any thread.
-DEFAULT_WINDOW = 3
 
 
 # Nobody changes these. They are not declared frozen because setting the fields of a frozen object takes four times as

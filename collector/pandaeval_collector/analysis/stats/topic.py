@@ -42,25 +42,6 @@ _ASCII_TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
 _PLAIN_WORD = re.compile(r"[a-z0-9]{2,}")
 """What _TOKEN finds in ASCII, in a fraction of the time; the words in ASCII without an apostrophe."""
 _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
-
-
-def content_tokens(text: str) -> frozenset[str]:
-    """Returns the distinct content words of ``text``, in one spelling (Unicode NFKC, case folded).
-
-    A token is a word of at least two characters (letters and digits; an apostrophe inside belongs to it, a final
-    ``'s`` does not), or a single Chinese or kana character. English function words are left out; negations stay
-    (see ``STOPWORDS_VERSION``). Empty for a text without any. Takes linear time.
-    """
-    if text.isascii() and "'" not in text:
-        return frozenset(_PLAIN_WORD.findall(text.lower())) - STOPWORDS
-    if not text.isascii():
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
-        text = _NO_WORD.sub(" ", folded)
-    found = _ASCII_TOKEN.findall(text.lower()) if text.isascii() else _TOKEN.findall(text)
-    words = {word.removesuffix("'s") for word in {*found}} - STOPWORDS
-    return frozenset(word for word in words if len(word) >= 2 or _CJK_CHARACTER.match(word))
-
-
 FEWEST = 2
 """So many words of a message at least name a subject; one is enough for a question, and for an answer."""
 ENOUGH = 6
@@ -73,7 +54,6 @@ LONGEST = 1200
 """A text of more characters is not searched for talk."""
 STEM = 5
 """Words that begin with the same characters are one."""
-
 _TALK_WORDS = frozenset(
     """
     yes no not yeah yep nope ok okay sure please thanks thank welcome hi hello hey dear good great fine perfect nice
@@ -91,7 +71,6 @@ _TALK_WORDS = frozenset(
     好 的 是 请 謝 谢 对 はい お願いします 네
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-
 _CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?", 0)
 """Addresses, numbers, ids: what they name is not told by their letters."""
 _CLAUSE_END = lazily(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ", 0)
@@ -140,6 +119,23 @@ _HANDS_OVER = lazily(
 )
 _TALK_OF_USERS = lazily(_OF_BOTH)
 _TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}")
+
+
+def content_tokens(text: str) -> frozenset[str]:
+    """Returns the distinct content words of ``text``, in one spelling (Unicode NFKC, case folded).
+
+    A token is a word of at least two characters (letters and digits; an apostrophe inside belongs to it, a final
+    ``'s`` does not), or a single Chinese or kana character. English function words are left out; negations stay
+    (see ``STOPWORDS_VERSION``). Empty for a text without any. Takes linear time.
+    """
+    if text.isascii() and "'" not in text:
+        return frozenset(_PLAIN_WORD.findall(text.lower())) - STOPWORDS
+    if not text.isascii():
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
+        text = _NO_WORD.sub(" ", folded)
+    found = _ASCII_TOKEN.findall(text.lower()) if text.isascii() else _TOKEN.findall(text)
+    words = {word.removesuffix("'s") for word in {*found}} - STOPWORDS
+    return frozenset(word for word in words if len(word) >= 2 or _CJK_CHARACTER.match(word))
 
 
 def have_subjects(message: str, answer: str) -> tuple[bool, bool]:

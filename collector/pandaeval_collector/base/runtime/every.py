@@ -11,6 +11,11 @@ from collections.abc import Awaitable, Callable
 
 from pandaeval_collector.base.errors import UserError
 
+_log = logging.getLogger(__name__)
+
+_FAILED_S = 2.0
+"""The shortest pause after a round that failed."""
+
 
 class Backoff:
     """Computes waiting times with full jitter: a random time below a ceiling that doubles with every failure, so that
@@ -30,12 +35,6 @@ class Backoff:
         jitter = self._uniform(0.0, self._ceiling)
         self._ceiling = min(2 * self._ceiling, self._longest)
         return (asked or 0.0) + jitter
-
-
-_log = logging.getLogger(__name__)
-
-_FAILED_S = 2.0
-"""The shortest pause after a round that failed."""
 
 
 class Every:

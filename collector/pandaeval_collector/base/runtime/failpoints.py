@@ -40,6 +40,8 @@ POINTS = (
     "over_trace",
 )
 _HANDED_OVER_S = 0.005
+_armed: dict[str, _Point] = {}
+_lock = threading.Lock()
 
 
 class FailPointError(RuntimeError):
@@ -107,6 +109,4 @@ def reach_soon(name: str) -> None:
         asyncio.get_running_loop().call_later(_HANDED_OVER_S, reach, name)
 
 
-_armed: dict[str, _Point] = {}
-_lock = threading.Lock()
 arm(os.environ)

@@ -16,13 +16,42 @@ from urllib.parse import quote
 from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.base.untrusted.secrets import redact
 
-# An error as one plain line: what went wrong, without the stack and the packing around it.
 _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_OBJECT = 4000
 LONGEST = 300
 """Characters of a foreign error that are shown."""
 _SAYS = ("message", "error", "error_message", "detail", "details", "reason")
 _DEPTH, _MOST = 4, 2
+_LOOKED_AT = 20_000
+
+_SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)S?(?:_|$)|APIKEY", re.IGNORECASE)
+_SHORTEST, _SHORTEST_NAMED = 8, 4
+"""Characters of a variable's value: shorter ones would be found in innocent words. Less where it is known as a key."""
+
+# Stricter than for traces: here it harms nobody to hide a word too many. What a pattern's group holds stays.
+_PATTERNS = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for kind, pattern in (
+        ("address", r"(\b[a-z][a-z0-9+.-]{0,30}://)[^\s/@\"'<>]{1,400}(?=@)"),
+        ("key", r"()(?<![A-Za-z0-9])(?:sk|pk|rk|ak)[-_][A-Za-z0-9_*.…-]{3,}"),
+        ("key", r"(\b(?:bearer|basic|token)\s{1,4})(?!\[secret)(?=[^\s,;\"']{0,60}[0-9_*.=-])[^\s,;\"']{6,}"),
+        (
+            "key",
+            r"(\b(?:proxy-)?authorization\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?(?:(?:bearer|basic|token|digest)\s{1,4})?)"
+            r"(?!\[secret|bearer\b|basic\b|token\b|digest\b)[^\s,;\"'}\]]+",
+        ),
+        (
+            "key",
+            r"((?:api|access|secret|private|auth|subscription)[ _-]?(?:key|token)(?:\s(?:provided|given|used|passed))?"
+            r"\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)(?!\[secret)[^\s,;\"'&}\]]+",
+        ),
+        (
+            "key",
+            r"([?&;](?:[a-z0-9]{1,20}[_-])?(?:key|token|sig|signature|secret|password|code|auth|credential)=)"
+            r"(?!\[secret)[^\s&\"'<>]+",
+        ),
+    )
+)
 
 
 def plain_error(text: str) -> str:
@@ -60,38 +89,6 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
             yield held
     for held in value.values():
         yield from _texts(held, depth - 1)
-
-
-_LOOKED_AT = 20_000
-
-_SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)S?(?:_|$)|APIKEY", re.IGNORECASE)
-_SHORTEST, _SHORTEST_NAMED = 8, 4
-"""Characters of a variable's value: shorter ones would be found in innocent words. Less where it is known as a key."""
-
-# Stricter than for traces: here it harms nobody to hide a word too many. What a pattern's group holds stays.
-_PATTERNS = tuple(
-    (re.compile(pattern, re.IGNORECASE), kind)
-    for kind, pattern in (
-        ("address", r"(\b[a-z][a-z0-9+.-]{0,30}://)[^\s/@\"'<>]{1,400}(?=@)"),
-        ("key", r"()(?<![A-Za-z0-9])(?:sk|pk|rk|ak)[-_][A-Za-z0-9_*.…-]{3,}"),
-        ("key", r"(\b(?:bearer|basic|token)\s{1,4})(?!\[secret)(?=[^\s,;\"']{0,60}[0-9_*.=-])[^\s,;\"']{6,}"),
-        (
-            "key",
-            r"(\b(?:proxy-)?authorization\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?(?:(?:bearer|basic|token|digest)\s{1,4})?)"
-            r"(?!\[secret|bearer\b|basic\b|token\b|digest\b)[^\s,;\"'}\]]+",
-        ),
-        (
-            "key",
-            r"((?:api|access|secret|private|auth|subscription)[ _-]?(?:key|token)(?:\s(?:provided|given|used|passed))?"
-            r"\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)(?!\[secret)[^\s,;\"'&}\]]+",
-        ),
-        (
-            "key",
-            r"([?&;](?:[a-z0-9]{1,20}[_-])?(?:key|token|sig|signature|secret|password|code|auth|credential)=)"
-            r"(?!\[secret)[^\s&\"'<>]+",
-        ),
-    )
-)
 
 
 def told(text: object, known: Iterable[str] = ()) -> str:

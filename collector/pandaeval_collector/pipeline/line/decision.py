@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.store import JobEnd
 from pandaeval_otel.model import Trace
 
@@ -18,7 +18,7 @@ class Conclusion(Decision):
     """A decision with its results and runs."""
 
     results: list[Result] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[ScoredTrace] = field(default_factory=list)
     left_out: Collection[str] = ()
     """Ids of agents' traces that were not asked for, and are not among the runs."""
 

@@ -30,7 +30,7 @@ from pandaeval_collector.pipeline.line.members import (
 )
 from pandaeval_collector.pipeline.line.revisions import taken_back
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
-from pandaeval_collector.pipeline.line.understanding import Run, with_session
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import APPLIES, EarlierOutput, SessionReads, TraceMetric
 from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending
@@ -46,7 +46,7 @@ _NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so
 class FiledRun:
     """A run that is being filed, with all of its results."""
 
-    run: Run
+    run: ScoredTrace
     results: list[Result]
 
 
@@ -100,7 +100,7 @@ class _Rule:
         """Returns the indices of the traces that are read with one; ``None``: the metric reads none for it."""
         raise NotImplementedError
 
-    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result] | None:
+    def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result] | None:
         """Evaluates the metric; ``None``: nothing better than what stands can be said. ``run``: of the trace, if it is
         being filed."""
         raise NotImplementedError
@@ -143,7 +143,7 @@ class _Answers(_Rule):
         used += [each.member for each in readings if each.member.facts.embedder == embedder]
         unpack_answers(list({id(member): member for member in used}.values()))
 
-    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
+    def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result]:
         member, first = reading.member, reading.stretch.first
         earlier = tuple(
             EarlierOutput(each.trace_id, first + at, *each.direction_and_words(), frozenset(each.facts.asked.split()))
@@ -170,7 +170,7 @@ class _Before(_Rule):
         is_open = self.metric.name in members[index].facts.unsettled
         return range(max(0, index - self.most), index) if is_open else None
 
-    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result] | None:
+    def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result] | None:
         member = reading.member
         trace = _kept(self._store, reading) if run is None else run.trace
         if trace is None:
@@ -196,7 +196,7 @@ class _Recovery(_Rule):
         by = next((at for at in later if open_ in members[at].facts.done), None)
         return None if by is None else (by,)
 
-    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
+    def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result]:
         signal, [by] = reading.member.facts.signals[self.metric.name], reading.read
         if call := signal.get("open"):
             reason = f"{call.partition('(')[0]} was called last; a later trace of the session answers the call"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from types import UnionType
 from typing import Any, NotRequired, TypedDict, get_args, get_origin, get_type_hints
 
 import orjson
+
+_ALWAYS = object()
+_FITS = 1 << 31
 
 
 class SignalFacts(TypedDict):
@@ -73,22 +77,30 @@ class TraceFacts:
 
     def pack(self) -> bytes:
         """Packs the facts as they are stored: those that every trace has, and what is not as it mostly is."""
-        return orjson.dumps({name: value for name, usual in _STORED if (value := getattr(self, name)) != usual})
+        return orjson.dumps({name: value for name, usual in _stored() if (value := getattr(self, name)) != usual})
 
 
-_ALWAYS = object()
-_STORED = tuple(
-    (each.name, _ALWAYS if each.default is MISSING or each.name == "evidence" else each.default)
-    for each in fields(TraceFacts)
-)
-"""Each fact, with the value that is not stored; sessions that were not compared yet are found by ``evidence``."""
+@cache
+def _stored() -> list[tuple[str, Any]]:
+    """Returns each fact with the value that is not stored. Sessions that were not compared yet are found by
+    ``evidence``."""
+    return [
+        (fact.name, _ALWAYS if fact.default is MISSING or fact.name == "evidence" else fact.default)
+        for fact in fields(TraceFacts)
+    ]
+
+
+@cache
+def _types(facts: type) -> dict[str, tuple[type, ...]]:
+    """Returns the classes that each field of ``facts`` may have."""
+    return {name: _kinds(hint) for name, hint in get_type_hints(facts).items()}
 
 
 def unpack(packed: bytes) -> TraceFacts:
     """Unpacks what :meth:`TraceFacts.pack` packed. Facts that are not known here, as a newer collector may send, are
     left out. Raises ``ValueError`` for what is no JSON, and ``TypeError`` where facts are missing that every trace
     has."""
-    facts = {name: value for name, value in orjson.loads(packed).items() if name in _FACTS}
+    facts = {name: value for name, value in orjson.loads(packed).items() if name in _types(TraceFacts)}
     for name in ("responses", "done", "unsettled"):
         if name in facts:
             facts[name] = tuple(facts[name])
@@ -102,16 +114,11 @@ def _kinds(hint: Any) -> tuple[type, ...]:
     return (int, float) if hint is float else (get_origin(hint) or hint,)
 
 
-_FACTS = {name: _kinds(hint) for name, hint in get_type_hints(TraceFacts).items()}
-_SIGNAL = {name: _kinds(hint) for name, hint in get_type_hints(SignalFacts).items()}
-_FITS = 1 << 31
-
-
 def check(facts: TraceFacts) -> None:
     """Raises ``ValueError`` for facts that no collector writes: those that come from elsewhere are looked at before
     they are stored, as a session with one that cannot be read has no scores. Keys of signals that are not known here,
     as a newer version may write, are no error."""
-    for name, kinds in _FACTS.items():
+    for name, kinds in _types(TraceFacts).items():
         value = getattr(facts, name)
         if not isinstance(value, kinds) or (type(value) is int and not 0 <= value < _FITS):
             raise ValueError(f"{name} is {value!r:.100}")
@@ -121,7 +128,7 @@ def check(facts: TraceFacts) -> None:
         held: Any = signal
         if not isinstance(held, dict) or not {"outcome", "value", "why"} <= held.keys():
             raise ValueError(f"{name} lacks what each has")
-        for key, kinds in _SIGNAL.items():
+        for key, kinds in _types(SignalFacts).items():
             if key in held and not isinstance(held[key], kinds):
                 raise ValueError(f"{key} of {name} is {held[key]!r:.100}")
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:

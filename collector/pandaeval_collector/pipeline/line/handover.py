@@ -17,7 +17,7 @@ from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.members import from_row, to_row, unit_again, with_signals
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
-from pandaeval_collector.pipeline.line.understanding import Run, by_itself, explained
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace, by_itself, explained
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet, outbox_batches, packed_contents
 from pandaeval_collector.store.chunks import Part
@@ -85,14 +85,14 @@ class MemberHandover:
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._evaluator, self._sessions = store, evaluator, sessions
 
-    def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
+    def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
         """Places no run: each keeps the session that it names, or none."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
         older = self._store.left_behind(revised) if revised else {}
         places = Places(before={trace_id.hex(): row for trace_id, row in older.items()})
         return [by_itself(run, self._evaluator) for run in runs], places
 
-    def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
+    def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
         """Adds what the owner is told to ``changes``. Returns the results of all runs, except for those that the
         session's earlier traces may change: the owner has to tell them."""
         messages: list[bytes] = []
@@ -138,7 +138,7 @@ class Adoption:
         newest = _last_words(handed)
         known = self._store.left_behind(newest)
         grown: dict[str, int] = {}
-        runs: list[Run] = []
+        runs: list[ScoredTrace] = []
         gone: list[SessionTraceRow] = []
         for trace_id, message in newest.items():
             old = known.get(trace_id)
@@ -180,13 +180,13 @@ class Adoption:
             changes.touched.add(row.session_id)
 
 
-def _run_of(message: Handed) -> Run:
+def _run_of(message: Handed) -> ScoredTrace:
     member, session_id = from_row(message.row), message.row.session_id
     unit = unit_again(member, session_id, member.facts.digest)
     unit.session_id = session_id or None
     if message.is_done:
         member.facts.evidence = dict.fromkeys(member.facts.unsettled, _COMPARED)
-    return Run(unit, member, [], is_handed=True)
+    return ScoredTrace(unit, member, [], is_handed=True)
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pandaeval_collector.pipeline.line.members import Member, from_row
-from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.store import ResponseRow, SessionTraceRow, StoreReader, response_digest
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.session import is_history
@@ -46,7 +46,7 @@ class Places:
 class Chains(Protocol):
     """Finds the session of traces that name none."""
 
-    def place(self, runs: Sequence[Run]) -> Places:
+    def place(self, runs: Sequence[ScoredTrace]) -> Places:
         """Returns where the ``runs``, which are in order of start, belong."""
 
 
@@ -90,7 +90,7 @@ class Forward:
     def __init__(self, turns: Iterable[LinkedTrace]) -> None:
         self._web = _Web(None, (turn for turn in turns if turn.linked))
 
-    def place(self, runs: Sequence[Run]) -> Places:
+    def place(self, runs: Sequence[ScoredTrace]) -> Places:
         """See :class:`Chains`."""
         places = Places()
         for run in runs:
@@ -118,7 +118,7 @@ class StoredChains:
     def __init__(self, store: StoreReader) -> None:
         self._store = store
 
-    def place(self, runs: Sequence[Run]) -> Places:
+    def place(self, runs: Sequence[ScoredTrace]) -> Places:
         """See :class:`Chains`."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
         before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}

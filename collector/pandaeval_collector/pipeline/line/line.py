@@ -16,13 +16,13 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.dependencies import blamed_by_judge
 from pandaeval_collector.pipeline.line.handover import Adoption, Handed, MemberHandover
-from pandaeval_collector.pipeline.line.hints import Hints
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
 from pandaeval_collector.pipeline.line.revisions import Revisions, taken_back
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
-from pandaeval_collector.pipeline.line.understanding import Run, Understanding, Understood
+from pandaeval_collector.pipeline.line.setup_advice import Hints
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace, Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet, outbox_batches
 from pandaeval_collector.store.live_groups import LiveGroups
@@ -94,7 +94,7 @@ class Line:
             self._hints.look((run.unit.service, run.lacking) for run in runs)
         return decision
 
-    def _taken_back(self, run: Run, results: Sequence[Result]) -> list[Result]:
+    def _taken_back(self, run: ScoredTrace, results: Sequence[Result]) -> list[Result]:
         """Returns results that replace those of older revisions. If another collector owns the session, it replaces
         the results that earlier traces of the session may change."""
         gone = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)

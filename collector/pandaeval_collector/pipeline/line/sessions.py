@@ -11,7 +11,7 @@ from pandaeval_collector.pipeline.line.dependencies import Dependencies, FiledRu
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import Member, from_row, to_row, with_signals
-from pandaeval_collector.pipeline.line.understanding import Run, by_itself, explained, in_session
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace, by_itself, explained, in_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet
 
@@ -32,7 +32,7 @@ class SessionPlaces:
         self._chains = chains or StoredChains(store)
         self._dependencies = Dependencies(store, evaluator)
 
-    def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
+    def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
         """Assigns ``runs``, ordered by start, to sessions: a run that names none gets the session that follows from the
         responses which it continues."""
         places = self._chains.place(runs)
@@ -44,7 +44,7 @@ class SessionPlaces:
             for run in runs
         ], places
 
-    def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
+    def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
         """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
         results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
         that were decided before. ``places``: of these runs."""
@@ -65,7 +65,7 @@ class SessionPlaces:
             filing.results = explained(filing.run, filing.results, self._evaluator)
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
-    def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> dict[str, int]:
+    def enter(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> dict[str, int]:
         """Puts runs, ordered by start, into their sessions, to be compared later. Returns the sessions that have
         changed, see :attr:`Decision.grown`."""
         added, came, left = self._placed(runs, places, changes)
@@ -105,7 +105,7 @@ class SessionPlaces:
                 rows[trace_id] = with_signals(row, signals_of(self._evaluator, [result]))
         return [*rows.values()]
 
-    def member(self, run: Run, places: Places) -> Member:
+    def member(self, run: ScoredTrace, places: Places) -> Member:
         """Makes a run a member of its session, with the signals that are known by now."""
         before = places.before.get(run.unit.trace_id)
         older = from_row(before).facts if before is not None and not run.is_handed else None
@@ -115,7 +115,7 @@ class SessionPlaces:
         return replace(run.member, facts=replace(run.member.facts, signals=told), changed=True)
 
     def _placed(
-        self, runs: Sequence[Run], places: Places, changes: WriteSet
+        self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet
     ) -> tuple[dict[str, list[Member]], dict[str, list[Member]], set[str]]:
         """Returns the new members and those that were decided before and belong elsewhere now, by session, and the
         sessions that some have left. Adds those that may come into a session later, and by which responses."""

@@ -21,9 +21,9 @@ from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, OverTimeError
-from pandaeval_collector.pipeline.line.hints import lacking
 from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Member, new_member
+from pandaeval_collector.pipeline.line.setup_advice import lacking
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, parts_of, rebuilt
 from pandaeval_collector.scoring.evaluator import Evaluator, trace_unit
 from pandaeval_collector.scoring.metric import Texts
@@ -44,7 +44,7 @@ _TOLD = "session told from the conversation that its traces hold as their histor
 
 
 @dataclass(slots=True)
-class Run:
+class ScoredTrace:
     """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
     without signals. ``is_judged``: whether traces like it are at all; ``suspicious``: whether it looks as if it had
     failed. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for; ``jobs``
@@ -68,7 +68,7 @@ class Run:
     """Whether another collector decided the run, and this one scores its session. It may have come before."""
 
 
-def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
+def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> ScoredTrace:
     """Returns the run as a member of a session that its spans do not name; judged if that session is in the sample."""
     unit = replace(run.unit, session_id=session_id)
     return replace(
@@ -79,13 +79,13 @@ def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
     )
 
 
-def by_itself(run: Run, evaluator: Evaluator) -> Run:
+def by_itself(run: ScoredTrace, evaluator: Evaluator) -> ScoredTrace:
     """Returns the run; if no seen trace has its history, it is judged only if it is in the sample itself."""
     alone = run.unit.session_id is None and is_history(run.member.facts.continues)
     return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
 
 
-def explained(run: Run, results: list[Result], evaluator: Evaluator) -> list[Result]:
+def explained(run: ScoredTrace, results: list[Result], evaluator: Evaluator) -> list[Result]:
     """Returns the results of a run that was read with its session, with those that explain why it fails."""
     names = evaluator.explaining
     if run.trace is None or not any(each.success is False or each.metric in names for each in results):
@@ -93,7 +93,7 @@ def explained(run: Run, results: list[Result], evaluator: Evaluator) -> list[Res
     return evaluator.explained(run.trace, run.unit, results, with_session=True)
 
 
-def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
+def _drawn(run: ScoredTrace, unit: Unit, evaluator: Evaluator) -> ScoredTrace:
     results = [
         # Those of turns keep their units, in the session that the trace has now.
         replace(
@@ -122,7 +122,7 @@ class Understood:
     ``failed``: kind and text of the error, for a trace that could not be understood."""
 
     digest: str
-    run: Run | None = None
+    run: ScoredTrace | None = None
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
@@ -201,7 +201,7 @@ class Understanding:
         member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")
         if keeps and not late:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
-        run = Run(
+        run = ScoredTrace(
             unit,
             member,
             results,
@@ -216,7 +216,7 @@ class Understanding:
                 self._add_questions(trace, run)
         return Understood(built.digest, run)
 
-    def _add_questions(self, trace: Trace, run: Run) -> None:
+    def _add_questions(self, trace: Trace, run: ScoredTrace) -> None:
         """Adds results of judged metrics that need no judge, and jobs for all others. A session waits for those that
         are in the sample: it is judged whole, or nothing of it counts there."""
         judge = self._evaluator.settings.judge

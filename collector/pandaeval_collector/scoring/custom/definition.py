@@ -14,6 +14,12 @@ from pandaeval_collector.base.score import Score
 
 # A number on a metric's own scale, as a score.
 UNIT = (0.0, 1.0)
+Severity = Literal["low", "medium", "high", "critical"]
+Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+_MOST_LABELS = 100
+UNKNOWN = "not determinable"
+"""What a judge answers where the record does not suffice to choose a label."""
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 def scaled(
@@ -34,14 +40,6 @@ def scaled(
 def written(scale: tuple[float, float]) -> str:
     """Writes a scale as metrics and results have it: ``"1-5"``, ``""`` for 0..1."""
     return "" if scale == UNIT else f"{scale[0]:g}-{scale[1]:g}"
-
-
-Severity = Literal["low", "medium", "high", "critical"]
-Text = Annotated[str, Field(min_length=1, max_length=20_000)]
-_MOST_LABELS = 100
-UNKNOWN = "not determinable"
-"""What a judge answers where the record does not suffice to choose a label."""
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class LabelDefinition(BaseModel):

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
 from pandaeval_collector.scoring.custom.functions import build
@@ -38,31 +38,39 @@ def metrics_of(path: str) -> tuple[Metric[Any, Any], ...]:
 
 @cache
 def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
-    held = _loaded(path)
-    entries = held.get("metrics", [held]) if isinstance(held, dict) else held
-    if isinstance(held, dict) and "metrics" in held and len(held) > 1:
-        raise ModuleLoadError(
-            f"{path}: {next(key for key in held if key != 'metrics')}: stands beside metrics; indent it"
-        )
-    if not isinstance(entries, list) or not entries:
-        raise ModuleLoadError(f"{path}: it holds no metric; write a list of them: - name: tone …")
     metrics: list[Metric[Any, Any]] = []
     wrong: list[str] = []
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(_entries(path)):
         name = entry.get("name") if isinstance(entry, dict) else None
         where = f"{path}: metrics[{index}]" + (f" ({name:.100})" if isinstance(name, str) else "")
         try:
             metrics.append(build(Definition.model_validate(entry)))
         except ValidationError as error:
-            for each in error.errors(include_url=False):
-                key = ".".join(str(part) for part in each["loc"])
-                wrong.append(f"{where}: {f'{key}: ' if key else ''}{_sentence(each)}")
+            wrong += [f"{where}: {_keyed(each)}" for each in error.errors(include_url=False)]
         except ValueError as error:  # what any metric is held to, its name and level for instance
             wrong.append(f"{where}: {error}")
     if wrong:
         more = [f"and {len(wrong) - _TOLD} more"] if len(wrong) > _TOLD else []
         raise ModuleLoadError(one_printable_line("; ".join([*wrong[:_TOLD], *more])))
     return tuple(metrics)
+
+
+def _entries(path: Path) -> list[Any]:
+    """Returns the definitions in a file, not validated yet."""
+    held = _loaded(path)
+    entries = held.get("metrics", [held]) if isinstance(held, dict) else held
+    if isinstance(held, dict) and "metrics" in held and len(held) > 1:
+        beside = next(key for key in held if key != "metrics")
+        raise ModuleLoadError(f"{path}: {beside}: stands beside metrics; indent it")
+    if not isinstance(entries, list) or not entries:
+        raise ModuleLoadError(f"{path}: it holds no metric; write a list of them: - name: tone …")
+    return entries
+
+
+def _keyed(error: ErrorDetails) -> str:
+    """Returns a mistake, with its key."""
+    key = ".".join(str(part) for part in error["loc"])
+    return f"{key}: {_sentence(error)}" if key else _sentence(error)
 
 
 def _loaded(path: Path) -> Any:

@@ -6,7 +6,7 @@ import hashlib
 import time
 
 from pandaeval_collector.base.result import Unit
-from pandaeval_collector.base.untrusted.stated import stated
+from pandaeval_collector.base.untrusted.trace_attributes import stated
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.base import semconv

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pandaeval_collector.pipeline.line.hints import cure as capture_cure
+from pandaeval_collector.pipeline.line.setup_advice import cure as capture_cure
 from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 
 TASK = "trace.task_completion"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
+from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
 from pandaeval_collector.scoring.custom.files import metrics_of
 from pandaeval_lab.cases.files import CaseFileError, read_suite
 

@@ -14,6 +14,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, 
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.labels import rates as rates_module
+from pandaeval_collector.labels.pass_rate_gauges import PassRates
 from pandaeval_collector.labels.queue import draw
 from pandaeval_collector.labels.rates import OTHER, pass_rates
 from pandaeval_collector.store import Store, WriteSet, people
@@ -180,7 +181,7 @@ class TestQueue:
 async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
     opened = filled(tmp_path / "gauges", labelled=49)
     telemetry = Telemetry()
-    shown = Every(0.02, rates_module.PassRates(opened, telemetry).update, "rates")
+    shown = Every(0.02, PassRates(opened, telemetry).update, "rates")
 
     def gauges() -> dict[str, float]:
         found = [each for each in telemetry.measures() if each.instrument.name.startswith("pandaeval.pass_rate")]

@@ -147,14 +147,21 @@ def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int
         seen.add(id(message))
         who = _OF_ROLE.get(message.role, "instructions")
         for part in message.parts:
-            if isinstance(part, Text):
-                yield at, who, part.text
-            elif isinstance(part, ToolResponse):
-                yield at, "result", part.result
-            elif isinstance(part, ToolRequest):
-                yield at, "call", part.arguments
-            elif isinstance(part, OtherPart):
-                yield at, "instructions" if who == "told" else who, part.value
+            if (held := _of_part(part, who)) is not None:
+                yield at, *held
+
+
+def _of_part(part: object, who: Whose) -> tuple[Whose, Any] | None:
+    match part:
+        case Text():
+            return who, part.text
+        case ToolResponse():
+            return "result", part.result
+        case ToolRequest():
+            return "call", part.arguments
+        case OtherPart():
+            return "instructions" if who == "told" else who, part.value
+    return None
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:

@@ -222,18 +222,24 @@ def changing(trace: Trace) -> list[ToolCall]:
 
 def _in_calls(trace: Trace) -> Iterator[Claim]:
     for call in changing(trace):
+        result = call.result if call.has_result and not failed(call) else None
         for key, item in arguments(call.arguments):
-            text = fold(str(item)).strip()
-            values = values_of(text) if len(text) <= _LONGEST_ARGUMENT else ()
-            if not values or squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) is not None:
+            if squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) is not None:
                 continue
-            for value in values:
-                if value.kind == "number" and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
-                    value = replace(value, kind="identifier", keys=(text, *value.keys))
-                if value.kind == "identifier" and value.text == text and specific(value):
-                    around = f"{call.name}({key}={item})"
-                    result = call.result if call.has_result and not failed(call) else None
-                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, result)
+            for value in _identifiers(key, fold(str(item)).strip()):
+                around = f"{call.name}({key}={item})"
+                yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, result)
+
+
+def _identifiers(key: str, text: str) -> Iterator[Value]:
+    """Yields the value of an argument if all of it is an identifier, or a number under a key that identifies."""
+    if len(text) > _LONGEST_ARGUMENT:
+        return
+    for value in values_of(text):
+        if value.kind == "number" and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
+            value = replace(value, kind="identifier", keys=(text, *value.keys))
+        if value.kind == "identifier" and value.text == text and specific(value):
+            yield value
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:

@@ -88,34 +88,37 @@ class Follows:
         """Returns whether an amount follows by one step from numbers that belong together, from grounded ones of the
         same answer, ``settled``, or from a known amount by one of those or by a count that the user or the sentence
         names."""
-        value, at = claim.value, claim.at
+        value = claim.value
         if value.kind != "amount":
             return False
         same = [each.value for each in settled if each.span_id == claim.span_id and each.value.kind == "amount"]
-        own = [each.number for each in sorted(same, key=lambda each: each.start)][:_MOST_OWN]
-        nearest = [each.number for each in sorted(same, key=lambda each: abs(each.start - value.start))][:_MOST_PAIRED]
         beside = [each for each in values_of(claim.text) if 0 <= each.start - claim.begin < len(claim.sentence)]
         shown = [each for each in beside if each.kind in NUMBERS and each.start <= value.start]
-        total = _chain(claim.text, shown)
-        if total is not None and {each.start for each in shown[:-1] if each.kind == "amount"} <= {
-            s.start for s in same
-        }:
+        total, known = _chain(claim.text, shown), {each.start for each in same}
+        if total is not None and all(each.start in known for each in shown[:-1] if each.kind == "amount"):
             return any(abs(abs(total) - float(key)) <= max(value.step / 2, _CENT) for key in value.keys)
+        own = [each.number for each in sorted(same, key=lambda each: each.start)][:_MOST_OWN]
+        nearest = [each.number for each in sorted(same, key=lambda each: abs(each.start - value.start))][:_MOST_PAIRED]
         named = {each.number for each in beside if not each.unit}
         of_answer: Group = (frozenset(nearest), frozenset(filter(is_small, named)))
         counts = {count for count in self._counts | named if count > 1 and is_small(count)}
-        for number in value.keys:
-            if not isinstance(number, float) or not number:
-                continue
-            if any(_by_one_step(number, *group) for group in chain(self._groups(at), [of_answer])) or any(
-                abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in _column_sums(own)
-            ):
-                return True
-            wholes = [number / count for count in counts]
-            wholes += [number + part for part in own] if _LEFT.search(claim.sentence) is not None else []
-            if self._had.near([(whole - _CENT, whole + _CENT) for whole in wholes], at, value.unit):
-                return True
-        return False
+        numbers = (number for number in value.keys if isinstance(number, float) and number)
+        return any(self._calculated(number, claim, own, of_answer, counts) for number in numbers)
+
+    def _calculated(
+        self, number: float, claim: Claim, own: Sequence[float], of_answer: Group, counts: set[float]
+    ) -> bool:
+        """Returns whether one step leads to a number. ``own``: grounded amounts of the answer; ``of_answer``: those
+        beside the claim; ``counts``: numbers by which amounts may be multiplied."""
+        if any(_by_one_step(number, *group) for group in chain(self._groups(claim.at), [of_answer])):
+            return True
+        tolerance = max(_CENT, claim.value.step / 2) + _CLOSE
+        if any(abs(total - number) <= tolerance for total in _column_sums(own)):
+            return True
+        wholes = [number / count for count in counts]
+        if _LEFT.search(claim.sentence) is not None:
+            wholes += [number + part for part in own]
+        return self._had.near([(whole - _CENT, whole + _CENT) for whole in wholes], claim.at, claim.value.unit)
 
     def by_the_answer(self, claim: Claim) -> bool:
         """Returns whether one calculation with other numbers of the same answer leads to an amount, however little they
@@ -171,47 +174,52 @@ class Follows:
             return True
         had = list(self._had.by(claim.at))
         days = set().union(*(content.days for content in had))
-        of_any_year, months = {day % 10000 for day in days}, {day % 10000 // 100 for day in days}
-        for day in wanted:
-            if day % 10000 in days or (day < 10000 and day in of_any_year):
-                return True
-            if day % 10000 // 100 in months and any(ORDINAL in content.units.get(day % 100, ()) for content in had):
-                return True
+        if _is_known(wanted, days, had):
+            return True
         today = self._today.toordinal()
         years = {self._today.year, *sorted(int(day) // 10000 for day in days if day >= 10000)[-1:]}
         anchors = [*_ordinals(days, years=()), today]
-        steps, windows = {1.0}, [(today - 1, today + 7)]
+        steps = self._steps_in_days
+        windows = [(today - 1, today + 7), *self._windows(years)]
+        sentence = claim.sentence.casefold()
+        for day in _ordinals(wanted, years):
+            if any(first <= day <= last for first, last in windows):
+                return True
+            if any(abs(day - anchor) in steps for anchor in anchors):
+                return True
+            if _WEEKDAYS[day % 7] in sentence and any(0 < day - anchor < 7 for anchor in anchors):
+                return True
+        return False
+
+    @cached_property
+    def _steps_in_days(self) -> set[float]:
+        """How many days later or earlier users named, and a day."""
+        steps = {1.0}
         for content in self._of_users:
             for match in _DAYS.finditer(fold(content.raw[:20_000])):
                 number = float(match[1]) if match[1].isdigit() else _NUMBER_OF.get(match[1].casefold(), 1.0)
                 steps.add(number * (7 if match[2][0] in "wW" else 1))
+        return steps
+
+    def _windows(self, years: set[int]) -> Iterator[tuple[int, int]]:
+        """Yields the first and last day that each user message names, if they lie close together."""
+        for content in self._of_users:
             named = _ordinals(content.days, years)
             if named and max(named) - min(named) <= _LONGEST_SPAN:
-                windows.append((min(named), max(named)))
-        sentence = claim.sentence.casefold()
-        return any(
-            any(first <= day <= last for first, last in windows)
-            or any(abs(day - anchor) in steps for anchor in anchors)
-            or (_WEEKDAYS[day % 7] in sentence and any(0 < day - anchor < 7 for anchor in anchors))
-            for day in _ordinals(wanted, years)
-        )
+                yield min(named), max(named)
 
     def _timed(self, claim: Claim) -> bool:
         """Returns whether a time is known, as 1100 too, lies a known duration from a known one, or may be that of
         another time zone, where a zone is named; whether a duration is known, or lies between two known times."""
         is_time = claim.value.kind == "time"
         wanted = {minutes for minutes in claim.value.keys if isinstance(minutes, float)}
-        if is_time:
-            plain = {each // 60 * 100 + each % 60 for each in wanted if each >= 60}
-        else:  # numbers of minutes, hours or days whose unit a key tells, or nobody
-            plain = {each / size for each in wanted for size in (1.0, 60.0, _DAY)}
+        plain = _plain_times(wanted) if is_time else _plain_durations(wanted)
         times: set[float] = set()
         lengths: set[float] = set()
         for content in self._had.by(claim.at):
-            of_kind = content.times if is_time else content.durations | content.times
-            written = (content.units[number] for number in plain & content.units.keys())
-            if not wanted.isdisjoint(of_kind) or any(units & {"", MEASURED} for units in written):
-                return True  # 9 h may be a time, too
+            of_kind = content.times if is_time else content.durations | content.times  # 9 h may be a time, too
+            if not wanted.isdisjoint(of_kind) or _holds_plain(content, plain):
+                return True
             times |= content.times
             lengths |= content.durations
         self._left -= len(times)
@@ -222,6 +230,32 @@ class Follows:
         zoned = _ZONE.search(claim.sentence) is not None
         apart = {(one - other) % _DAY for one in wanted for other in times}
         return any(each in lengths or _DAY - each in lengths or (zoned and each % _HALF_HOUR == 0) for each in apart)
+
+
+def _is_known(wanted: set[float], days: set[float], had: Sequence[Content]) -> bool:
+    """Returns whether one of the days is known without its year, or by its number in a known month."""
+    of_any_year, months = {day % 10000 for day in days}, {day % 10000 // 100 for day in days}
+    for day in wanted:
+        if day % 10000 in days or (day < 10000 and day in of_any_year):
+            return True
+        if day % 10000 // 100 in months and any(ORDINAL in content.units.get(day % 100, ()) for content in had):
+            return True
+    return False
+
+
+def _plain_times(wanted: set[float]) -> set[float]:
+    """Returns times as numbers: 1100 for 11 o'clock."""
+    return {minutes // 60 * 100 + minutes % 60 for minutes in wanted if minutes >= 60}
+
+
+def _plain_durations(wanted: set[float]) -> set[float]:
+    """Returns durations as numbers of minutes, hours or days whose unit a key tells, or nobody."""
+    return {minutes / size for minutes in wanted for size in (1.0, 60.0, _DAY)}
+
+
+def _holds_plain(content: Content, plain: set[float]) -> bool:
+    """Returns whether one of the numbers is there without a unit."""
+    return any(content.units[number] & {"", MEASURED} for number in plain & content.units.keys())
 
 
 def _chain(text: str, numbers: Sequence[Value]) -> float | None:
@@ -266,15 +300,24 @@ def _by_one_step(number: float, amounts: frozenset[float], counts: frozenset[flo
         return False
     if abs(sum(worth) - number) <= tolerance:
         return True
-    for each in worth:
-        if (number - each != each and _has(worth, number - each, tolerance)) or _has(worth, number + each, tolerance):
-            return True
-        if len(worth) <= 8 and any(_has(worth, number - each - other, tolerance) for other in worth if other != each):
-            return True
-    for count in counts - {0.0, 1.0}:
-        before = number / (1 - count / 100) if count < 100 else 0.0
-        wanted = (number / count, number * count, number * 100 / count, before)
-        if any(_has(worth, each, tolerance / count if each < number else tolerance) for each in wanted if each):
+    if any(_is_sum(worth, number, each, tolerance) for each in worth):
+        return True
+    return any(_is_product(worth, number, count, tolerance) for count in counts - {0.0, 1.0})
+
+
+def _is_sum(worth: Sequence[float], number: float, part: float, tolerance: float) -> bool:
+    """Returns whether ``number`` is the sum or difference of ``part`` and another, of few also of three."""
+    rest = number - part
+    if (rest != part and _has(worth, rest, tolerance)) or _has(worth, number + part, tolerance):
+        return True
+    return len(worth) <= 8 and any(_has(worth, rest - other, tolerance) for other in worth if other != part)
+
+
+def _is_product(worth: Sequence[float], number: float, count: float, tolerance: float) -> bool:
+    """Returns whether ``number`` is an amount times a count, over it, or that percentage of it or off it."""
+    before = number / (1 - count / 100) if count < 100 else 0.0
+    for wanted in (number / count, number * count, number * 100 / count, before):
+        if wanted and _has(worth, wanted, tolerance / count if wanted < number else tolerance):
             return True
     return False
 

@@ -21,6 +21,108 @@ NUMBERS = ("amount", "number")
 ORDINAL, MEASURED = "th", "measured"
 """The unit of a number that numbers something (3rd), and of one that is no amount: 41 kg."""
 _UNITS = {"ordinal": ORDINAL, "measured": MEASURED, "percentage": "%"}
+# One spelling for digits, dashes, blanks and quotation marks of all scripts.
+_PLAIN_SIGNS = str.maketrans("‐‑‒–—−“”„‟«»’‘‛´٫٬،", '------""""""\'\'\'\'.,,')
+_FOREIGN = re.compile(r"[^\x00-\x7f]{1,64}")
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+_BETWEEN = re.compile(r"[\W_]+")
+# Dates and times as people and programs write them.
+_MONTHS = (
+    "january jan januar janvier enero janeiro gennaio январь января januari",
+    "february feb februar février febrero fevereiro febbraio февраль февраля februari",
+    "march mar märz mars marzo março март марта maart",
+    "april apr avril abril aprile апрель апреля",
+    "may mai mayo maio maggio май мая mei",
+    "june jun juni juin junio junho giugno июнь июня",
+    "july jul juli juillet julio julho luglio июль июля",
+    "august aug août agosto август августа augustus",
+    "september sep sept septembre septiembre setembro settembre сентябрь сентября",
+    "october oct oktober okt octobre octubre outubro ottobre октябрь октября",
+    "november nov novembre noviembre novembro ноябрь ноября",
+    "december dec dezember dez décembre diciembre dezembro dicembre декабрь декабря",
+)
+_MONTH_OF = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
+_DIGITS = re.compile(r"[0-9]+")
+_AFTERNOON = re.compile(r"p\.?m|午後|下午|晚上|오후", re.IGNORECASE)
+_MORNING = re.compile(r"a\.?m|午前|上午|早上|오전", re.IGNORECASE)
+_PARTS_OF_DAY = "午前|午後|上午|下午|晚上|早上|오전|오후"
+_APART = r"(?<![A-Za-z0-9_])"
+_DAY = r"\d{1,2}"
+_TIME = (
+    rf"(?:(?<=\d)T|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
+    rf"|{_APART}{_DAY}(?:[0-5]\d)?\s?[ap]\.?m\b\.?"
+    rf"|{_APART}{_DAY}(?:[.:]\d{{2}})? Uhr(?: \d{{2}})?|{_APART}{_DAY} ?h ?[0-5]\d(?![\dA-Za-z]| ?min)"
+    rf"|(?:{_PARTS_OF_DAY})?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
+)
+_HOUR, _MINUTE = r"(?:h|hrs?|hours?|Stunden?|heures?|horas?)", r"(?:m|mins?|minutes?|Minuten|minutos?)"
+_DURATION = (
+    rf"\bP(?=\d|T\d)(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?\b"
+    rf"|{_APART}\d{{1,4}}[ \-]?{_HOUR}\b(?:,? ?(?:and |und |et |y )?\d{{1,2}} ?{_MINUTE}\b)?"
+    rf"|{_APART}\d{{1,4}}[ \-]?{_MINUTE}\b"
+)
+_PART_OF_DURATION = re.compile(r"(?<!\d)(\d++(?:\.\d++)?+)[ \-]?([DHSM])", re.IGNORECASE)
+_MINUTES_OF = {"D": 1440.0, "H": 60.0, "M": 1.0, "S": 1 / 60}
+# Numbers in any format: 1,234.50, 1.234,50, 1 234,5, 1'234, 12,34,567, 1.2k, 3 million, 12万; and their units.
+_SCALES = {
+    word: size
+    for size, words in {
+        1e3: "k thousand tausend mille mil тыс 千", 1e4: "万 萬 만", 1e5: "lakh lakhs", 1e7: "crore crores",
+        1e6: "m mn mio million millions millionen millones млн", 1e8: "亿 億 억",
+        1e9: "b bn billion billions milliarden mrd milliards млрд",
+        1e12: "tn trillion trillions billionen biljoen трлн 万亿 兆 조",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+_PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
+_FIRST_DIGIT = re.compile(r"[0-9]")
+_MOST_DIGITS = 40
+_FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
+_CURRENCY_OF = {
+    spelling: currency
+    for currency, spellings in {
+        "$": "$ us$ r$ usd cad aud nzd mxn sgd hkd dollar dollars", "EUR": "€ euro euros", "GBP": "£ pound pounds",
+        "¥": "¥ yen jpy cny rmb 円 元", "INR": "₹ rupee rupees", "KRW": "₩ 원", "RUB": "₽", "TRY": "₺", "VND": "₫",
+        "THB": "฿", "UAH": "₴", "ILS": "₪",
+    }.items()
+    for spelling in spellings.split()
+}  # fmt: skip
+_CODES = (
+    "USD EUR GBP JPY CNY RMB INR CHF SEK NOK DKK PLN CZK HUF BRL CAD AUD NZD MXN ZAR KRW SGD HKD TRY RUB AED THB ILS"
+)
+_CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
+_UNIT = (
+    r"(?:(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
+    r"em|fps|dpi|p|s?qm)|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|"
+    r"met(?:er|re)s?|days?|weeks?|months?|years?|seconds?|secs?))"
+)
+_ADDRESSES = lazily(
+    r"(?P<url>\b(?:https?://|www\.)[^\s<>\"'()\]}|`]++(?:\([^\s<>\"'()]*+\)[^\s<>\"'()\]}|`]*+)*+)"
+    r"|(?P<address>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]++@[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++)",
+    0,
+)
+_TECHNICAL = (
+    "AES|ANSI|ARIA|ASTM|BS|CAT|CDMA|CO|CSS|CVE|DDR|DIN|EIP|EN|ERC|ES|FIPS|GDDR|GPT|HB|HIPAA|HTML|HTTP|I|IEC|IEEE|IP|"
+    "IPV|ISO|LTE|MD|MP|MPEG|NFPA|NIST|OAUTH|OMEGA|PCI|PEP|PM|PS|RAID|RFC|RJ|RSA|RTX|SAE|SHA|SOC|SPF|SQL|SR|SSL|STD|TLS|"
+    "TOP|UL|USB|US|UTF|UV|WCAG|WPA|UINT|INT|FLOAT|VARCHAR|COVID|Q|H|V|AL|AK|AZ|AR|CA|CT|DE|FL|GA|HI|IA|ID|IL|KS|KY|LA|"
+    "MA|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR|PA|RI|SC|SD|TN|TX|UT|VA|VT|WI|WV|WY"
+)
+_IDIOM = lazily(
+    rf"(?:(?:{_TECHNICAL})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
+    r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s"
+    r"|\d+-?[a-z]{1,5}-?\d+|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"
+    r"|[a-z]+\d+(?:_[a-z]{3,})+|[a-z]{2,}[ -]?\d{1,2}|\d{1,4}[a-z]{1,2})$"
+)
+"""What has letters and digits and names nothing of a case: standards, roads, types, models; decades, spans, sizes,
+odds, durations; functions (aes256_encrypt)."""
+_CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
+"""A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
+_LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
+_LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
+"""Characters read before a digit; without a limit a text of dashes would take quadratic time."""
+_BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[$€£¥₹₩₽₺₫฿₴₪]|[+(])\Z")
+_WORDS_BEFORE = frozenset([*_MONTH_OF, *_CODES.casefold().split()])
+_LONG = 6
+"""Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
 
 
 @dataclass(slots=True)
@@ -53,13 +155,6 @@ class Value:
         return self.keys[0] if self.keys and isinstance(self.keys[0], float) else 0.0
 
 
-# One spelling for digits, dashes, blanks and quotation marks of all scripts.
-_PLAIN_SIGNS = str.maketrans("‐‑‒–—−“”„‟«»’‘‛´٫٬،", '------""""""\'\'\'\'.,,')
-_FOREIGN = re.compile(r"[^\x00-\x7f]{1,64}")
-_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
-_BETWEEN = re.compile(r"[\W_]+")
-
-
 def fold(text: str) -> str:
     """Returns the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
     quotes. ASCII texts come back unchanged."""
@@ -83,30 +178,8 @@ def _any_of(words: Iterable[str]) -> str:
     return rf"(?=[{''.join(dict.fromkeys(word[0] for word in ordered))}])(?:{'|'.join(ordered)})"
 
 
-# Dates and times as people and programs write them.
-_MONTHS = (
-    "january jan januar janvier enero janeiro gennaio январь января januari",
-    "february feb februar février febrero fevereiro febbraio февраль февраля februari",
-    "march mar märz mars marzo março март марта maart",
-    "april apr avril abril aprile апрель апреля",
-    "may mai mayo maio maggio май мая mei",
-    "june jun juni juin junio junho giugno июнь июня",
-    "july jul juli juillet julio julho luglio июль июля",
-    "august aug août agosto август августа augustus",
-    "september sep sept septembre septiembre setembro settembre сентябрь сентября",
-    "october oct oktober okt octobre octubre outubro ottobre октябрь октября",
-    "november nov novembre noviembre novembro ноябрь ноября",
-    "december dec dezember dez décembre diciembre dezembro dicembre декабрь декабря",
-)
-_MONTH_OF = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
 _MONTH = _any_of(_MONTH_OF)
 _MONTH_NAME = re.compile(rf"({_MONTH})\b", re.IGNORECASE)
-_DIGITS = re.compile(r"[0-9]+")
-_AFTERNOON = re.compile(r"p\.?m|午後|下午|晚上|오후", re.IGNORECASE)
-_MORNING = re.compile(r"a\.?m|午前|上午|早上|오전", re.IGNORECASE)
-_PARTS_OF_DAY = "午前|午後|上午|下午|晚上|早上|오전|오후"
-_APART = r"(?<![A-Za-z0-9_])"
-_DAY = r"\d{1,2}"
 _DATE = (
     rf"{_APART}\d{{4}}[-/.]{_DAY}[-/.]{_DAY}(?!\d)"
     rf"|{_APART}{_DAY}[-/.]{_DAY}[-/.](?:\d{{4}}|\d{{2}})(?!\d|[.:]\d)"
@@ -116,21 +189,6 @@ _DATE = (
     rf"|{_APART}(?:{_MONTH})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b"
     rf"(?: ?- ?{_DAY}(?:st|nd|rd|th)?(?![\d:/]|[.,]\d))?(?:,? \d{{4}}\b)?"
 )
-_TIME = (
-    rf"(?:(?<=\d)T|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
-    rf"|{_APART}{_DAY}(?:[0-5]\d)?\s?[ap]\.?m\b\.?"
-    rf"|{_APART}{_DAY}(?:[.:]\d{{2}})? Uhr(?: \d{{2}})?|{_APART}{_DAY} ?h ?[0-5]\d(?![\dA-Za-z]| ?min)"
-    rf"|(?:{_PARTS_OF_DAY})?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
-)
-
-_HOUR, _MINUTE = r"(?:h|hrs?|hours?|Stunden?|heures?|horas?)", r"(?:m|mins?|minutes?|Minuten|minutos?)"
-_DURATION = (
-    rf"\bP(?=\d|T\d)(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?\b"
-    rf"|{_APART}\d{{1,4}}[ \-]?{_HOUR}\b(?:,? ?(?:and |und |et |y )?\d{{1,2}} ?{_MINUTE}\b)?"
-    rf"|{_APART}\d{{1,4}}[ \-]?{_MINUTE}\b"
-)
-_PART_OF_DURATION = re.compile(r"(?<!\d)(\d++(?:\.\d++)?+)[ \-]?([DHSM])", re.IGNORECASE)
-_MINUTES_OF = {"D": 1440.0, "H": 60.0, "M": 1.0, "S": 1 / 60}
 
 
 def _dates(text: str) -> tuple[float, ...]:
@@ -175,46 +233,13 @@ def times(text: str) -> tuple[float, ...]:
     return (at, at + 720.0) if 0 < hour <= 12 and at < 720.0 else (at,)
 
 
-# Numbers in any format: 1,234.50, 1.234,50, 1 234,5, 1'234, 12,34,567, 1.2k, 3 million, 12万; and their units.
-_SCALES = {
-    word: size
-    for size, words in {
-        1e3: "k thousand tausend mille mil тыс 千", 1e4: "万 萬 만", 1e5: "lakh lakhs", 1e7: "crore crores",
-        1e6: "m mn mio million millions millionen millones млн", 1e8: "亿 億 억",
-        1e9: "b bn billion billions milliarden mrd milliards млрд",
-        1e12: "tn trillion trillions billionen biljoen трлн 万亿 兆 조",
-    }.items()
-    for word in words.split()
-}  # fmt: skip
 _LONG_SCALES = _any_of(word for word in _SCALES if len(word) > 3)
 _SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬만亿億억千兆조])|[ \-]?(?:{_LONG_SCALES})\b)"
-_PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
 _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
-_FIRST_DIGIT = re.compile(r"[0-9]")
-_MOST_DIGITS = 40
-_FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
-_CURRENCY_OF = {
-    spelling: currency
-    for currency, spellings in {
-        "$": "$ us$ r$ usd cad aud nzd mxn sgd hkd dollar dollars", "EUR": "€ euro euros", "GBP": "£ pound pounds",
-        "¥": "¥ yen jpy cny rmb 円 元", "INR": "₹ rupee rupees", "KRW": "₩ 원", "RUB": "₽", "TRY": "₺", "VND": "₫",
-        "THB": "฿", "UAH": "₴", "ILS": "₪",
-    }.items()
-    for spelling in spellings.split()
-}  # fmt: skip
-_CODES = (
-    "USD EUR GBP JPY CNY RMB INR CHF SEK NOK DKK PLN CZK HUF BRL CAD AUD NZD MXN ZAR KRW SGD HKD TRY RUB AED THB ILS"
-)
 _CODE_NAMES, _SIGN = _any_of(_CODES.split()), r"(?:R\$|US\$|[$€£¥₹₩₽₺₫฿₴₪])"
-_CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODE_NAMES})\b|{_CURRENCY_WORDS})"
 _CURRENCY = re.compile(rf"\b(?:{_CODE_NAMES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
-_UNIT = (
-    r"(?:(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
-    r"em|fps|dpi|p|s?qm)|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|"
-    r"met(?:er|re)s?|days?|weeks?|months?|years?|seconds?|secs?))"
-)
 
 
 def readings(text: str) -> tuple[tuple[float, ...], float]:
@@ -263,34 +288,6 @@ _ALTERNATIVES = {
     "number": rf"{_FREE}{_NUMBER}",
 }
 _VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()))
-_ADDRESSES = lazily(
-    r"(?P<url>\b(?:https?://|www\.)[^\s<>\"'()\]}|`]++(?:\([^\s<>\"'()]*+\)[^\s<>\"'()\]}|`]*+)*+)"
-    r"|(?P<address>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]++@[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++)",
-    0,
-)
-_TECHNICAL = (
-    "AES|ANSI|ARIA|ASTM|BS|CAT|CDMA|CO|CSS|CVE|DDR|DIN|EIP|EN|ERC|ES|FIPS|GDDR|GPT|HB|HIPAA|HTML|HTTP|I|IEC|IEEE|IP|"
-    "IPV|ISO|LTE|MD|MP|MPEG|NFPA|NIST|OAUTH|OMEGA|PCI|PEP|PM|PS|RAID|RFC|RJ|RSA|RTX|SAE|SHA|SOC|SPF|SQL|SR|SSL|STD|TLS|"
-    "TOP|UL|USB|US|UTF|UV|WCAG|WPA|UINT|INT|FLOAT|VARCHAR|COVID|Q|H|V|AL|AK|AZ|AR|CA|CT|DE|FL|GA|HI|IA|ID|IL|KS|KY|LA|"
-    "MA|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR|PA|RI|SC|SD|TN|TX|UT|VA|VT|WI|WV|WY"
-)
-_IDIOM = lazily(
-    rf"(?:(?:{_TECHNICAL})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
-    r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s"
-    r"|\d+-?[a-z]{1,5}-?\d+|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"
-    r"|[a-z]+\d+(?:_[a-z]{3,})+|[a-z]{2,}[ -]?\d{1,2}|\d{1,4}[a-z]{1,2})$"
-)
-"""What has letters and digits and names nothing of a case: standards, roads, types, models; decades, spans, sizes,
-odds, durations; functions (aes256_encrypt)."""
-_CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
-"""A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
-_LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
-_LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
-"""Characters read before a digit; without a limit a text of dashes would take quadratic time."""
-_BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[$€£¥₹₩₽₺₫฿₴₪]|[+(])\Z")
-_WORDS_BEFORE = frozenset([*_MONTH_OF, *_CODES.casefold().split()])
-_LONG = 6
-"""Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
 
 
 def scan(text: str) -> Sequence[Value]:
@@ -350,19 +347,35 @@ def _match(text: str, done: int, at: int) -> re.Match[str] | None:
 def _read(kind: str, text: str, start: int) -> Value | None:
     match kind:
         case "date":
-            return Value("date", text, start, days) if (days := _dates(text)) else None
+            days = _dates(text)
+            return Value("date", text, start, days) if days else None
         case "time":
-            return Value("time", text, start, found) if (found := times(text)) else None
-        case "duration":  # 17 h 30 and PT17H30M are 1,050 minutes; Stunden are hours
-            parts = _PART_OF_DURATION.findall(re.sub("(?i)st", "h", text))
-            minutes = sum(float(number) * _MINUTES_OF[sign.upper()] for number, sign in parts)
-            return Value("duration", text, start, (minutes,)) if minutes else None
+            minutes = times(text)
+            return Value("time", text, start, minutes) if minutes else None
+        case "duration":
+            return _duration(text, start)
         case "phone":
             return Value("identifier", text, start, (squeezed(text),))
         case "identifier":
-            is_long = len(text) >= _LONG and text.isupper() and text.isalnum()
-            is_name = sum(map(str.isdigit, text)) > 1 and (is_long or _IDIOM.match(text) is None)
-            return Value("identifier", text, start, (squeezed(text),)) if is_name or _CODE.match(text) else None
+            return Value("identifier", text, start, (squeezed(text),)) if _is_identifier(text) else None
+    return _numeric(kind, text, start)
+
+
+def _duration(text: str, start: int) -> Value | None:
+    """Reads 17 h 30 and PT17H30M as 1,050 minutes; Stunden are hours."""
+    parts = _PART_OF_DURATION.findall(re.sub("(?i)st", "h", text))
+    minutes = sum(float(number) * _MINUTES_OF[sign.upper()] for number, sign in parts)
+    return Value("duration", text, start, (minutes,)) if minutes else None
+
+
+def _is_identifier(text: str) -> bool:
+    if _CODE.match(text):
+        return True
+    is_long = len(text) >= _LONG and text.isupper() and text.isalnum()
+    return sum(map(str.isdigit, text)) > 1 and (is_long or _IDIOM.match(text) is None)
+
+
+def _numeric(kind: str, text: str, start: int) -> Value | None:
     first = _FIRST_DIGIT.search(text)
     numbers, step = readings(text[first.start() :]) if first is not None else ((), 1.0)
     if not numbers:

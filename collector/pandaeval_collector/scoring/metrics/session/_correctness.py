@@ -33,6 +33,49 @@ NOT_CORRECT, CORRECT = 0.49, 0.51
 
 
 _Words = Annotated[str, Field(max_length=300)]
+MOST_SUSPECTS = 20
+TEXT = """
+Did the agent do its job: all that it was asked for and may do, with the right details, and nothing that it must not do?
+Judge the run as a whole, with all its turns.
+
+- The result of a call outweighs what the agent says and what the user thanks for. What users report of their own
+  device or side is evidence too. Where results show another clock than the start of the run, theirs counts.
+- Hold each detail of what was done or told against what was asked and found: item, person, place, date, amount, way of
+  payment.
+- A thing is what the user wants, not its form: slips of form, side remarks, harmless extras and a transfer that was
+  not needed make nothing wrong. More than was asked is wrong where it costs or changes something.
+- A later wish replaces an earlier one. A wish with a condition counts by its condition. A wish that was dropped because
+  the agent wrongly called it impossible is still open.
+- A transfer or a promise alone does not do what was wished.
+- A refusal, a transfer or "I cannot" is right where instructions, plain safety or the agent's tools leave nothing else
+  and the agent helps as far as it can. Otherwise it is needless.
+- What none of the agent's tools can tell may be answered from general knowledge. That is a misstatement only if it is
+  untrue.
+- Where the record ends with a question to the user, the thing is unknown if the agent needs the answer or the user's
+  consent: that speaks against nobody. If it had the answer or could look it up, the thing is missing.
+- [with pending] The record ends with calls that nothing answers: judge them as they were made. A thing that they are
+  for is done where all the calls are there that it needs at this point, with right arguments, and no others. It is
+  wrong where an argument is wrong or a call serves nothing that was asked, and missing where a call that it needs
+  could have been made by now. That results and an answer are still to come makes nothing unknown.
+- [with history] What was asked before this run and is still open counts; what was done before it is not judged again.
+- [with instructions] Doing what the instructions forbid is wrong even if the user is pleased: the rule is broken, and
+  the thing became wrong. A forbidden attempt that failed and changed nothing breaks no rule.
+- [without instructions] No instructions were captured. Assume no rule but plain safety and common sense.
+- [with suspects] Suspects are values of the agent's, listed below with the words around them, that code found nowhere
+  in what the agent had; most are harmless. Each is "confirmed" if the agent told it as a fact and nothing bears it out,
+  and a grave misstatement as well if the user would act on it. It is "refuted" if the record holds it in another form,
+  it follows from the record, everybody knows it, or the agent chose or proposed it openly. Else it is "unknown".
+
+Steps are named "call 7", or "turn 2" for what the agent answered in turn 2.
+
+Example of a right one: the user wants order 12 cancelled, or else sent faster. Call 2 shows that it was sent, and what
+was sent may not be cancelled. Call 3 makes it express. Things: "cancel order 12" rightly declined, shown by call 2;
+"or else send it faster" done, shown by call 3. First wrong step null, correct true, sure 96.
+
+Example of a wrong one: the user wants both tickets refunded to the card. Call 4 refunds one, as a voucher, and the
+agent answers in turn 2 that both are refunded. Things: "refund both tickets to the card" wrong, shown by call 4.
+Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct false, sure 2.
+"""
 
 
 class Thing(Answer):
@@ -58,9 +101,6 @@ class Misstatement(Answer):
     statement: _Words = Field(description="What the user was told, and what is so")
     step: Step = Field(description="Where it was said")
     grave: bool = Field(description="True where the user would act on it")
-
-
-MOST_SUSPECTS = 20
 
 
 class Suspect(Answer):
@@ -163,50 +203,6 @@ def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
     if whole and (whole.friction == "none") is bool(whole.friction_turns):
         return "friction_turns: they are empty exactly if friction is none"
     return None
-
-
-TEXT = """
-Did the agent do its job: all that it was asked for and may do, with the right details, and nothing that it must not do?
-Judge the run as a whole, with all its turns.
-
-- The result of a call outweighs what the agent says and what the user thanks for. What users report of their own
-  device or side is evidence too. Where results show another clock than the start of the run, theirs counts.
-- Hold each detail of what was done or told against what was asked and found: item, person, place, date, amount, way of
-  payment.
-- A thing is what the user wants, not its form: slips of form, side remarks, harmless extras and a transfer that was
-  not needed make nothing wrong. More than was asked is wrong where it costs or changes something.
-- A later wish replaces an earlier one. A wish with a condition counts by its condition. A wish that was dropped because
-  the agent wrongly called it impossible is still open.
-- A transfer or a promise alone does not do what was wished.
-- A refusal, a transfer or "I cannot" is right where instructions, plain safety or the agent's tools leave nothing else
-  and the agent helps as far as it can. Otherwise it is needless.
-- What none of the agent's tools can tell may be answered from general knowledge. That is a misstatement only if it is
-  untrue.
-- Where the record ends with a question to the user, the thing is unknown if the agent needs the answer or the user's
-  consent: that speaks against nobody. If it had the answer or could look it up, the thing is missing.
-- [with pending] The record ends with calls that nothing answers: judge them as they were made. A thing that they are
-  for is done where all the calls are there that it needs at this point, with right arguments, and no others. It is
-  wrong where an argument is wrong or a call serves nothing that was asked, and missing where a call that it needs
-  could have been made by now. That results and an answer are still to come makes nothing unknown.
-- [with history] What was asked before this run and is still open counts; what was done before it is not judged again.
-- [with instructions] Doing what the instructions forbid is wrong even if the user is pleased: the rule is broken, and
-  the thing became wrong. A forbidden attempt that failed and changed nothing breaks no rule.
-- [without instructions] No instructions were captured. Assume no rule but plain safety and common sense.
-- [with suspects] Suspects are values of the agent's, listed below with the words around them, that code found nowhere
-  in what the agent had; most are harmless. Each is "confirmed" if the agent told it as a fact and nothing bears it out,
-  and a grave misstatement as well if the user would act on it. It is "refuted" if the record holds it in another form,
-  it follows from the record, everybody knows it, or the agent chose or proposed it openly. Else it is "unknown".
-
-Steps are named "call 7", or "turn 2" for what the agent answered in turn 2.
-
-Example of a right one: the user wants order 12 cancelled, or else sent faster. Call 2 shows that it was sent, and what
-was sent may not be cancelled. Call 3 makes it express. Things: "cancel order 12" rightly declined, shown by call 2;
-"or else send it faster" done, shown by call 3. First wrong step null, correct true, sure 96.
-
-Example of a wrong one: the user wants both tickets refunded to the card. Call 4 refunds one, as a voucher, and the
-agent answers in turn 2 that both are refunded. Things: "refund both tickets to the card" wrong, shown by call 4.
-Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct false, sure 2.
-"""
 
 
 def _suspects(pack: Pack) -> dict[str, Any]:

@@ -50,8 +50,30 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         signals = [{kind: value for kind, value in trace.items() if kind != GROUNDING} for trace in signals]
     found = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
     covered, basis = coverage(session, context), rests_on(session, context)
+    metadata = _metadata(session, found, basis)
+    judged = context.judged and is_judged(session)
+    if not judged:
+        metadata["basis"] = "inline"
+    if covered.thin:
+        metadata["partial_score"] = found.score if found.evaluated else None
+        reason = f"too few traces have a score for {', '.join(covered.thin)}"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
+    if not found.evaluated and not basis:
+        if covered.assumed:
+            return Assumed("No evaluable traces.", metadata)
+        return Unscored(Why.NO_CONTENT, "no trace of this session has content to evaluate", metadata)
+    reason = _reason(session, signals, found, basis)
+    if judged:
+        return Score(found.score, reason, metadata | {"band": reliability_band(found.score)}, coverage=covered.share)
+    if found.flagged or found.score < context.threshold - TOLERANCE:
+        reason = f"{_checks(counted, basis)}; {reason}"
+        return Score(found.score, reason, metadata, label="problem_found", coverage=covered.share)
+    return _no_problem(session, context, found, metadata, counted, reason, covered.share)
+
+
+def _metadata(session: SessionView, found: Reliability, basis: Mapping[str, int]) -> dict[str, Any]:
     ids = [session.traces[position].trace_id for position in found.positions]
-    metadata: dict[str, Any] = {
+    return {
         "total_traces_in_session": found.total,
         "traces_evaluated": found.evaluated,
         "raw_risk": found.raw_risk,
@@ -67,39 +89,42 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         },
         "rests_on": basis,
     }
-    judged = context.judged and is_judged(session)
-    if not judged:
-        metadata["basis"] = "inline"
-    if covered.thin:
-        metadata["partial_score"] = found.score if found.evaluated else None
-        reason = f"too few traces have a score for {', '.join(covered.thin)}"
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
-    if not found.evaluated and not basis:
-        if covered.assumed:
-            return Assumed("No evaluable traces.", metadata)
-        return Unscored(Why.NO_CONTENT, "no trace of this session has content to evaluate", metadata)
-    reason = _reason(session, signals, found, basis)
-    if judged:
-        return Score(found.score, reason, metadata | {"band": reliability_band(found.score)}, coverage=covered.share)
-    problem = bool(found.flagged) or found.score < context.threshold - TOLERANCE
-    told = ", ".join(f"{name} in {_traces(count)}" for name, count in counted.items())
-    total = sum(counted.values())
-    what = f"{total} finding{'' if total == 1 else 's'}" if told else "nothing found"
-    if made_up := {*counted} == {GROUNDING} and not problem:
-        what = "a made-up value was named; nothing else was found"
+
+
+def _no_problem(
+    session: SessionView,
+    context: SessionContext,
+    found: Reliability,
+    metadata: dict[str, Any],
+    counted: Mapping[str, int],
+    reason: str,
+    share: float,
+) -> Finding:
+    """Returns the finding where rules found no problem; without a score if they could look at too little."""
+    basis, label = metadata["rests_on"], "no_problem_found"
+    checks = _checks(counted, basis)
+    if {*counted} == {GROUNDING}:
+        label = SUSPECT
+        checks = _checks(counted, basis, "a made-up value was named; nothing else was found")
         named = (trace.signals[GROUNDING].said for trace in session.traces if GROUNDING in trace.signals)
         reason = next(filter(None, named), reason)
-    checks = f"{what} by rules ({told or ', '.join(basis)}); task success: not judged"
-    if not problem and {*basis} <= {*ENDINGS}:
-        metadata["partial_score"] = found.score
+    unscored = metadata | {"partial_score": found.score}
+    if {*basis} <= {*ENDINGS}:
         reason = "hardly checked: only how the runs ended was looked at; task success: not judged"
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
-    if not problem and (seen := looked_at(session, context)) < ENOUGH:
-        metadata["partial_score"] = found.score
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=share)
+    if (seen := looked_at(session, context)) < ENOUGH:
         reason = f"{checks}; only {seen:.0%} of the checks that apply could look"
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=seen)
-    label = "problem_found" if problem else SUSPECT if made_up else "no_problem_found"
-    return Score(found.score, f"{checks}; {reason}", metadata, label=label, coverage=covered.share)
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=seen)
+    return Score(found.score, f"{checks}; {reason}", metadata, label=label, coverage=share)
+
+
+def _checks(counted: Mapping[str, int], basis: Mapping[str, int], what: str = "") -> str:
+    """Describes what rules found; ``what``: in place of the number of findings."""
+    told = ", ".join(f"{name} in {_traces(count)}" for name, count in counted.items())
+    total = sum(counted.values())
+    if not what:
+        what = f"{total} finding{'' if total == 1 else 's'}" if told else "nothing found"
+    return f"{what} by rules ({told or ', '.join(basis)}); task success: not judged"
 
 
 def _reason(

@@ -32,6 +32,34 @@ _SELF_CONTAINED = 60
 """A message of fewer words is shown with the agent's words that it answers, if there are any."""
 _REFERENT = 600
 """Characters shown of those words."""
+# What the questions about one trace share: their introduction, and the task.
+ABOUT = """
+Judge one run of an agent. Its task is the one that stands below under "task", else what the user's messages ask for.
+Answer each question by itself: right tools can be used badly, and a detour can reach the goal. Reasons have one to
+three sentences. Numbers and levels go by the guide of their question, and are null if the record does not suffice to
+tell.
+"""
+# What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
+Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
+"""0..1, or null: the record does not suffice to tell."""
+_MAX_TEXT = 2000
+"""Characters of a text that a result's metadata hold."""
+_MAX_VALUE = 1000
+_MAX_LISTED = 100
+_OPENING = 80
+"""An opening is shorter than this."""
+_OPENINGS = frozenset(
+    {
+        *("thought process", "thinking", "thoughts", "solution", "answer", "the answer", "final answer", "response"),
+        *("the final answer is", "the answer is", "assistant", "output", "result", "analysis", "explanation"),
+        *("let s solve this problem step by step", "let us solve this problem step by step"),
+        *("let s solve this step by step", "let us solve this step by step", "let s think step by step"),
+        *("let me think step by step", "step by step", "lösung", "antwort", "réponse", "respuesta", "solución"),
+        *("解", "解答", "答え", "かいせつ", "답변", "ответ", "решение"),
+    }
+)
+"""Openings that were published as enough to move a judge, and their like, without case and punctuation."""
+NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a tool were captured")
 
 
 class Task(Answer):
@@ -63,13 +91,6 @@ def _of_answer(found: Task, trace: Trace) -> dict[str, str]:
     return {"task": found.task}
 
 
-# What the questions about one trace share: their introduction, and the task.
-ABOUT = """
-Judge one run of an agent. Its task is the one that stands below under "task", else what the user's messages ask for.
-Answer each question by itself: right tools can be used badly, and a detour can reach the goal. Reasons have one to
-three sentences. Numbers and levels go by the guide of their question, and are null if the record does not suffice to
-tell.
-"""
 TASK = Extraction(
     name="task",
     version="5",
@@ -109,33 +130,9 @@ def no_such(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None
     return None
 
 
-# What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
-Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
-"""0..1, or null: the record does not suffice to tell."""
-
-
 def undetermined(reason: str) -> Unscored:
     """Makes the finding for a verdict that nothing can be said."""
     return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {reason}")
-
-
-_MAX_TEXT = 2000
-"""Characters of a text that a result's metadata hold."""
-_MAX_VALUE = 1000
-_MAX_LISTED = 100
-_OPENING = 80
-"""An opening is shorter than this."""
-_OPENINGS = frozenset(
-    {
-        *("thought process", "thinking", "thoughts", "solution", "answer", "the answer", "final answer", "response"),
-        *("the final answer is", "the answer is", "assistant", "output", "result", "analysis", "explanation"),
-        *("let s solve this problem step by step", "let us solve this problem step by step"),
-        *("let s solve this step by step", "let us solve this step by step", "let s think step by step"),
-        *("let me think step by step", "step by step", "lösung", "antwort", "réponse", "respuesta", "solución"),
-        *("解", "解答", "答え", "かいせつ", "답변", "ответ", "решение"),
-    }
-)
-"""Openings that were published as enough to move a judge, and their like, without case and punctuation."""
 
 
 def user_input(trace: Trace) -> str | None:
@@ -183,9 +180,6 @@ def told(trace: Trace) -> bool:
     if _asked(trace) or answered(trace) or any(says_something(text) for text in trace.reasoning):
         return True
     return any(call.error or call.result or (call.has_arguments and call.arguments) for call in trace.tool_calls)
-
-
-NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a tool were captured")
 
 
 def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:

@@ -25,6 +25,10 @@ _ANSWER = 800
 _OUTCOME = 2000
 _LONGEST = 20_000
 """Characters of one text that are looked at: more than is ever shown."""
+LEFT_UNDONE = 0.49
+"""Below half: the user was left with nothing, or with an action that was not carried out."""
+NOT_KNOWN = 0.74
+"""In part at most: what was to be found out was not."""
 
 
 def outcome(trace: Trace) -> str:
@@ -55,12 +59,6 @@ def _results(trace: Trace) -> str:
 def _short(text: str, most: int) -> str:
     """Returns one line of about ``most`` characters. Redacts before it cuts: half of a secret is not recognised."""
     return elided(one_line(redact(elided(text, _LONGEST))), most)
-
-
-LEFT_UNDONE = 0.49
-"""Below half: the user was left with nothing, or with an action that was not carried out."""
-NOT_KNOWN = 0.74
-"""In part at most: what was to be found out was not."""
 
 
 @dataclass(frozen=True, slots=True)

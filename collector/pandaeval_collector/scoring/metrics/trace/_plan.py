@@ -28,6 +28,10 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
 )
 from pandaeval_otel.model import Trace
 
+NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
+_PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goal|agenda", re.IGNORECASE)
+"""In the names of tools by which agents write down what they are going to do."""
+
 
 class PlanStep(Answer):
     """A step of a plan, and the place in the record that shows it."""
@@ -99,13 +103,6 @@ Example: before call 1 it says "first I need the price, then I can compare": get
     facts=_facts,
     given=lambda trace, facts: numbers(trace),
 )
-
-
-NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
-
-
-_PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goal|agenda", re.IGNORECASE)
-"""In the names of tools by which agents write down what they are going to do."""
 
 
 def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | None:

@@ -46,6 +46,10 @@ _PLAIN = re.compile(
 )
 _TITLED = re.compile(r"\b\d+ validation errors? for (?:call\[)?([\w.\- ]{1,120})", re.IGNORECASE)
 _LOOKED_AT = 4000
+MAX_JUDGED = 40
+_NAME = 50
+"""Characters of a name in the question, so that no call is missing from it."""
+_REFUSED = "the tool refused the arguments: they do not fit its schema"
 
 
 def refused(call: ToolCall) -> bool:
@@ -64,12 +68,6 @@ def refused(call: ToolCall) -> bool:
 
 def _bare(name: str) -> str:
     return re.sub(r"[\W_]", "", name).casefold()
-
-
-MAX_JUDGED = 40
-_NAME = 50
-"""Characters of a name in the question, so that no call is missing from it."""
-_REFUSED = "the tool refused the arguments: they do not fit its schema"
 
 
 class CallVerdict(Answer):

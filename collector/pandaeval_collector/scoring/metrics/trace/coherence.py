@@ -42,6 +42,8 @@ from pandaeval_otel.model import Kind, Trace
 
 MOST_BEFORE = 1000
 """Characters of each text before that are read: of a message the first, of an answer the last."""
+_TOLERANCE = 1e-9
+"""A score this little below its threshold has reached it."""
 
 
 @dataclass(slots=True)
@@ -87,45 +89,55 @@ def _turn_before(trace: Trace, place: int) -> str:
     return "\n".join(text for text in (plain(asked)[:MOST_BEFORE], plain(answered)[-MOST_BEFORE:]) if text)
 
 
-_TOLERANCE = 1e-9
-"""A score this little below its threshold has reached it."""
-
-
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if trace.forced:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
     found = pairs(trace)
     if not found:
-        captured = [turn for turn in trace.turns if turn.assistant is not None]
-        if trace.error is not None or trace.blocked or trace.ends_in_tool_call:
-            return None  # there is no answer, and ``response`` says so
-        if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
-            return _silent("message or answer names no subject by itself: a yes, an id, a value")
-        if any(turn.user for turn in captured):
-            return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
-        if any(turn.user == "" for turn in captured):
-            assumed = {"note": "the input is empty", "coherence_gap": 0.0}
-            return Assumed("the input is empty; coherence is assumed", assumed)
-        return Unscored(Why.NO_CONTENT, f"no text of input and answer was captured ({why_not_captured(trace)})")
-    lacks: list[str] = []
-    """Why a pair cannot be scored, "" if it can."""
-    for pair in found:
-        shares = {"message": context.texts.known(pair.asked), "answer": context.texts.known(pair.answered)}
-        unknown = [f"does not know the {side}: {share.lacks}" for side, share in shares.items() if not share]
-        lacks.append(f"the embedder {context.texts.embedder} {unknown[0]}" if unknown else "")
-    where = context.texts.direction
+        return _without_pairs(trace)
+    lacks = [_lack(pair, context) for pair in found]
     known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
-    asking = [(pair, asked, where(pair.answered)) for pair in known if (asked := where(pair.asked))]
-    pointing = [(pair, asked, answered) for pair, asked, answered in asking if answered]
-    told = [(pair, topic_similarity(asked, answered)) for pair, asked, answered in pointing]
-    told = [(pair, cosine) for pair, cosine in told if _counts(pair, cosine, context)]
+    told: list[tuple[Pair, float]] = []
+    can_be_read = False
+    for pair in known:
+        asked, answered = context.texts.direction(pair.asked), context.texts.direction(pair.answered)
+        if asked and answered:
+            can_be_read = True
+            cosine = topic_similarity(asked, answered)
+            if _counts(pair, cosine, context):
+                told.append((pair, cosine))
     if told:
         return _score(trace, context, told, len(told) / (len(told) + len(found) - len(known)))
     if len(known) < len(found):
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, next(lack for lack in lacks if lack))
-    if not pointing:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, next(filter(None, lacks)))
+    if not can_be_read:
         return Unscored(Why.NO_CONTENT, "question or answer holds nothing that the embedder can read")
     return _silent("too little is said to tell whether the answer is about something else")
+
+
+def _without_pairs(trace: Trace) -> Finding | None:
+    """Returns the finding for a trace without a message and an answer to compare."""
+    if trace.error is not None or trace.blocked or trace.ends_in_tool_call:
+        return None  # there is no answer, and ``response`` says so
+    if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
+        return _silent("message or answer names no subject by itself: a yes, an id, a value")
+    asked = [turn.user for turn in trace.turns if turn.assistant is not None]
+    if any(asked):
+        return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
+    if "" in asked:
+        assumed = {"note": "the input is empty", "coherence_gap": 0.0}
+        return Assumed("the input is empty; coherence is assumed", assumed)
+    return Unscored(Why.NO_CONTENT, f"no text of input and answer was captured ({why_not_captured(trace)})")
+
+
+def _lack(pair: Pair, context: TraceContext) -> str:
+    """Returns why the embedder cannot compare a pair; ``""`` if it can."""
+    texts = context.texts
+    for side, text in (("message", pair.asked), ("answer", pair.answered)):
+        share = texts.known(text)
+        if not share:
+            return f"the embedder {texts.embedder} does not know the {side}: {share.lacks}"
+    return ""
 
 
 def _silent(why: str) -> Unscored:

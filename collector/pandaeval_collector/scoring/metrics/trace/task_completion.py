@@ -35,6 +35,9 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
 from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, outcome
 from pandaeval_otel.model import Trace
 
+IN_PART, AT_MOST = 0.5, 0.74
+"""Bounds of what is accomplished in part."""
+
 
 class Completion(Answer):
     """``answered``, ``taken``: answer against question, and answer against results, each by itself before the number,
@@ -52,10 +55,6 @@ class Completion(Answer):
         "were not captured"
     )
     verdict: Part
-
-
-IN_PART, AT_MOST = 0.5, 0.74
-"""Bounds of what is accomplished in part."""
 
 
 def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:

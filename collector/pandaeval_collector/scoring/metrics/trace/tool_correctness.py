@@ -36,6 +36,8 @@ from pandaeval_otel.model import Trace
 _NAME = 100
 """Characters by which a tool's name is compared."""
 _Names = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=20)]
+RIGHT = 0.75
+"""The least where nothing is named."""
 
 
 class ToolSelection(Answer):
@@ -52,10 +54,6 @@ class ToolSelection(Answer):
 def _called(trace: Trace) -> list[str]:
     """Returns the names of the tools that were called, each once, as the record shows them."""
     return [*dict.fromkeys(one_line(neutral(call.name))[:_NAME] for call in trace.tool_calls)]
-
-
-RIGHT = 0.75
-"""The least where nothing is named."""
 
 
 def _check(found: ToolSelection, given: Mapping[str, Any]) -> str | None:

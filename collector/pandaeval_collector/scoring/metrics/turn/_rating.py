@@ -23,6 +23,9 @@ said before is context: it is known, and not judged again. The user's goal is th
 else what the user wants in this conversation. Profile of the user and knowledge stand below as far as anybody stated
 them. Answer each question by itself: an answer can be right and too long, or short and wrong.
 """
+# Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
+NO_FAILURE = "no failure"
+SCALE, LEAST, MOST = "1-5", 1.0, 5.0
 
 
 def turn_part(
@@ -69,10 +72,6 @@ def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
     if says_something(view.agent_message) or view.tool_calls:
         return None
     return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a call of a tool was captured")
-
-
-# Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
-NO_FAILURE = "no failure"
 
 
 class Labels(Answer):
@@ -148,9 +147,6 @@ def failures(
         return labelled(labels, order, reason, about, span_ids=tuple(dict.fromkeys(spans)))
 
     return asking(JudgedTurnMetric, part, ask, question, about, needs, shows_nothing, by_code=by_code, **more)
-
-
-SCALE, LEAST, MOST = "1-5", 1.0, 5.0
 
 
 class Rating(Answer):

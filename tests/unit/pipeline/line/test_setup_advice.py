@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pandaeval_collector.pipeline.line.hints import Hints, cure, lacking
+from pandaeval_collector.pipeline.line.setup_advice import Hints, cure, lacking
 from pandaeval_otel.dialects.pydantic_ai import PydanticAI
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, ToolResponse, Trace
 

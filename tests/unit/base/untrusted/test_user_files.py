@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pandaeval_collector.base.untrusted.given_files import open_given, read_given
+from pandaeval_collector.base.untrusted.user_files import open_given, read_given
 from pandaeval_collector.cli import app
 
 

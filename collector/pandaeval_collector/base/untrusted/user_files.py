@@ -1,5 +1,4 @@
-"""Opens files that people name. A pipe that nobody writes to and a device without
-end would be read for ever."""
+"""Opens user-supplied paths. Rejects pipes and devices, which could block forever."""
 
 from __future__ import annotations
 

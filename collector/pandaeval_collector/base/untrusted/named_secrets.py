@@ -1,0 +1,191 @@
+"""Secrets without a shape of their own, known by the name before them.
+
+Examples are ``password: x``, ``PGPASSWORD=x``, ``"apiKey": "x"``, ``environ["TOKEN"] = "x"``, ``--password x`` and
+``<secret>x</secret>``, in YAML, JSON, environments, code and prose. Text about a name stays: that a password is wrong,
+how many tokens there were, by which key rows are sorted. Each pattern looks at a bounded stretch of text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_ENDING = re.compile(
+    r"(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:_key_base)?|credentials?|token|key|authorization)"
+    r"(?:[_ ]?\d)?(?=[\\\"'\]\s:=>,])"
+)
+"""How names of secrets end, in lower case, and what may follow: a quote, a bracket, a space or a sign."""
+_IN_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
+_LONGEST_NAME = 60
+_PLAIN = ("passw", "passphrase", "secret", "credential")
+"""Endings that are whole names whatever stands before them: ``PGPASSWORD``."""
+_COOKIE = re.compile(r"(?:^|[_-])(?:set[_-]?)?cookies?$", re.IGNORECASE)
+_NO_SECRET_TOKENS = re.compile(
+    r"(?:next|page|paging|pagination|continuation|continue|sync|resume|cursor|eos|bos|pad|unk|mask|stop|special|first|"
+    r"last|per|cancellation|change|sequence)[_.-]?\Z"
+)
+_SECRET_KEYS = re.compile(
+    r"(?:api|access|secret|private|account|encryption|signing|master|subscription|auth|webhook|service|role|license|"
+    r"hmac|jwt|deploy|admin|consumer|unseal)[ _.-]?\Z"
+)
+_NO_SECRET_KEYS = re.compile(
+    r"(?:primary|foreign|sort|partition|cache|public|pub|unique|idempotency|group|row|hash|object|routing|dedup\w{0,20}|index|"
+    r"composite|natural|surrogate|lookup|join|range|shard|message|event|issue|project|translation|i18n|config|field|dict|"
+    r"map|item|record|entity|state|session|order|user|customer|tracking|parent|child|ticket|span|trace|run|job|task|"
+    r"metric|series|label|feature|flag|file|path|blob|lock|queue|topic|registry|hot|arrow|tab|business|date|time|"
+    r"sequence|next|last|first|start|end|min|max|current|correlation|request|response|tool|thread|conversation|memory|"
+    r"column|table|filter|search|result|data|resource|node|edge|vertex|document|doc|chunk|page|cursor|version|commit|"
+    r"build|artifact|product|sku|category|type|content|digest|etag|checksum|fingerprint|answer|mon|don|tur|whis|ho|jo|poc)"
+    r"[_.-]?\Z"
+)
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_RANDOM = re.compile(
+    rf"(?!{_UUID}\Z)(?=[A-Za-z+/=_-]{{0,60}}[0-9])(?=[0-9+/=_-]{{0,60}}[A-Za-z])"
+    r"(?![A-Za-z0-9]{0,40}[-_][A-Za-z0-9]{0,40}[-_][A-Za-z0-9]{0,40}[-_])[A-Za-z0-9+/=_~-]{16,}"
+)
+"""A value that nobody would write by hand, no UUID and no words joined by signs: for names that may be harmless."""
+
+_VARIABLE = (
+    r"\[secret|\$\{|\$\(|\$[A-Za-z_]{1,60}(?=[\"'\s;]|\Z)|\{\{|<[A-Za-z _-]{1,60}>|%[A-Za-z_]{1,60}%|%[sd](?!\w)|%\("
+    r"|\*{3}|\.{3}|…|"
+    r"(?:os|process|self|args|config|settings|env|request|response|data)\.[a-z_]|"
+    r"(?:os_)?(?:get\w{0,20}|input|read\w{0,20}|load\w{0,20})[(\[]"
+)
+_NOTHING = (
+    r"(?!\[secret|(?:null|none|nil|true|false|yes|no|on|off|ok|required|optional|missing|invalid|wrong|incorrect|valid|"
+    r"correct|expired|empty|unset|unknown|changed|reset|string|str|text|password|secret|\*+|x{3,}|\.+|…|-+|\d{1,3})"
+    r"(?:[\"'.,;!?)]|\s|\Z)|[$<{%(])"
+)
+"""A value that is not a word about the name, a mask or a variable."""
+_END = r"(?=[ \t]{0,40}(?:#|\r|\n|\\[rn]|\Z))"
+_QUOTE = r"\\{0,31}[\"']"
+_TO = r"(?:[ \t]{1,4}|[\"'],?\s{0,4}(?=[\"']))"
+_BARE = r"(?:[^\s\"',;&\])}\\]|\\(?![nrt\"'\\])|[,;&\])}](?![\s\"',;&\])}\\]|\Z|[\w.-]{1,40}[=:]|amp;))"
+"""A character of a value without quotes: a sign that ends one elsewhere belongs to it where it stands within."""
+
+
+# What follows a name, up to its value, and the value. The first that fits counts.
+_FOLLOWS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # "name": "value", environ["name"] = "value", {"name": "X_KEY", "value": "value"}
+        rf"([\"']\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\.)+",
+        rf"([\"']\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\.)+",
+        rf"({_QUOTE}\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}{_QUOTE})(?!{_VARIABLE})(?:[^\"'\\]|\\[^\"'])+",
+        rf"({_QUOTE}\]?\s{{0,40}}[:=]\s{{0,40}})\d{{4,}}",
+        rf"((?:{_QUOTE})?,?(?:\s|\\n){{1,40}}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,9}}[:=]\s{{0,9}}(?:{_QUOTE})?)"
+        rf"(?!{_VARIABLE})[^\s\"'\\,}}]{{1,400}}",
+        # ("name", "value")
+        rf"({_QUOTE}\s{{0,4}},\s{{0,4}}{_QUOTE})(?=[^\s\"'\\]{{0,60}}[0-9])[^\s\"'\\]{{8,400}}(?={_QUOTE})",
+        # name=value, name = 'value'
+        rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\[^\"\\]){{4,}}",
+        rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\[^'\\]){{4,}}",
+        rf"(\s{{0,40}}:?==?>?\s{{0,40}}(?:{_QUOTE})?)(?!{_VARIABLE})(?![\"'\\]){_BARE}{{4,}}",
+        # name: 'value'
+        rf"([ \t]{{0,4}}:[ \t]{{0,40}}{_QUOTE})(?!{_VARIABLE})[^\"'\\\r\n]{{1,400}}(?={_QUOTE})",
+    )
+)
+_SAID = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"([ \t]{{0,4}}:[ \t]{{0,40}}){_NOTHING}[^\s\"'\\]{{1,400}}+{_END}",
+        # In the middle of a line: what holds a digit or a sign that words do not have.
+        rf"([ \t]{{0,4}}:[ \t]{{0,40}}(?:{_QUOTE})?){_NOTHING}"
+        r"(?=[^\s\"'\\,;]{0,60}(?:[0-9!@#$%^&*+=~|?]|(?-i:[a-z][A-Z])))"
+        r"(?!\d{1,3}(?![\dA-Za-z]))[^\s\"'\\,;]{4,400}",
+    )
+)
+_LINE_BEGIN = re.compile(r"(?:\A|\n|\\n)[ \t>*-]{0,40}[A-Za-z0-9_.-]{0,40}\Z")
+_BEHIND: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
+    (
+        re.compile(r"(?:\A|[\s\"'=])--?[A-Za-z-]{0,30}\Z"),
+        re.compile(rf"({_TO}(?:{_QUOTE})?)(?!\[secret|-|\d{{1,5}}(?!\w))[^\s\"'\\]{{4,400}}", re.IGNORECASE),
+    ),
+    (re.compile(r"<[A-Za-z0-9_.:-]{0,40}\Z"), re.compile(r"(>)(?!\[secret)[^<\s]{1,400}(?=</)")),
+    (
+        re.compile(r"(?:\A|\s|\\n)(?:ENV|ARG|setenv|set(?: -[a-z]{1,3})?|export)[ \t]{1,4}[A-Za-z0-9_.]{0,60}\Z"),
+        re.compile(rf"([ \t]{{1,4}}(?:{_QUOTE})?)(?!{_VARIABLE})(?=[^\s=]{{0,60}}[0-9])[^\s\"'\\=]{{6,400}}"),
+    ),
+)
+"""Pairs of patterns: what has to stand before a name's ending, and what follows it."""
+_BEFORE = 100
+"""How many characters before a name's ending are looked at."""
+
+
+def without_named(text: str) -> str:
+    """Replaces each value behind a telling name by ``[secret: password]``."""
+    kept: list[str] = []
+    done = 0
+    for name, start, end in _names(text):
+        if start >= done and (held := _value_behind(text, name, start, end)) is not None:
+            kept += [text[done : held.end(1)], "[secret: password]"]
+            done = held.end()
+    return "".join([*kept, text[done:]]) if kept else text
+
+
+def _names(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yields the ending of each name that may be a secret's, in lower case, and where it stands; one that is a secret's
+    only if its value looks like one is marked by ``?``."""
+    lower = text.replace("\u0130", "i").lower()  # the only character whose lower case is longer
+    for found in _ENDING.finditer(lower):
+        start, ending = found.start(), found[0]
+        before = lower[max(0, start - _LONGEST_NAME) : start]
+        name = before[len(before.rstrip(_IN_NAMES)) :]
+        outside = before[: len(before) - len(name)]
+        if outside.endswith("\\") and not outside.endswith("\\\\") and name[:1] in ("n", "r", "t"):
+            name = name[1:]
+        is_apart = not name or name[-1] in "_.-" or text[start].isupper()
+        if ending.startswith(("token", "key", "authorization")):
+            if sure := _sureness(ending, name, outside, is_apart):
+                yield ending + sure.strip("!"), start, found.end()
+        elif (is_apart or ending.startswith(_PLAIN)) and not (
+            not name and outside.endswith("[") and ending == "secret" and lower.startswith(":", found.end())
+        ):
+            yield ending, start, found.end()
+
+
+def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
+    """Returns ``!`` where tokens and keys of a name are secrets, ``?`` where their values have to tell."""
+    if ending.startswith("authorization"):
+        return "?"
+    if ending.startswith("token"):
+        return "" if _NO_SECRET_TOKENS.search(name) else "!"
+    if _SECRET_KEYS.search(name or outside) and not name.startswith("public"):
+        return "!"
+    if not name:
+        return "?" if outside.endswith(("?", "&")) else ""
+    return "?" if is_apart and not _NO_SECRET_KEYS.search(name) else ""
+
+
+def _value_behind(text: str, name: str, start: int, end: int) -> re.Match[str] | None:
+    """Returns a match of what follows a name: its group leads to the value, and the value ends it."""
+    for pattern in _FOLLOWS:
+        if (held := pattern.match(text, end)) is not None:
+            return held if _may_hold(name, held) else None
+    before = text[max(0, start - _BEFORE) : start]
+    said = _SAID if not name.startswith(("token", "credential")) or _LINE_BEGIN.search(before) else _SAID[1:]
+    for pattern in said:
+        if (held := pattern.match(text, end)) is not None and _may_hold(name, held):
+            return held
+    for condition, pattern in _BEHIND:
+        if condition.search(before) and (held := pattern.match(text, end)) is not None and _may_hold(name, held):
+            return held
+    return None
+
+
+def _may_hold(name: str, held: re.Match[str]) -> bool:
+    value = held[0][held.end(1) - held.start() :]
+    if name == "pwd":
+        return not value.startswith(("/", "~"))
+    return not name.endswith("?") or _RANDOM.fullmatch(value) is not None
+
+
+def is_secret_name(name: str, value: str) -> bool:
+    """Returns whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``. Some names count only
+    if the value looks like a secret."""
+    if _COOKIE.search(name):
+        return True
+    return any(
+        end == len(name) and (not ending.endswith("?") or _RANDOM.fullmatch(value) is not None)
+        for ending, _, end in _names(f"{name}:")
+    )

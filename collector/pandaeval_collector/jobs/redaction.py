@@ -1,0 +1,39 @@
+"""Makes the function that redacts a trace before a judge sees it, from the settings."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache, reduce
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.judge.personal_data import PersonalData, check_installed
+from pandaeval_collector.judge.redact import Hide, redact
+from pandaeval_collector.scoring.evaluator import JudgeSettings
+
+_recognisers = cache(PersonalData)
+
+
+def hider(judge: JudgeSettings) -> Hide | None:
+    """Makes the function that redacts the texts of a trace, ``None`` if nothing is redacted. For one thread. Raises
+    :class:`pandaeval_collector.base.errors.UserError` for what is not installed or cannot be imported."""
+    steps: list[Hide] = [redact] if judge.secrets else []
+    if judge.pii:
+        check_installed()
+        steps.append(lambda text: _recognisers()(text))  # made at the first text: importing them takes seconds
+    steps += [_named(name) for name in judge.custom]
+    if not steps:
+        return None
+    return lambda text: reduce(lambda so_far, step: step(so_far), steps, text)
+
+
+def _named(name: str) -> Callable[[str], str]:
+    """Imports ``package.module:function``, a function from text to text."""
+    module, _, function = name.partition(":")
+    try:
+        found: Callable[[str], str] = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"redact.custom: {name} cannot be imported ({error})") from error
+    if not callable(found):
+        raise UserError(f"redact.custom: {name} is not a function")
+    return found

@@ -1,0 +1,108 @@
+"""Holds parts of traces until the collector takes them, bounded in bytes, and counts the outcome of each.
+
+The worker thread owns a buffer; it uses no clock and no network.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from pandaeval_otel.processor.collecting import Part
+from pandaeval_otel.processor.telemetry import ACKNOWLEDGED, DROPPED, REJECTED
+
+_BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
+
+
+class Buffer:
+    """Holds encoded parts until the collector took or rejected them. ``limit``: bytes, beyond which the oldest parts
+    are dropped. ``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`."""
+
+    def __init__(self, limit: int, count: Callable[..., None]) -> None:
+        self._limit, self._count = limit, count
+        self._waiting: deque[Part] = deque()
+        self._batch: list[Part] = []
+        self._batch_traces = _BATCH_TRACES
+        self.size = 0
+        """Bytes held, including those being sent."""
+        self.newest = 0
+        """The number of the last part that was put."""
+        self.lost = 0
+        """Parts dropped so far."""
+
+    def __bool__(self) -> bool:
+        """Returns whether any part is not settled yet."""
+        return bool(self._batch or self._waiting)
+
+    @property
+    def settled(self) -> int:
+        """The number up to which all parts are acknowledged, rejected or dropped."""
+        oldest = self._batch or self._waiting
+        if oldest:
+            return oldest[0].number - 1
+        return self.newest
+
+    def put(self, part: Part) -> None:
+        """Adds a part, and drops the oldest parts beyond the limit."""
+        self.newest += 1
+        part.number = self.newest
+        self._waiting.append(part)
+        self.size += part.size
+        while self.size > self._limit and self._waiting:
+            self._drop(self._waiting.popleft(), "buffer_full")
+
+    def batch(self) -> bytes:
+        """Returns the oldest parts as one request, whose outcome the caller reports by one of the following methods."""
+        size = sum(len(waiting.data) for waiting in self._batch)
+        while self._waiting and len(self._batch) < self._batch_traces:
+            size += len(self._waiting[0].data)
+            if size > _BATCH_BYTES and self._batch:
+                break
+            self._batch.append(self._waiting.popleft())
+        return b"".join(waiting.data for waiting in self._batch)
+
+    def accepted(self, rejected: Mapping[bytes, str]) -> None:
+        """Settles the batch as accepted, except for ``rejected`` (reasons by trace id)."""
+        for waiting in self._batch:
+            self.size -= waiting.size
+            reason = rejected.get(waiting.trace_id)
+            self._tell(waiting, *((ACKNOWLEDGED,) if reason is None else (REJECTED, reason)))
+        self._batch, self._batch_traces = [], _BATCH_TRACES
+
+    def refused(self, reason: str) -> None:
+        """Drops the batch, which the collector will never take."""
+        for waiting in self._batch:
+            self._drop(waiting, reason)
+        self._batch, self._batch_traces = [], _BATCH_TRACES
+
+    def put_back(self) -> None:
+        """Puts the batch back as the first to be sent again."""
+        self._waiting.extendleft(reversed(self._batch))
+        self._batch = []
+
+    def split(self) -> bool:
+        """Halves the size of the next batches, since this one was too large. Returns ``False`` for a single part."""
+        if len(self._batch) < 2:
+            return False
+        self._batch_traces = len(self._batch) // 2
+        self.put_back()
+        return True
+
+    def give_up(self, reason: str) -> None:
+        """Drops all parts."""
+        for waiting in (*self._batch, *self._waiting):
+            self._drop(waiting, reason)
+        self._batch, self._waiting = [], deque()
+
+    def _drop(self, waiting: Part, reason: str) -> None:
+        self.size -= waiting.size
+        self.lost += 1
+        self._tell(waiting, DROPPED, reason)
+
+    def _tell(self, waiting: Part, outcome: str, reason: str = "") -> None:
+        if waiting.spans:
+            self._count("spans", outcome, waiting.spans, reason)
+        if waiting.logs:
+            self._count("logs", outcome, waiting.logs, reason)
+        if waiting.trace_id:
+            self._count("traces", outcome, 1, reason)
