@@ -19,14 +19,9 @@ from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view.rows import Cursor, Order
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.listed import Wanted
-from pandaeval_collector.store.listed_pages import Position
 
 _MOST_TRACES = 300
-_MOST_PAGES, _ENOUGH = 6, 10
-"""If sessions that failed alike share a row: the most pages to read, and the rows that suffice."""
 Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
-Together = Annotated[bool, Query(description="Sessions that failed alike as one row, with how many they are.")]
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
 PageContent = Annotated[
     dict[str, Any],
@@ -75,7 +70,6 @@ class PageReads:
         of: Of = "sessions",
         window: Window = "24h",
         order: Order = "worst",
-        together: Together = False,
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> PageIndex:
@@ -86,14 +80,15 @@ class PageReads:
             page = self._finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
             for row in page.rows:
                 index.trace(row, brief=True)
-            after = page.next
-        elif together:
-            after = self._alike(index, wanted, after, limit)
         else:
-            after = self._add_sessions(index, wanted, after, limit)
+            page = self._finder.sessions(wanted, after=after, limit=limit)
+            for unit in page.rows:
+                index.unit(unit, filter(None, [unit.worst]))
         traces, failed = self._finder.counts(wanted) or (None, None)
         newest = self._finder.newest()
-        return PageIndex(index=self._made(index), traces=traces, failed=failed, newest=newest, next=cursor_of(after))
+        return PageIndex(
+            index=self._made(index), traces=traces, failed=failed, newest=newest, next=cursor_of(page.next)
+        )
 
     def session(self, id: SessionId) -> PageSession:
         """Return a session with its worst traces."""
@@ -102,7 +97,7 @@ class PageReads:
         if found is None:
             raise ProblemError(404, NO_SESSION)
         index = LiveIndex({session_id: self._finder.members(session_id)})
-        index.session(*found)
+        index.unit(*found)
         return PageSession(index=self._made(index))
 
     def trace(self, trace_id: str) -> PageTrace:
@@ -120,22 +115,6 @@ class PageReads:
         if trace is None:
             return PageTrace(index=page, detail=None, results=plain(with_results({"spans": []}, results))["results"])
         return PageTrace(index=page, detail=plain(with_results(detail(trace, ROOM), results)), results=[])
-
-    def _alike(self, index: LiveIndex, wanted: Wanted, after: Position | None, limit: int) -> Position | None:
-        """Add pages of sessions until there are enough rows; sessions that failed alike share a row."""
-        for _ in range(_MOST_PAGES):
-            after = self._add_sessions(index, wanted, after, limit, together=True)
-            if after is None or len(index) >= _ENOUGH:
-                break
-        return after
-
-    def _add_sessions(
-        self, index: LiveIndex, wanted: Wanted, after: Position | None, limit: int, together: bool = False
-    ) -> Position | None:
-        page = self._finder.sessions(wanted, after=after, limit=limit)
-        for unit in page.rows:
-            index.unit(unit, together)
-        return page.next
 
     def _made(self, index: LiveIndex) -> dict[str, Any]:
         return plain(index.made(self._work.judge, self._work.modules))

@@ -8,7 +8,6 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
-from pandaeval_collector.show.report.loops import folds
 from pandaeval_collector.show.report.text import TextPool, written
 from pandaeval_collector.show.view.results import ShownResult
 from pandaeval_otel.model import (
@@ -217,12 +216,5 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
 
 
 def with_results(shown: dict[str, Any], results: Iterable[ShownResult]) -> dict[str, Any]:
-    """Returns what :func:`detail` made, with the ``results`` in full and the ``loops`` that they found."""
-    results = [*results]
-    cycles: list[Row] = []
-    for result in results:
-        if result.short["metric"] == "trace.tool_loop":
-            cycles = result.full.get("metadata", {}).get("cycles", [])
-            break
-    loops = folds(shown["spans"], [cycle for cycle in cycles if isinstance(cycle, dict)])
-    return {**shown, "results": [result.full for result in results], "loops": loops}
+    """Returns the ``shown`` details of a trace (:func:`detail`) with its results in full."""
+    return {**shown, "results": [result.full for result in results]}
