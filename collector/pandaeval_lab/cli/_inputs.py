@@ -4,11 +4,11 @@ directory keeps."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,9 +19,8 @@ from pandaeval_collector.cli._options import declared
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.finding import Finder, Page
 from pandaeval_collector.store.listed import Wanted
-from pandaeval_collector.store.listed_pages import Listed
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.sources import TraceSource
 
@@ -144,18 +143,18 @@ def _stored(folder: Path) -> Iterator[Request]:
         raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
     given: set[str] = set()
     with closing(Finder(folder, limit_s=READ_LIMIT_S)) as finder:
-        for row in stored_rows(finder, Wanted()):
+        for row in every(finder.traces, Wanted(), worst_first=False):
             for trace_id in (row.facts["id"], *(finder.members(row.session) if row.session else ())):
                 if trace_id not in given:
                     given.add(trace_id)
                     yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
 
 
-def stored_rows(finder: Finder, wanted: Wanted) -> Iterator[Listed]:
-    """Yields the stored traces newest first, so that traces scored meanwhile are left out and none comes twice."""
+def every(find: Callable[..., Page], wanted: Wanted, **options: Any) -> Iterator[Any]:
+    """Yields all rows of a list, a page at a time. ``options``: further arguments of ``find``."""
     after = None
     while True:
-        page = finder.traces(wanted, worst_first=False, after=after, limit=_PAGE)
+        page = find(wanted, after=after, limit=_PAGE, **options)
         yield from page.rows
         after = page.next
         if after is None:

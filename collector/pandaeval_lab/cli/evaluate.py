@@ -47,7 +47,7 @@ from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.collect import ReportOrigin
+from pandaeval_lab.report.page import ReportOrigin
 
 if TYPE_CHECKING:
     from pandaeval_lab.replay.judge import ReplayJudge
@@ -108,7 +108,7 @@ class EvaluateOptions:
             max=64,
             help="Processes beside this one that read and score the traces; a search that hangs ends one of them, "
             "where it would hold this one. Else one for each core but one for large files, none for small ones. With "
-            "--where, --cases or html this process does it all.",
+            "--where or --cases this process does it all.",
             show_default=False,
         ),
     ] = None

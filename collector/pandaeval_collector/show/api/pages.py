@@ -14,7 +14,7 @@ from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
+from pandaeval_collector.show.report.detail import ROOM, content, stored_trace
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view.rows import Cursor, Order
@@ -50,12 +50,10 @@ class PageSession(BaseModel):
 
 
 class PageTrace(BaseModel):
-    """A trace for the page. ``detail``: conversation, spans and results; null where its spans are not kept any more,
-    ``results`` are there then, too."""
+    """A trace for the page. ``detail``: its results and, if its spans are kept, conversation and spans."""
 
     index: PageContent
-    detail: PageContent | None
-    results: list[dict[str, Any]]
+    detail: PageContent
 
 
 class PageReads:
@@ -111,10 +109,8 @@ class PageReads:
             index = LiveIndex({row.session: self._finder.members(row.session)})
             of_session = [*self._finder.of_sessions([row.session])[row.session].values()]
         results = index.trace(row, of_session=of_session)
-        page, trace = self._made(index), stored_trace(self._finder.contents(id_))
-        if trace is None:
-            return PageTrace(index=page, detail=None, results=plain(with_results({"spans": []}, results))["results"])
-        return PageTrace(index=page, detail=plain(with_results(detail(trace, ROOM), results)), results=[])
+        trace = stored_trace(self._finder.contents(id_))
+        return PageTrace(index=self._made(index), detail=plain(content(trace, ROOM, results)))
 
     def _made(self, index: LiveIndex) -> dict[str, Any]:
         return plain(index.made(self._work.judge, self._work.modules))

@@ -98,8 +98,8 @@ class Tools:
         return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
     async def why_failed(self, trace_id: TraceId) -> str:
-        """Why a trace failed: whether the run did its job (a judge's verdict on each thing that was asked for, else that
-        of rules), the verdicts of people, its results with their reasons, and what was asked and answered."""
+        """Why a trace failed: whether the run did its job (a judge's verdict on each thing that was asked for, else
+        that of rules), the verdicts of people, its results with their reasons, and what was asked and answered."""
         row = await self._trace(trace_id)
         own, labels = [], [*(await self._asker.get("/annotations", trace_id=row["trace_id"]))["items"]]
         if (session := row["session_id"]) is not None:

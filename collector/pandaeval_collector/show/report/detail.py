@@ -215,6 +215,7 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
                 yield role, texts.add(said)
 
 
-def with_results(shown: dict[str, Any], results: Iterable[ShownResult]) -> dict[str, Any]:
-    """Returns the ``shown`` details of a trace (:func:`detail`) with its results in full."""
+def content(trace: Trace | None, room: int, results: Iterable[ShownResult]) -> dict[str, Any]:
+    """Returns the :func:`detail` of a trace, if its spans are kept, and its results in full."""
+    shown = {} if trace is None else detail(trace, room)
     return {**shown, "results": [result.full for result in results]}

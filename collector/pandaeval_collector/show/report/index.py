@@ -1,5 +1,5 @@
 """The index of the page: sessions and traces in the order of their list, with their results, and the metrics that gave
-them. The report's file has the same and more (:mod:`pandaeval_lab.report.collect`)."""
+them. The report's file has the same and more (:mod:`pandaeval_lab.report.page`)."""
 
 from __future__ import annotations
 
@@ -73,8 +73,17 @@ class LiveIndex:
             "sessions": self._sessions,
             "traces": self._traces,
             "order": self._order,
-            "unasked": unasked(tallies_of(self._results), len(self._traces), judge),
+            "unasked": unasked(self.tallies(), len(self._traces), judge),
         }
+
+    def tallies(self) -> dict[str, OutcomeCounts]:
+        """Counts the results by metric."""
+        tallies: dict[str, OutcomeCounts] = {}
+        for result in self._results:
+            short = result.short
+            counts = tallies.setdefault(short["metric"], OutcomeCounts())
+            counts.add(short["outcome"], short.get("success"), short.get("why"))
+        return tallies
 
     def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:
         """Adds results that are ``told`` of the session with this id, and returns its position."""
@@ -111,16 +120,6 @@ def session_result(result: ShownResult) -> dict[str, Any]:
         return whole
     label = result.short["label"]
     return {**whole, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, result.full["reason"])}
-
-
-def tallies_of(results: Iterable[ShownResult]) -> dict[str, OutcomeCounts]:
-    """Counts results by metric."""
-    tallies: dict[str, OutcomeCounts] = {}
-    for short in (result.short for result in results):
-        tallies.setdefault(short["metric"], OutcomeCounts()).add(
-            short["outcome"], short.get("success"), short.get("why")
-        )
-    return tallies
 
 
 def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
