@@ -122,7 +122,7 @@ def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
     assert page.count(".line.in-loop") == 6
     page.click(".line.in-loop")
     assert page.count(".panel") == 1
-    assert "INPUT" in page.text(".panel").upper()
+    assert "ARGUMENTS" in page.text(".panel").upper()
 
 
 def test_a_score_points_to_the_spans_that_it_speaks_of(page: Page, demo: Path) -> None:
