@@ -18,7 +18,7 @@ from pandaeval_collector.show.api.filters import filter_types
 from pandaeval_collector.show.api.run_filters import RunFilters
 from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
+from pandaeval_collector.show.view.rates import compared, handled_line, rate_lines
 from pandaeval_collector.store.triage import Standing
 
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
@@ -130,15 +130,6 @@ class Tools:
         if not rates:
             return "No results fit."
         return await self._answer(rate_lines(rates), "/", "Ask by agent or metric.", f"In all: {handled_line(rates)}.")
-
-    async def list_agents(self) -> str:
-        """The agents that there are, with the services they run in, how many of their runs failed since the store
-        began, and which metric fails most; most failures first."""
-        rates = (await self._asker.get("/overview"))["rates"]
-        if not rates:
-            return "No agent has results yet."
-        runs = (await self._asker.get("/incidents", limit=1))["agents"]
-        return await self._answer(agent_lines(rates, runs), "/agents?window=all", "pass_rates has the rest, by agent.")
 
     async def compare_versions(
         self,
