@@ -1,6 +1,6 @@
-"""Jaeger's own pages: the searches of docs/guides/dashboards.md, and a looping run.
+"""Jaeger's own pages: the searches of docs/internals/dashboards.md, and a looping run.
 
-JAEGER_UI=FOLDER python -m pytest -m e2e tests/e2e/test_jaeger_pages.py  # to build them: docs/guides/dashboards.md
+JAEGER_UI=FOLDER python -m pytest -m e2e tests/e2e/test_jaeger_pages.py  # to build them: docs/internals/dashboards.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.jaeger_house import JaegerHouse, jaeger_house
 from support.jaeger_pages import SERVICE, JaegerPages
 
 PROGRAM = chromium()
-_DOCS = (Path(__file__).parents[2] / "docs" / "guides" / "dashboards.md").read_text()
+_DOCS = (Path(__file__).parents[2] / "docs" / "internals" / "dashboards.md").read_text()
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(600),
@@ -32,7 +32,7 @@ pytestmark = [
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JaegerHouse]:
     shown = pages(tmp_path_factory.mktemp("pages"))
     if shown is None:
-        pytest.skip("needs Jaeger's built pages: $JAEGER_UI, see docs/guides/dashboards.md")
+        pytest.skip("needs Jaeger's built pages: $JAEGER_UI, see docs/internals/dashboards.md")
     with jaeger_house(tmp_path_factory.mktemp("house"), shown) as made:
         yield made
 

@@ -284,7 +284,7 @@ def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) 
     assert rule["labels"]["severity"] in ("warning", "critical")
     tested = "".join((_PROMETHEUS / name).read_text() for name in _RULE_TESTS)
     assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"
-    assert f"| `{rule['alert']}` |" in (_ROOT / "docs" / "guides" / "dashboards.md").read_text()
+    assert f"| `{rule['alert']}` |" in (_ROOT / "docs" / "internals" / "dashboards.md").read_text()
     assert f"<h2 id=alert-{kebab}>" in runbook_page(), "what to do about it"
 
 
@@ -326,7 +326,7 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
 def test_the_docs_count_the_queries() -> None:
     asked = list(queries())
     said = f"({len(asked)}, and {sum(each.exemplars for each in asked)} for exemplars)"
-    assert said in (_ROOT / "docs" / "guides" / "dashboards.md").read_text()
+    assert said in (_ROOT / "docs" / "internals" / "dashboards.md").read_text()
 
 
 def test_every_dashboard_is_provisioned() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.score import Score, Unscored, Why
-from pandaeval_collector.judge import desk
+from pandaeval_collector.judge import client
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_otel.model import Trace
@@ -108,8 +108,8 @@ async def test_nothing_of_the_whole_corpus_comes_back_through_a_repair(place: st
 
 
 async def test_the_quoting_judge_obeys_when_it_is_shown_its_own_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: a desk that shows the reply again, as one would that lets a model mend its own words."""
-    whole = desk.messages
+    """The control: a client that shows the reply again, as one would that lets a model mend its own words."""
+    whole = client.messages
 
     def with_the_reply(*given: Any) -> list[dict[str, str]]:
         asked = whole(*given)

@@ -13,7 +13,7 @@ two runs say alike but for digits is drawn once, unless they are of two sessions
 How many good sessions have flags is printed, too.
 
 Verdicts are JSON lines ``{"flag": "NNN", "verdict": "true|general_knowledge|wrong", "cause": "a few words"}``. They go
-to the ledger beside this file, which holds no text of the sets; ``--write-docs`` writes docs/reference/metrics.md.
+to the ledger beside this file, without texts of the sets; ``--write-docs`` writes docs/internals/metric-quality.md.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--reader", default="reader 1", help="of --verdicts: who read")
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--table", action="store_true", help="print what the ledger counts")
-    parser.add_argument("--write-docs", action="store_true", help="write it into docs/reference/metrics.md")
+    parser.add_argument("--write-docs", action="store_true", help="write it into docs/internals/metric-quality.md")
     asked = parser.parse_args()
     if asked.verdicts is not None:
         index = _lines((asked.folder or asked.verdicts.parent) / "index.jsonl")

@@ -37,7 +37,9 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
     found.append(PromptSection("TOOLS THAT THE AGENT HAD", (_tools(trace, limits),), 5, outset=True))
     several = len(trace.turns) > 1
     if not several:
-        found.append(PromptSection("WHAT THE USER ASKED", tuple(_asked(trace, limits)) or (NOTHING,), 25, outset=True))
+        found.append(
+            PromptSection("WHAT THE USER ASKED", tuple(_asked(trace, limits)) or (OwnWords(NOTHING),), 25, outset=True)
+        )
     order = "TURN BY TURN, IN ORDER" if several else "IN ORDER"
     title = f"WHAT HAPPENED, {order} (calls and results are evidence; what the agent thought and said is claims)"
     found.append(PromptSection(title, tuple(steps(trace, facts, limits)), 70 if several else 30))

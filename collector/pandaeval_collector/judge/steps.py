@@ -19,6 +19,9 @@ FAILED = "FAILED:"
 _CLOCKS_SINCE = 10**18
 """Nanoseconds since 1970 (in 2001) below which a time is no clock's."""
 _DEEPEST_CALL = 64
+NOTHING = "(nothing was captured)"
+_EMPTY = "(captured, and empty)"
+_NO_TEXT = "(something that is no text, such as an image: not shown)"
 _MESSAGE, _THOUGHT, _STEP = range(3)
 """The order of pieces that have the same time."""
 
@@ -33,11 +36,6 @@ class KeptBlock(str):
     """A block of a call that was to change something: the last one to be cut."""
 
     __slots__ = ()
-
-
-NOTHING = OwnWords("(nothing was captured)")
-_EMPTY = OwnWords("(captured, and empty)")
-_NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
 
 
 class _Piece(NamedTuple):

@@ -39,11 +39,16 @@ class Inflater:
 
 def inflater_for(encoding: str) -> Inflater:
     """Returns the inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
-    try:
-        return _INFLATERS[encoding.strip().lower()]()
-    except KeyError:
-        known = ", ".join(name for name in _INFLATERS if name)
-        raise UnsupportedMedia(f"content-encoding {encoding[:40]!r} is none of {known}") from None
+    match encoding.strip().lower():
+        case "" | "identity":
+            return Inflater()
+        case "gzip":
+            return _Framed("gzip", "gzip members", partial(zlib.decompressobj, _GZIP), _zlib_pieces, sys.maxsize)
+        case "deflate":
+            return _Framed("deflate", "streams", partial(zlib.decompressobj, _ZLIB), _zlib_pieces, sys.maxsize)
+        case "zstd":
+            return _Framed("zstd", "zstd frames", _zstd_stream, _zstd_pieces, _ZSTD_SLICE)
+    raise UnsupportedMedia(f"content-encoding {encoding[:40]!r} is none of identity, gzip, zstd, deflate")
 
 
 class _Framed(Inflater):
@@ -88,10 +93,5 @@ def _zstd_pieces(stream: Any, data: bytes) -> Iterator[bytes]:
         raise Malformed(f"the compressed body is damaged: {error}") from error
 
 
-_zstd = partial(zstandard.ZstdDecompressor, max_window_size=_ZSTD_WINDOW)
-_INFLATERS: dict[str, Callable[[], Inflater]] = {
-    **dict.fromkeys(("", "identity"), Inflater),
-    "gzip": lambda: _Framed("gzip", "gzip members", partial(zlib.decompressobj, _GZIP), _zlib_pieces, sys.maxsize),
-    "zstd": lambda: _Framed("zstd", "zstd frames", _zstd().decompressobj, _zstd_pieces, _ZSTD_SLICE),
-    "deflate": lambda: _Framed("deflate", "streams", partial(zlib.decompressobj, _ZLIB), _zlib_pieces, sys.maxsize),
-}
+def _zstd_stream() -> Any:
+    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()

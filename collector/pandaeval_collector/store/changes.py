@@ -216,23 +216,14 @@ def _insert_results(
 ) -> list[tuple[ResultRow, int]]:
     """Inserts the results that are new and returns them, numbered, with the numbers of what they are about: of a trace,
     or of a session, below zero. The store has no results of ``first_time``."""
-    by_unit = {trace_id.hex(): number for trace_id, number in of_trace.items()}
-    traces = [by_unit.get(row.unit[:32]) if row.metric.startswith(_IN_TRACE) else None for row in results]
-    others = {row.unit for row, no in zip(results, traces, strict=True) if no is None}
-    of_session = numbers.of_sessions(connection, others)
-    about = [(row, -of_session.get(row.unit, 0) if no is None else no) for row, no in zip(results, traces, strict=True)]
+    about = _about(connection, results, of_trace)
     fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
     ids = "SELECT id, seq FROM results WHERE about IN ({marks})"
     known = dict(numbers.each_of(connection, ids, {no for row, no in about if row.unit[:32] not in fresh_units}))
     fresh: dict[str, tuple[ResultRow, int]] = {}
     for row, no in about:
-        if row.id in fresh:
+        if row.id in fresh or (row.id in known and _stands(connection, row, no, known[row.id])):
             continue
-        if (seq := known.get(row.id)) is not None:
-            newest = "SELECT max(seq) FROM results WHERE about = ? AND metric = ? AND unit = ?"
-            if connection.execute(newest, (no, row.metric, row.unit)).fetchone() == (seq,):
-                continue
-            connection.execute("DELETE FROM results WHERE seq = ?", (seq,))  # another one has replaced it since
         fresh[row.id] = row, no
     for seq, (row, _) in enumerate(fresh.values(), numbers.following(connection, "results")):
         row.seq = seq
@@ -247,6 +238,26 @@ def _insert_results(
         ],
     )
     return [*fresh.values()]
+
+
+def _about(
+    connection: sqlite3.Connection, results: Sequence[ResultRow], of_trace: Mapping[bytes, int]
+) -> list[tuple[ResultRow, int]]:
+    """Returns each result with the number of its trace, or that of its session below zero."""
+    by_unit = {trace_id.hex(): number for trace_id, number in of_trace.items()}
+    traces = [by_unit.get(row.unit[:32]) if row.metric.startswith(_IN_TRACE) else None for row in results]
+    others = {row.unit for row, no in zip(results, traces, strict=True) if no is None}
+    of_session = numbers.of_sessions(connection, others)
+    return [(row, -of_session.get(row.unit, 0) if no is None else no) for row, no in zip(results, traces, strict=True)]
+
+
+def _stands(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int) -> bool:
+    """Returns whether a stored result is the newest of its unit and metric. If not, deletes it: it is written anew."""
+    newest = "SELECT max(seq) FROM results WHERE about = ? AND metric = ? AND unit = ?"
+    if connection.execute(newest, (about, row.metric, row.unit)).fetchone() == (seq,):
+        return True
+    connection.execute("DELETE FROM results WHERE seq = ?", (seq,))
+    return False
 
 
 def _numbers(

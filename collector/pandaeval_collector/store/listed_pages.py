@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -19,6 +19,7 @@ COLUMNS = "no, session, badness, failures, facts, environment, at"
 """Columns of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
 OF_SESSION = "session = ? AND session > 0 AND no > 0"
 """Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
+_OF_VALUE = OF_SESSION.replace("?", "s.value")
 _FACTS = "CAST(facts AS TEXT)"
 MOST_STATES = 48
 """Most traces of a session whose badness a list shows one by one."""
@@ -96,58 +97,70 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
     of_sessions = _traces_of(reader, numbered)
     sessions = []
     for (no, session, badness, *_), trace in zip(rows, shown, strict=True):
-        sums: Sequence[Any]
-        if trace is not None and not session:
-            at, facts = int(trace.facts.get("at", 0)), trace.facts
-            sums = 1, trace.failed, at, at, facts.get("us", 0), sum(facts.get("tokens", ())), facts.get("usd")
-            question = facts.get("in")
-            states: Sequence[tuple[int, float]] = [(no, badness)]
-        else:
-            sums, states, question = of_sessions[session]
-        traces, failed, first, last, us, tokens, usd = sums
+        sums = of_sessions[session] if session or trace is None else _sums_of(trace)
         sessions.append(
             ListedSession(
-                id=names.get(session) if session else None,
+                id=names.get(session),
                 no=session or no,
                 position=(badness, no),
-                traces=traces,
-                failed_traces=int(failed),
-                first_ms=first or 0,
-                last_ms=last or 0,
+                traces=sums.traces,
+                failed_traces=int(sums.failed),
+                first_ms=sums.first or 0,
+                last_ms=sums.last or 0,
                 failed=badness < NOT_FAILED,
                 worst=trace,
-                results=results.get(-session, {}) if session else {},
-                badness=[state for _, state in sorted(states)],
-                us=int(us),
-                tokens=int(tokens),
-                usd=usd,
-                question=question,
+                results=results.get(-session, {}),
+                badness=[state for _, state in sorted(sums.states)],
+                us=int(sums.us),
+                tokens=int(sums.tokens),
+                usd=sums.usd,
+                question=sums.question,
             )
         )
     return sessions
 
 
-def _traces_of(
-    reader: sqlite3.Connection, sessions: Sequence[int]
-) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, float]], str | None]]:
-    """Returns for each session: number of traces, of failed ones, first and last start, and the sums of time, tokens
-    and cost; (number, badness) of the worst traces; and what was asked first."""
+class _Sums(NamedTuple):
+    """Sums over the traces of a session, (number, badness) of its worst traces, and what was asked first."""
+
+    traces: int
+    failed: float
+    first: int | None
+    last: int | None
+    us: float
+    tokens: float
+    usd: float | None
+    states: Sequence[tuple[int, float]]
+    question: str | None
+
+
+def _sums_of(trace: Listed) -> _Sums:
+    facts = trace.facts
+    at, tokens = int(facts.get("at", 0)), sum(facts.get("tokens", ()))
+    states = [(trace.no, trace.badness)]
+    return _Sums(1, trace.failed, at, at, facts.get("us", 0), tokens, facts.get("usd"), states, facts.get("in"))
+
+
+def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, _Sums]:
     (text,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,
                 json((SELECT json_array(count(*), total(badness < {NOT_FAILED:g}), min(at), max(at),
                           total(json_extract({_FACTS}, '$.us')), total(json_extract({_FACTS}, '$.tokens[0]')
                           + json_extract({_FACTS}, '$.tokens[1]')), sum(json_extract({_FACTS}, '$.usd')))
-                      FROM listed WHERE session = s.value AND session > 0 AND no > 0)),
+                      FROM listed WHERE {_OF_VALUE})),
                 json((SELECT json_group_array(json_array(no, badness)) FROM (
-                      SELECT no, badness FROM listed WHERE session = s.value AND session > 0 AND no > 0
+                      SELECT no, badness FROM listed WHERE {_OF_VALUE}
                       ORDER BY badness, no LIMIT {MOST_STATES}))),
-                (SELECT json_extract({_FACTS}, '$.in') FROM listed WHERE session = s.value AND session > 0 AND no > 0
+                (SELECT json_extract({_FACTS}, '$.in') FROM listed WHERE {_OF_VALUE}
                  ORDER BY at, no LIMIT 1)))
             FROM json_each(?) AS s""",  # noqa: S608
         (numbers.json_list(sessions),),
     ).fetchone()
-    return {session: (counts, [*map(tuple, states)], asked) for session, counts, states, asked in orjson.loads(text)}
+    return {
+        session: _Sums._make((*counts, [*map(tuple, states)], asked))
+        for session, counts, states, asked in orjson.loads(text)
+    }
 
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:

@@ -13,6 +13,11 @@ from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_lab.cases.model import ExpectedCall
 from pandaeval_otel.model import ToolCall
 
+_MOST_SHOWN = 60
+_LOOSE = re.compile(r"[\s,./_*^'\"()-]+")
+_MOST_ORDERS = 720
+Worth = Callable[[ExpectedCall, ToolCall], float]
+
 
 def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     """Returns the pairs (row, column), by row, with the largest sum of values; as many pairs as the shorter side has
@@ -60,10 +65,6 @@ def _place(
     while column:
         taken_by[column] = taken_by[came_from[column]]
         column = came_from[column]
-
-
-_MOST_SHOWN = 60
-_LOOSE = re.compile(r"[\s,./_*^'\"()-]+")
 
 
 def same(expected: Any, actual: Any) -> bool:
@@ -195,11 +196,6 @@ _EQUAL: Mapping[str, Callable[[Any, Any], bool]] = {
     "number": _same_number,
     "unordered": _same_items,
 }
-
-
-# The parts of tool correctness that code can tell: selection, parameters and sequence, each 0..1.
-_MOST_ORDERS = 720
-Worth = Callable[[ExpectedCall, ToolCall], float]
 
 
 def in_best_order(expected: Sequence[ExpectedCall], actual: Sequence[str]) -> list[str]:

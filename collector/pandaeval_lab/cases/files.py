@@ -60,6 +60,18 @@ _MEANT: Mapping[type[BaseModel], Mapping[str, tuple[str, ...]]] = {
 """The names of these fields in other tools."""
 _FORMS = ("tuple[", "dict[", "literal[")
 """How pydantic marks, within an error's place, the form of a field."""
+_MOST_BYTES = 64 << 20
+_CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
+_OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
+_MOST_CALLS = 500
+_HEAD = """\
+# Made of a recorded run by `pandaeval cases from-trace`; secrets were taken out.
+# What the agent should have done is yours to say:
+#   1. write expected_tools (the calls of tools that change something; [] for none), or an expected outcome;
+#   2. take what you filled in out of "open" (or the whole line). Until then no trial of the case is decided.
+# recorded.calls has what was called and what came back: `pandaeval cases run` answers the same calls of tools that the
+# agent has wrapped with `mocked` so again. What other calls are to get goes to "mocks".
+"""
 
 
 def sentence(problem: Mapping[str, Any]) -> str:
@@ -122,11 +134,6 @@ def _unknown(place: Place) -> str:
     return (
         f"is no field of {called}{f'; did you mean {found[0]}?' if found else '; `pandaeval cases schema` lists them'}"
     )
-
-
-_MOST_BYTES = 64 << 20
-_CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
-_OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
 
 
 class CaseFileError(UserError):
@@ -216,21 +223,6 @@ def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
     return lines.get(found)
 
 
-# Makes a case of a recorded run: what it was given, the tools that it had, and what they gave back, without secrets.
-#
-# What it should have done is left open, for a person to fill in: no run tells that by itself. Then the run that the
-# case was made from is its first trial.
-_MOST_CALLS = 500
-_HEAD = """\
-# Made of a recorded run by `pandaeval cases from-trace`; secrets were taken out.
-# What the agent should have done is yours to say:
-#   1. write expected_tools (the calls of tools that change something; [] for none), or an expected outcome;
-#   2. take what you filled in out of "open" (or the whole line). Until then no trial of the case is decided.
-# recorded.calls has what was called and what came back: `pandaeval cases run` answers the same calls of tools that the
-# agent has wrapped with `mocked` so again. What other calls are to get goes to "mocks".
-"""
-
-
 class _Dumper(yaml.SafeDumper):
     """Quotes texts that YAML or our reader would not take for text."""
 
@@ -245,9 +237,9 @@ for _tag, _pattern, _first in WORDS:
 def freeze(
     traces: Sequence[Mapping[str, Any]], case_id: str, *, description: str = "", hide: Hide = redact
 ) -> dict[str, Any]:
-    """Makes a case from a run. ``traces``: as `pandaeval inspect --format json` shows them, in order, at least one;
-    ``hide`` redacts every text, besides values in fields that are named like secrets. Raises ``ValueError`` where
-    nothing was captured to make a case from."""
+    """Makes a case from a run, which is its first trial. People fill in what the agent should have done. ``traces``: as
+    `pandaeval inspect --format json` shows them, in order, at least one; ``hide`` redacts every text, besides values in
+    fields that are named like secrets. Raises ``ValueError`` if nothing was captured to make a case from."""
     runs = [redact_value(trace, hide) for trace in traces]
     tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
     ids = [str(trace["trace_id"]) for trace in traces]

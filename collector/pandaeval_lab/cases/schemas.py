@@ -25,6 +25,10 @@ _CURE = (
     "patterns are RE2's (https://github.com/google/re2/wiki/Syntax): no lookaround, no backreference, \\z for the end "
     "of the text, at most 1,000 repetitions"
 )
+MOST = 10
+_MOST_STEPS = 100_000
+"""Keywords that are tried on one value: a second's work. References to references to references would take years."""
+_left = threading.local()
 
 
 class PatternError(ValueError):
@@ -42,12 +46,6 @@ def compiled(pattern: str) -> Any:
         told = error.args[0] if error.args else ""
         said = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
         raise PatternError(f"{said}: {_CURE}") from error
-
-
-MOST = 10
-_MOST_STEPS = 100_000
-"""Keywords that are tried on one value: a second's work. References to references to references would take years."""
-_left = threading.local()
 
 
 class BadSchemaError(Exception):

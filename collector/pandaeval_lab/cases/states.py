@@ -18,6 +18,9 @@ from pandaeval_otel.model import Kind, Reasoning, Text, Trace
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _FENCE = "```"
 _LONGEST = 200_000
+_ITEM = re.compile(r"^[^\S\n]*+(?:[-*•]|\(?\d{1,3}[.):]|step\s+\d{1,3}\s*[.):-])\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_MOST = 20_000
+_CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 
 
 def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
@@ -49,17 +52,12 @@ def _plain(text: str) -> str:
     return _GROUPED.sub("", " ".join(text.split())).casefold()
 
 
-# The tools that an agent said it would use, before it used any.
-#
-# Read are, in this order: the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``); a
-# list of at least two numbered or bulleted lines in what the model thought or said before its first call, of which each
-# line counts for the first tool of the run that it names.
-_ITEM = re.compile(r"^[^\S\n]*+(?:[-*•]|\(?\d{1,3}[.):]|step\s+\d{1,3}\s*[.):-])\s*(.+)$", re.IGNORECASE | re.MULTILINE)
-_MOST = 20_000
-
-
 def planned_tools(trial: Trial) -> list[str] | None:
-    """Returns the tools of the declared plan, in order; ``None`` without a plan that names any."""
+    """Returns the tools of the declared plan, in order; ``None`` without a plan that names any.
+
+    The plan is the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``). Without it,
+    the plan is the first list of at least two lines in the model's text before its first call; each line counts for
+    the first tool that it names."""
     plan = trial.stated(PLAN)
     steps = plan if isinstance(plan, Sequence) and not isinstance(plan, str) else ()
     stated = [step.get("tool") if isinstance(step, dict) else step for step in steps]
@@ -92,9 +90,6 @@ def _before_acting(trace: Trace) -> Iterator[str]:
             continue
         for message in span.output or ():
             yield from (part.text for part in message.parts if isinstance(part, Reasoning | Text) and part.text)
-
-
-_CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str, Any]]:

@@ -28,6 +28,15 @@ from pandaeval_otel.model import ToolCall, Trace, Trigger
 # A grader gets a :class:`pandaeval_lab.cases.Trial` and returns ``True`` or ``False``, a number from 0 to
 # 1, a pair of one of these with a reason, or a ``Score``, ``Assumed`` or ``Unscored``.
 Function = Callable[[Any], Any]
+END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pandaeval.plan"
+RUN_ERROR, SIMULATED, SIMULATOR_FAILED = "pandaeval.run.error", "pandaeval.simulated", "pandaeval.simulator.failed"
+"""Attributes by which ``pandaeval cases run`` says that the agent failed or took too long; that a model played the
+user; and why that user spoilt the conversation."""
+RUN_SCOPE, MOCK_SCOPE, MOCK_CALLS = "pandaeval_lab", "pandaeval_lab.mocks", "pandaeval.mock.calls"
+"""Scope of the command's spans; attribute with the calls, as JSON, that mocks answered while the span was current."""
+_NO_EXPECTATION = {"description", "source", "recorded", "mocks", "unmocked", "scenario"}
+_MOST_UNKNOWN = 100
+_MOST_SAID = 80
 
 
 @cache
@@ -92,14 +101,6 @@ def _turns(trial: Trial, trace: Trace) -> Iterator[Interacted]:
         own = left if is_last or begun is None else [call for call in left if call.start_ns <= begun]
         left = [] if is_last or begun is None else [call for call in left if call.start_ns > begun]
         yield Interacted(turn.assistant, trial.counted(own))
-
-
-END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pandaeval.plan"
-RUN_ERROR, SIMULATED, SIMULATOR_FAILED = "pandaeval.run.error", "pandaeval.simulated", "pandaeval.simulator.failed"
-"""Attributes by which ``pandaeval cases run`` says that the agent failed or took too long; that a model played the
-user; and why that user spoilt the conversation."""
-RUN_SCOPE, MOCK_SCOPE, MOCK_CALLS = "pandaeval_lab", "pandaeval_lab.mocks", "pandaeval.mock.calls"
-"""Scope of the command's spans; attribute with the calls, as JSON, that mocks answered while the span was current."""
 
 
 @dataclass(frozen=True)
@@ -269,11 +270,6 @@ def said_first(trace: Trace) -> str | None:
     """Returns the user's first message in a trace."""
     first = next((turn.user for turn in trace.turns if turn.user), None)
     return first or trace.input
-
-
-_NO_EXPECTATION = {"description", "source", "recorded", "mocks", "unmocked", "scenario"}
-_MOST_UNKNOWN = 100
-_MOST_SAID = 80
 
 
 @dataclass(frozen=True, slots=True)

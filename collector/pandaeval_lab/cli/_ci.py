@@ -18,6 +18,10 @@ from pandaeval_lab.cli._gates import KEY, GateOutcome
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
 
+_MOST_GROUPS = 50
+_SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
+"""Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
+
 
 def write_junit(target: TextIO, gates: Sequence[GateOutcome], summary: Summary, least: str) -> None:
     """Writes three suites. A threshold, or the baseline, fails as in the command, and is skipped where it was not
@@ -85,11 +89,6 @@ def _metric(key: str, value: float) -> Element:
     case = _case("metrics", key)
     SubElement(case, "system-out").text = f"mean {value:.4f}; no threshold is configured"
     return case
-
-
-_MOST_GROUPS = 50
-_SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
-"""Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
 
 
 def add_summary(

@@ -24,6 +24,9 @@ from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
 
 _NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
+KEY = "failures"
+_REASON = 200
+"""So much of the reason of an example is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +90,6 @@ def _held(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: flo
     return not failures, "; ".join(failures)
 
 
-# Failure groups in the output of ``pandaeval evaluate``: in the tables, among the results, and as a gate.
-KEY = "failures"
-
-
 def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome:
     """Returns a gate that fails if a group is as grave as ``gates.fail_on_error_severity`` (``None``: never)."""
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
@@ -108,10 +107,6 @@ def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterat
         held = orjson.loads(result.to_json())
         held["metadata"]["failure_group"] = of_result.get(result.id)
         yield orjson.dumps(held)
-
-
-_REASON = 200
-"""So much of the reason of an example is shown."""
 
 
 def checked(config: Config, summary: Summary) -> list[GateOutcome]:

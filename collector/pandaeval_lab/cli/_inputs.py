@@ -29,6 +29,12 @@ _EXPECTED = (
     "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
     "length-delimited OTLP protobuf, or traces as Jaeger and Tempo answer them."
 )
+_PAGE = 200
+"""Traces that are read at once from a store."""
+READ_LIMIT_S = 120.0
+"""Time limit of reading one page: only the caller waits for it."""
+_FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
+_STORE = "Or the runs that a collector keeps in this data directory, with their labels."
 
 
 class Inputs:
@@ -109,14 +115,6 @@ def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
 
 def _opened(name: str) -> Input | TraceSource:
     return TraceSource(name) if "://" in name else Input(name)
-
-
-_PAGE = 200
-"""Traces that are read at once from a store."""
-READ_LIMIT_S = 120.0
-"""Time limit of reading one page: only the caller waits for it."""
-_FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
-_STORE = "Or the runs that a collector keeps in this data directory, with their labels."
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,12 @@ from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._names import config_with_trials, names_of
 
+_METRICS = Listing(("name", "level", "kind", ("threshold", lambda row: f"{row['threshold']:g}"), "needs", "question"))
+_JUDGED = frozenset(
+    {Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED}
+)
+"""Why a judge is not asked, or its answer not taken. The evaluator and the judge's runner say these, not the metric."""
+
 
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
@@ -46,14 +52,6 @@ def metrics(
             out.print(re.sub(r"(?::\w+:)?`{1,2}~?([^`]+)`{1,2}", r"\1", description(metric)).strip() + "\n")
         return
     show([_facts(each, bands) for each in known.values()], _METRICS, format_)
-
-
-_METRICS = Listing(("name", "level", "kind", ("threshold", lambda row: f"{row['threshold']:g}"), "needs", "question"))
-
-_JUDGED = frozenset(
-    {Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED}
-)
-"""Why a judge is not asked, or its answer not taken. The evaluator and the judge's runner say these, not the metric."""
 
 
 def whys(metric: Metric[Any, Any]) -> tuple[Why, ...]:

@@ -18,12 +18,12 @@ from pandaeval_otel.model import Kind, Trace
 if TYPE_CHECKING:
     from pandaeval_lab.drill.edits import Edit
 
+Load = Callable[[], tuple[Sequence[Trace], Sequence[Part]]]
+Family = Literal["value", "claim", "call", "course", "telemetry"]
+
 
 class NotApplicableError(Exception):
     """A fault cannot be planted into a run; the text says why."""
-
-
-Load = Callable[[], tuple[Sequence[Trace], Sequence[Part]]]
 
 
 @dataclass
@@ -91,9 +91,6 @@ def _before(trace: Trace) -> Iterator[str]:
         yield from (spelled(document) for document in span.documents)
     for call in trace.tool_calls:
         yield f"{spelled(call.arguments)}\n{spelled(call.result)}"
-
-
-Family = Literal["value", "claim", "call", "course", "telemetry"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ from pandaeval_lab.cases.model import WEIGHTS, ExpectedCall, Interaction
 from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext
 from pandaeval_otel.model import ToolCall
 
+NOTHING_EXPECTED = Assumed("the case expects no call")
+COUNTED = "tool calls, and a case with expected_tools or expected_outcome.tools_called"
+
 
 def trial_metric(
     evaluate: Callable[[Trial, TrialContext], Finding | None],
@@ -103,10 +106,6 @@ def _utilization(trial: Trial, context: TrialContext) -> float | None:
     if isinstance(found, Score):
         return found.value
     return 1.0 if found is None and trial.case.results_used else None
-
-
-NOTHING_EXPECTED = Assumed("the case expects no call")
-COUNTED = "tool calls, and a case with expected_tools or expected_outcome.tools_called"
 
 
 def names(calls: list[str] | tuple[str, ...]) -> str:

@@ -22,6 +22,8 @@ _STEPS = ("trace", "turn")
 """Levels of results that are about a step of a conversation."""
 Trial = tuple[str, str]
 """The trial's name, and the session or trace that it is."""
+_READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision")
+_ABOUT = ("case", "trial", "case_kind", "k")
 
 
 @dataclass(slots=True)
@@ -70,10 +72,6 @@ def slim(result: Mapping[str, Any]) -> dict[str, Any]:
     return {name: result.get(name) for name in _READ} | {
         "metadata": {key: about[key] for key in _ABOUT if key in about}
     }
-
-
-_READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision")
-_ABOUT = ("case", "trial", "case_kind", "k")
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:

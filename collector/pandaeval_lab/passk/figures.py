@@ -37,6 +37,20 @@ KS = (1, 3, 5)
 """Numbers of trials for pass@k and pass^k, unless a command gets others."""
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""
+SUITE_HEAD = ("k", "pass@k", "pass^k", "assessment")
+CASE_HEAD = (
+    *("trials", "passed", "undetermined", "k"),
+    *("pass@k plug-in", "unbiased", "Bayesian", "pass^k plug-in", "unbiased", "Bayesian", "assessment"),
+)
+AT, POW = "pass_at_k", "pass_pow_k"
+_VERSION = "1"
+Bounds: TypeAlias = tuple[float | None, float | None]
+ENOUGH_CASES = 50
+"""From here on the bootstrap over cases holds what it says."""
+Counts = tuple[int, int]
+"""Determined trials of a case, and how many of them succeeded."""
+CAPABILITY = "capability"
+_MOST_MORE = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +135,6 @@ def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstima
     return label if all(assessment(*end) == label for end in ends) else None
 
 
-# Figures as rows of tables.
-SUITE_HEAD = ("k", "pass@k", "pass^k", "assessment")
-CASE_HEAD = (
-    *("trials", "passed", "undetermined", "k"),
-    *("pass@k plug-in", "unbiased", "Bayesian", "pass^k plug-in", "unbiased", "Bayesian", "assessment"),
-)
-
-
 def worst_first(case: CaseOutcomes) -> tuple[float, str]:
     """Sorts cases by how rarely they succeed; cases without a determined trial come last."""
     return case.c / case.n if case.n else 2.0, case.id
@@ -163,11 +169,6 @@ def _three(of: Mapping[str, PassEstimate], bounds: Bounds) -> tuple[str, str, st
 
 def _band(label: str | None) -> str:
     return (label or NONE).replace("_", " ")
-
-
-# Figures as results of level ``task``: one case over its trials.
-AT, POW = "pass_at_k", "pass_pow_k"
-_VERSION = "1"
 
 
 def task_results(found: Figures) -> Iterator[Result]:
@@ -255,14 +256,6 @@ def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
             }
 
 
-Bounds: TypeAlias = tuple[float | None, float | None]
-ENOUGH_CASES = 50
-"""From here on the bootstrap over cases holds what it says."""
-
-Counts = tuple[int, int]
-"""Determined trials of a case, and how many of them succeeded."""
-
-
 @dataclass(frozen=True, slots=True)
 class SuiteEstimate:
     """``value``: ``None`` unless all ``of`` cases of the suite have ``k`` determined trials. ``mean``: over the
@@ -305,10 +298,6 @@ def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -
     low, high = (n + undetermined, c), (n + undetermined, c + undetermined)
     at, power = ((of(*low, k, mode).value, of(*high, k, mode).value) for of in (pass_at_k, pass_pow_k))
     return at, power
-
-
-CAPABILITY = "capability"
-_MOST_MORE = 2000
 
 
 @dataclass(frozen=True, slots=True)

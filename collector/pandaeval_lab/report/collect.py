@@ -38,6 +38,19 @@ _PARTS = (
     "Question and answer are there; something else that it reads is not, such as arguments and results of calls. The "
     "reason says what: switch its capture on."
 )
+_BLOCK = 256 * 1024
+"""Bytes of JSON in a block."""
+_LENIENT = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+MAX_DETAILED = 10_000
+"""Of more traces than these, only the worst are shown span by span; scores and reasons are shown of all."""
+_ALL_TEXTS, _MOST_OF_ONE, _LEAST_OF_ONE = 40_000_000, 200_000, 3_000
+_MAX_REASONS = 3
+_LOADING = (
+    "Opening the report …",
+    "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
+    "<code>pandaeval evaluate … --format table</code>.",
+)
+_GONE = "its spans are no longer kept (store.retention, store.max_bytes, store.keep_content)"
 
 
 def cure(why: str, trace_cure: str, reads_more: bool) -> str:
@@ -107,17 +120,9 @@ class Spool:
         self._file.close()
 
 
-# The data of a report as one HTML file that loads nothing.
-#
-# Data lies in the file as base64 of deflated JSON: an index that is read at once, and blocks of traces that are read
-# when one of them is looked at. The page builds itself from it by ``textContent`` alone.
-_BLOCK = 256 * 1024
-"""Bytes of JSON in a block."""
-_LENIENT = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
-
-
 def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
-    """Writes the page, and returns its size in bytes. ``details``: pairs of a trace's position and details, in the
+    """Writes the page, and returns its size in bytes. The page holds its data as base64 of deflated JSON: an index, and
+    blocks of traces that it reads on demand. ``details``: pairs of a trace's position and details, in the
     report's order. They are read one by one, so memory does not grow with them."""
     page, _ = filled_shell("file", _LOADING, data="<!-- data -->\n")
     head, foot = page.split("<!-- data -->")
@@ -154,18 +159,6 @@ def _blocks(details: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[dict[i
             block, size = {}, 0
     if block:
         yield block
-
-
-MAX_DETAILED = 10_000
-"""Of more traces than these, only the worst are shown span by span; scores and reasons are shown of all."""
-_ALL_TEXTS, _MOST_OF_ONE, _LEAST_OF_ONE = 40_000_000, 200_000, 3_000
-_MAX_REASONS = 3
-_LOADING = (
-    "Opening the report …",
-    "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
-    "<code>pandaeval evaluate … --format table</code>.",
-)
-_GONE = "its spans are no longer kept (store.retention, store.max_bytes, store.keep_content)"
 
 
 @dataclass(frozen=True, slots=True)

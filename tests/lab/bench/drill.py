@@ -6,7 +6,7 @@
 Reads ``../shared/data`` and ``../shared/captures`` beside the repository. Of tau-bench, tau2-pairs and agentrx-tau the
 sessions with a reward of 1, of mcp-pairs the chosen ones; of captures all runs that no metric fails. Once as recorded,
 and once with the conversation before dropped from the spans of every run (values in answers only, if no faults are
-named). ``--summary`` prints the table of what was noticed alone, as docs/reference/metrics.md shows it (``>
+named). ``--summary`` prints the table of what was noticed alone, as docs/internals/metric-quality.md shows it (``>
 collector/pandaeval_collector/scoring/metrics/planted.md``, then ``cd tests && python -m support.metrics_page``).
 """
 

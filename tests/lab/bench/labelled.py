@@ -12,7 +12,7 @@ prints for each metric, beside baselines that take no thought:
 
 Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
 own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as
-docs/reference/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then
+docs/internals/metric-quality.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then
 ``cd tests && python -m support.metrics_page``).
 """
 
@@ -151,7 +151,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="at most so many units of a set (captures: sets)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object a row instead of tables")
-    form.add_argument("--summary", action="store_true", help="all sets in one table, for docs/reference/metrics.md")
+    form.add_argument(
+        "--summary", action="store_true", help="all sets in one table, for docs/internals/metric-quality.md"
+    )
     asked = parser.parse_args()
     if not (SHARED / "data").is_dir():
         sys.exit(f"{SHARED / 'data'} is not there: the labelled runs are not part of this repository")

@@ -6,7 +6,7 @@ Reads ``../shared/captures`` (a unit is a recording; *loop* ones are those in wh
 not) and the set ``tau2-pairs`` of ``../shared/data`` (a unit is a session; ``loop`` names those that ran away,
 ``max_identical_calls`` tells how often the same call was made). Recordings without arguments, in which nobody can tell
 whether a call is the same, are counted apart. ``--show`` names the units that were missed, or found without a label.
-Prints shares with Wilson's 95 % intervals, as docs/reference/metrics.md shows them (``>
+Prints shares with Wilson's 95 % intervals, as docs/internals/metric-quality.md shows them (``>
 collector/pandaeval_collector/scoring/metrics/repeated_calls.md``, then ``cd tests && python -m support.metrics_page``).
 """
 

@@ -78,7 +78,7 @@ def needs(rate: float, f: Mapping[str, float]) -> dict[str, float]:
 
 
 def report(f: Mapping[str, float]) -> str:
-    """The table that stands in docs/operate/scale.md."""
+    """The table that stands in docs/internals/scale-model.md."""
     found = [needs(rate, f) for rate in RATES]
     rows = [[name, *(each[name] for each in found)] for name in found[0]]
     title = f"{f['judged_share']:.0%} of traces judged, {f['span_bytes']:,.0f} bytes a span"

@@ -12,8 +12,10 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import SYSTEM, messages, repair, response_format
 from pandaeval_collector.judge.rubric import rubric_of
+from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import GRADERS, registry
 
+JUDGED = [metric for metric in registry((GRADERS,)).values() if isinstance(metric, JudgedMetric)]
 CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
 
 
@@ -28,9 +30,8 @@ def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytes
     """In its very words: no line is broken to fit a window."""
     monkeypatch.setenv("COLUMNS", columns)
     shown = run()
-    for metric in registry((GRADERS,)).values():
-        if metric.kind == "llm":
-            assert f": {metric.asks}, version {metric.rubrics[-1].version} ===" in shown
+    for metric in JUDGED:
+        assert f": {metric.asks}, version {metric.rubrics[-1].version} ===" in shown
     assert ": task, version" in shown, "extractions are prompts too"
     assert SYSTEM.splitlines()[0] in shown
 
@@ -45,7 +46,7 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
 
 @pytest.mark.parametrize("level", ["trace", "turn"])
 def test_the_question_that_is_shared_is_shown(level: str) -> None:
-    own = [each.part for each in registry((GRADERS,)).values() if each.part is not None and each.level == level]
+    own = [each.part for each in JUDGED if each.part is not None and each.level == level]
     parts = (*dict.fromkeys(needed for part in own for needed in part.needs), *own)
     ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric_of(parts))
     shown = run(level)
@@ -65,7 +66,7 @@ def test_a_prompt_is_filled_with_a_trace() -> None:
 def test_all_that_is_sent_is_shown() -> None:
     """The messages, the schema that goes with them, and what is sent after a reply that does not hold."""
     shown = run()
-    for metric in registry((GRADERS,)).values():
+    for metric in JUDGED:
         for rubric in metric.rubrics:
             ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric)
             assert all(message["content"] in shown for message in ours), rubric.name

@@ -1,4 +1,4 @@
-"""docs/operate/scale.md: its table of sizes is what the model computes from its figures."""
+"""docs/internals/scale-model.md: its table of sizes is what the model computes from its figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 from lab.bench import scale_model
 
 ROOT = Path(__file__).parents[3]
-_PAGE = (ROOT / "docs" / "operate" / "scale.md").read_text()
+_PAGE = (ROOT / "docs" / "internals" / "scale-model.md").read_text()
 
 
 def test_the_table_is_what_the_model_prints() -> None:

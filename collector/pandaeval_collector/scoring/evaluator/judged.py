@@ -34,7 +34,6 @@ from pandaeval_collector.scoring.metric import (
     TraceContext,
     TurnContext,
     TurnMetric,
-    ends,
 )
 from pandaeval_otel.model import Trace
 
@@ -91,12 +90,6 @@ class Question:
     def version(self) -> str:
         """The metric's version, with a suffix if guidelines are added to its question."""
         return f"{self.metric.version}{self.guidance.mark}"
-
-    @property
-    def passes_from(self) -> float:
-        """The threshold as a score of 0..1."""
-        least, most = ends(self.metric.scale)
-        return (self.threshold - least) / (most - least)
 
 
 class Judged:

@@ -17,6 +17,24 @@ _DONE = re.compile(
     r"|updated|changed|processed|refunded|sent|created|deleted|added)\b",
     re.IGNORECASE,
 )
+_IDIOM = (
+    r"\d{1,4}-?[A-Za-z]+(?:-[A-Za-z]+)*|\d+x\d+|[A-Za-z]+[-_]?\d{1,2}|[A-Z][a-z]+-?\d+"
+    r"|(?:SHA|ISO|RFC|AES|UTF|ERC|EIP|IEEE|HTTP|CVE)[-_]?\d+"
+)
+IDENTIFIER = re.compile(
+    r"(?<![\w.$€£%&/=+-])(?=#?(?:[_-]?[A-Za-z0-9]){5})(?=[\w#-]{0,80}\d)(?=[\w#-]{0,80}[A-Za-z#_])"
+    rf"(?!(?:{_IDIOM})(?![\w-]))#?[A-Za-z0-9]++(?:[_-][A-Za-z0-9]++)*\b(?![.:/]\d)"
+)
+"""Codes of five signs and more with a digit; pieces of addresses (%20Diego), idioms (7-Day, 1950s, 200x100, SHA-256)
+and words with a number (base64) name nothing of a case."""
+AMOUNT = re.compile(r"(?<=[$€£])\d{1,3}(?:,\d{3})*(?:\.\d\d)?\b|(?<=[$€£])\d+(?:\.\d\d)?\b")
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")
+TIME = re.compile(r"\b\d{1,2}:\d\d\b(?!:)")
+NAME = re.compile(r"\b[A-Z][a-z]{2,} [A-Z][a-z]{2,}\b")
+URL = re.compile(r"https?://[^\s)\]>\"'*]+[\w/]|\b[\w.]{1,64}@[\w-]+(?:\.\w+)+\b")
+_TRIES = 40
+Make = Callable[[str, Random], str]
 
 
 def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], bool]) -> int:
@@ -60,27 +78,6 @@ def chosen_argument(
 def with_arguments(call: ToolCall) -> bool:
     """Returns whether the call's arguments were captured as an object that is not empty."""
     return isinstance(call.arguments, dict) and bool(call.arguments)
-
-
-_IDIOM = (
-    r"\d{1,4}-?[A-Za-z]+(?:-[A-Za-z]+)*|\d+x\d+|[A-Za-z]+[-_]?\d{1,2}|[A-Z][a-z]+-?\d+"
-    r"|(?:SHA|ISO|RFC|AES|UTF|ERC|EIP|IEEE|HTTP|CVE)[-_]?\d+"
-)
-IDENTIFIER = re.compile(
-    r"(?<![\w.$€£%&/=+-])(?=#?(?:[_-]?[A-Za-z0-9]){5})(?=[\w#-]{0,80}\d)(?=[\w#-]{0,80}[A-Za-z#_])"
-    rf"(?!(?:{_IDIOM})(?![\w-]))#?[A-Za-z0-9]++(?:[_-][A-Za-z0-9]++)*\b(?![.:/]\d)"
-)
-"""Codes of five signs and more with a digit; pieces of addresses (%20Diego), idioms (7-Day, 1950s, 200x100, SHA-256)
-and words with a number (base64) name nothing of a case."""
-AMOUNT = re.compile(r"(?<=[$€£])\d{1,3}(?:,\d{3})*(?:\.\d\d)?\b|(?<=[$€£])\d+(?:\.\d\d)?\b")
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")
-TIME = re.compile(r"\b\d{1,2}:\d\d\b(?!:)")
-NAME = re.compile(r"\b[A-Z][a-z]{2,} [A-Z][a-z]{2,}\b")
-URL = re.compile(r"https?://[^\s)\]>\"'*]+[\w/]|\b[\w.]{1,64}@[\w-]+(?:\.\w+)+\b")
-_TRIES = 40
-
-Make = Callable[[str, Random], str]
 
 
 def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subject, Random], AnswerEdit]:

@@ -19,6 +19,12 @@ from pandaeval_lab.drill.faults._places import (
 from pandaeval_lab.drill.raw import rewritten
 from pandaeval_otel.model import ToolCall
 
+_ERRORS = (
+    "Error: the request could not be processed (HTTP 500)",
+    "Error: permission denied",
+    "Error: the service is not available, nothing was changed",
+)
+
 
 def claim_without_call(subject: Subject, rng: Random) -> CustomEdit:
     """The answer says that something was done, and the call was never made."""
@@ -61,13 +67,6 @@ def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
 
     result = rewritten(subject.trace.tool_calls[index].result, other)
     return ToolResultEdit(index, result, f"the result says {new}, the answer {old}")
-
-
-_ERRORS = (
-    "Error: the request could not be processed (HTTP 500)",
-    "Error: permission denied",
-    "Error: the service is not available, nothing was changed",
-)
 
 
 def false_success(subject: Subject, rng: Random) -> ToolResultEdit:

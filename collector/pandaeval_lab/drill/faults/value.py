@@ -21,6 +21,16 @@ from pandaeval_lab.drill.faults._places import (
     unknown,
 )
 
+_FIRST = ("Marlow", "Ottilie", "Thaddeus", "Perpetua", "Caspian", "Ingeborg")
+_LAST = ("Quist", "Vandersloot", "Abernethy", "Okonjo", "Szymborska", "Delacroix")
+_OTHER = {
+    "minutes": "hours", "hours": "days", "days": "weeks", "weeks": "months", "months": "years", "years": "months",
+    "km": "m", "kg": "g", "GB": "MB", "MB": "GB", "ms": "s", "°C": "°F", "°F": "°C", "mph": "km/h", "miles": "km",
+    "business days": "weeks",
+}  # fmt: skip
+_QUANTITY = re.compile(rf"\d ?({'|'.join(sorted(map(re.escape, _OTHER), key=len, reverse=True))})(?!\w)")
+_MONEY = {"$": "€", "€": "$", "£": "$"}
+
 
 def other_amount(old: str, rng: Random) -> str:
     """Returns an amount between about half and twice as large, in the same notation."""
@@ -35,10 +45,6 @@ def other_date(old: str, rng: Random) -> str:
         return (date.fromisoformat(old) + timedelta(days=rng.randint(9, 90))).isoformat()
     month, day = old.split()
     return f"{month} {(int(day) + rng.randint(2, 25)) % 28 + 1}"
-
-
-_FIRST = ("Marlow", "Ottilie", "Thaddeus", "Perpetua", "Caspian", "Ingeborg")
-_LAST = ("Quist", "Vandersloot", "Abernethy", "Okonjo", "Szymborska", "Delacroix")
 
 
 def other_name(old: str, rng: Random) -> str:
@@ -104,15 +110,6 @@ def wrong_sum(subject: Subject, rng: Random) -> AnswerEdit:
     old = rng.choice(computed)
     new = unknown(subject, rng, old, other_amount)
     return swapped(subject.answer, old, new, f"computed {old} → {new}")
-
-
-_OTHER = {
-    "minutes": "hours", "hours": "days", "days": "weeks", "weeks": "months", "months": "years", "years": "months",
-    "km": "m", "kg": "g", "GB": "MB", "MB": "GB", "ms": "s", "°C": "°F", "°F": "°C", "mph": "km/h", "miles": "km",
-    "business days": "weeks",
-}  # fmt: skip
-_QUANTITY = re.compile(rf"\d ?({'|'.join(sorted(map(re.escape, _OTHER), key=len, reverse=True))})(?!\w)")
-_MONEY = {"$": "€", "€": "$", "£": "$"}
 
 
 def wrong_unit(subject: Subject, rng: Random) -> AnswerEdit:

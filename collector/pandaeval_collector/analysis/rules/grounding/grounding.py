@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import (
@@ -92,7 +93,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     before = earlier.found if earlier is not None else ()
     had = evidence(trace, before)
     counted = [*stated, *called]
-    if not (looked(trace) or shows_results(trace) or any(who == "result" for who, _ in before)):
+    if not _looked(trace, before):
         counted = [claim for claim in stated if claim.value.kind in STRICT and claim.of_case] + called
     found, used = Grounding(hidden=hidden(trace, earlier)), Used(trace)
     contradicted = contradictions(trace, stated, had, used)
@@ -131,6 +132,11 @@ def looked(trace: Trace) -> bool:
     if any(nature(call.name) is not Nature.THINKING for call in trace.tool_calls):
         return True
     return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
+
+
+def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
+    """Whether this run, or an earlier one of its session, called a tool or read a document."""
+    return looked(trace) or shows_results(trace) or any(who == "result" for who, _ in before)
 
 
 def first_said(trace: Trace, claim: Claim) -> str:

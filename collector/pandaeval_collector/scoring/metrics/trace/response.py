@@ -95,9 +95,7 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
     turn = trace.turns[-1] if trace.turns else None
     answer = trace.output if turn is None else turn.assistant
     if trace.blocked is not None:
-        guardrail, why = trace.blocked
-        reason = f"a guardrail stopped the run on purpose: {_short(guardrail)}" + (f" ({_short(why)})" if why else "")
-        return Score(1.0, reason, {"ending": BLOCKED, "guardrail": guardrail}, label=BLOCKED)
+        return _blocked(*trace.blocked)
     if trace.error is not None:
         return _crashed(trace, trace.error)
     if answer is None and turn is None and not trace.tool_calls:
@@ -106,6 +104,15 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
         return _crashed(trace, failure.error or "", failure)
     if trace.ends_in_tool_call or answer is None:
         return _without_answer(trace, turn)
+    return _of_answer(trace, turn, answer, end_tokens)
+
+
+def _blocked(guardrail: str, why: str) -> Score:
+    reason = f"a guardrail stopped the run on purpose: {_short(guardrail)}" + (f" ({_short(why)})" if why else "")
+    return Score(1.0, reason, {"ending": BLOCKED, "guardrail": guardrail}, label=BLOCKED)
+
+
+def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collection[str]) -> Finding | None:
     token = answer.strip()
     if token in end_tokens or (is_control(token) and _declares(trace, token, end_tokens)):
         return _lost(trace, None) or Score(1.0, f"the run ended by {_short(token)}")

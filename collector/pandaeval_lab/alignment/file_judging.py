@@ -1,0 +1,97 @@
+"""Judges the runs of files under one metric, with one more guideline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.config import Config
+from pandaeval_collector.judge.guidelines import Guideline
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import judge, scoring
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_lab.alignment.align import JudgedUnit, LabelledRun
+from pandaeval_lab.replay.files import BadLine, Request
+from pandaeval_lab.replay.judge import ReplayJudge, capped
+from pandaeval_lab.replay.replay import replay
+from pandaeval_lab.replay.trace_files import TraceFiles
+
+OnJudged = Callable[[int, int], None]
+
+
+@dataclass
+class FileJudging:
+    """Judges one metric (its key) of the runs in ``requests``. ``agent``: the agent that a guideline is for, ``""`` for
+    all; ``usd``: the most that all judging may cost."""
+
+    config: Config
+    requests: Sequence[Request | BadLine]
+    metric: str
+    agent: str
+    environ: Mapping[str, str]
+    usd: float | None = None
+    on_judged: OnJudged = lambda done, total: None
+    spent: float = 0.0
+    verdicts: int = 0
+    _evaluators: dict[str, Evaluator] = field(default_factory=dict)
+
+    def first(self, units: Mapping[str, object]) -> dict[str, Result]:
+        """Returns the results that the judge, without a further guideline, gives these units."""
+        return self._results("", set(units))
+
+    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
+        """Returns what the judge says of ``runs`` when it heeds the guideline ``text`` too."""
+        return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
+
+    def room(self, verdicts: int) -> bool:
+        """Returns whether the budget pays for ``verdicts`` more, at the mean cost of those so far."""
+        each = self.spent / self.verdicts if self.verdicts else 0.0
+        return self.usd is None or self.spent + verdicts * each <= self.usd
+
+    def score(self, text: str, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
+        """Yields the results of ``files``, by a judge that heeds the guideline ``text`` too."""
+        config = judge(self.config)
+        assert config is not None
+        config = capped(config, None if self.usd is None else self.usd - self.spent)
+        scorer = self.evaluator(text)
+        with ReplayJudge(files.store, scorer, config, self.environ, on_judged=self.on_judged) as asked:
+            yield from replay(files, scorer, asked, where=where)
+
+    def evaluator(self, text: str) -> Evaluator:
+        """Returns an evaluator of this metric alone, whose judge heeds the guideline ``text`` too."""
+        if text not in self._evaluators:
+            from pandaeval_collector.analysis.embedding import load
+
+            settings = scoring(self.config)
+            assert settings.judge is not None
+            more = (Guideline(self.metric, text, self.agent),) if text else ()
+            asked = replace(settings.judge, guidelines=(*settings.judge.guidelines, *more))
+            settings = replace(settings, enabled=frozenset({self.metric}), judge=asked)
+            embedder = next((each.embedder for each in self._evaluators.values()), None) or load(
+                self.config.embedding.model
+            )
+            self._evaluators[text] = Evaluator(embedder, settings)
+        return self._evaluators[text]
+
+    def _results(self, text: str, units: set[str]) -> dict[str, Result]:
+        def where(run: ScoredTrace) -> bool:
+            of_turn = any(unit.startswith(f"{run.unit.trace_id}:") for unit in units)
+            return of_turn or run.unit.trace_id in units or (run.unit.session_id or "") in units
+
+        found: dict[str, Result] = {}
+        with TraceFiles(close_rules(self.config)) as files:
+            files.add_all(self.requests)
+            for result in self.score(text, files, where):
+                self.spent += result.cost_usd
+                unit = result.unit
+                if f"{unit.level}.{result.metric}" == self.metric and unit.id in units:
+                    found[unit.id] = result
+        self.verdicts += len(found)
+        return found
+
+
+def judged(result: Result) -> JudgedUnit:
+    """Reduces a result to the judge's verdict and reason, for a comparison with people."""
+    return JudgedUnit(result.success if result.outcome == "scored" else None, result.finding.reason)

@@ -1,0 +1,73 @@
+"""Asks a judge's model for guidelines that would make its verdicts those of people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from pandaeval_collector.jobs.same_cause import fenced
+from pandaeval_collector.judge.guidelines import MOST_CHARS
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.sanitize import neutral, one_line
+from pandaeval_collector.judge.shorten import elided
+from pandaeval_lab.alignment.align import JudgedUnit, LabelledRun
+
+MOST = 5
+"""Guidelines that are proposed at once."""
+_MOST_SHOWN, _MOST_SAID = 60, 400
+_HEAD = "## Runs of which people say something else than the judge said"
+Proposal = Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]
+
+
+class Proposals(Verdict):
+    """``guidelines``: what the judge should heed from now on."""
+
+    reason: Reason = Field(description="What the judge's errors have in common, in one to three sentences.")
+    guidelines: Annotated[list[Proposal], Field(max_length=MOST)] = Field(
+        description="Each one or two sentences, the one that would put most right first."
+    )
+
+
+def proposing_rubric(question: str) -> Rubric[Proposals]:
+    """Makes the rubric that asks for guidelines. ``question``: that of the metric."""
+    return Rubric(
+        name="guidelines",
+        version="1",
+        text=f"""
+A judge was asked of recorded runs: "{question}" The record lists runs that it judged wrongly: what people say of each,
+with their comment where they wrote one, and what the judge said.
+
+Which guidelines would make the judge say what people say? A guideline is a general rule for runs that nobody has seen
+yet: it says what evidence to look for, and what follows from it. It names no single run, no person and no number of
+this list, and it does not ask for a verdict as such ("be stricter").
+
+Example: of runs that people fail since "the refund was never made", and that the judge passes since "the agent says
+that it was refunded", a good guideline is: "A change counts as made only if the result of a call says so; that the
+agent says so is not enough."
+""",
+        verdict=Proposals,
+        max_tokens=1500,
+    )
+
+
+def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
+    """Writes the record of runs that judge and people disagree on, which the model is shown. All of it came from runs,
+    people or judges that read runs, and is fenced."""
+    return fenced((_HEAD, "\n".join(f"{n}. {_line(*each)}" for n, each in enumerate(errors[:_MOST_SHOWN], 1))))
+
+
+def _line(run: LabelledRun, judged: JudgedUnit) -> str:
+    comment = f' ("{elided(run.comment, _MOST_SAID)}")' if run.comment else ""
+    said = "no verdict" if judged.passed is None else "pass" if judged.passed else "fail"
+    about = (
+        f"people: {'pass' if run.passed else 'fail'}{comment}; the judge: {said}, {elided(judged.reason, _MOST_SAID)}"
+    )
+    return one_line(neutral(about))
+
+
+def plain(text: str) -> str:
+    """Cleans a proposal for use in a question: one line, without what looks like a fence."""
+    return one_line(neutral(text))[:MOST_CHARS]
