@@ -4,11 +4,11 @@ directory keeps."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,7 +19,7 @@ from pandaeval_collector.cli._options import declared
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.finding import Finder, Page
+from pandaeval_collector.store.finding import Finder, every
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.sources import TraceSource
@@ -28,8 +28,6 @@ _EXPECTED = (
     "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
     "length-delimited OTLP protobuf, or traces as Jaeger and Tempo answer them."
 )
-_PAGE = 200
-"""Traces that are read at once from a store."""
 READ_LIMIT_S = 120.0
 """Time limit of reading one page: only the caller waits for it."""
 _FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
@@ -146,14 +144,3 @@ def _stored(folder: Path) -> Iterator[Request]:
                 if trace_id not in given:
                     given.add(trace_id)
                     yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
-
-
-def every(find: Callable[..., Page], wanted: Wanted, **options: Any) -> Iterator[Any]:
-    """Yields all rows of a list, a page at a time. ``options``: further arguments of ``find``."""
-    after = None
-    while True:
-        page = find(wanted, after=after, limit=_PAGE, **options)
-        yield from page.rows
-        after = page.next
-        if after is None:
-            return

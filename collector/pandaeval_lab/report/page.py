@@ -23,10 +23,9 @@ from pandaeval_collector.show.view.rates import handled
 from pandaeval_collector.show.view.results import shown
 from pandaeval_collector.show.view.texts import many
 from pandaeval_collector.show.view.unscored import missing
-from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.finding import Finder, every
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.listed_pages import Listed
-from pandaeval_lab.cli._inputs import every
 from pandaeval_otel.model import Trace
 
 MAX_DETAILED = 10_000
