@@ -33,7 +33,7 @@ async def _until(runs: EvaluationRuns, run: RunRow, holds: Callable[[RunRow], ob
 
 def test_an_attempt_that_was_cancelled_ends_no_later_one(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
-    run, _ = store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
+    run = store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
     store.runs.plan(run.no, [(1, 0)], run.upto, False).result()
     first = store.runs.begin(run.no).result()
     assert first == store.runs.begin(run.no).result(), "a restart goes on with the attempt"
