@@ -34,7 +34,7 @@ def verify(format_: given.Format = "table", config: StoreConfig = None, store: S
     Changes nothing.
     """
     with _read(config, store) as (connection, _):
-        found = _damages(connection)
+        found = list(damages(connection))
     _tell(found, format_)
     if found:
         raise typer.Exit(1)
@@ -103,11 +103,6 @@ def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Con
             yield connection, folder
     except sqlite3.DatabaseError as error:
         raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start puts it aside") from error
-
-
-def _damages(connection: sqlite3.Connection) -> list[Damage]:
-    with progress(console(stderr=True), "checking") as told:
-        return list(damages(connection, told))
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -61,8 +62,7 @@ class Reader:
         self.is_full: Callable[[], bool] = lambda: False
         """Whether so much waits to be decided that nothing more is taken; asked on the event loop."""
         self._thread = threading.Thread(target=self._run, name=f"pandaeval-{settings.name}", daemon=True)
-        self._holds_work = False
-        self._asked_at: float | None = None
+        self._asked_at = math.inf
         self._failure: BaseException | None = None
         """What went wrong when partitions came or went."""
         self._at_hand = False
@@ -76,7 +76,6 @@ class Reader:
         """Looks up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._partitions.load)
-        self._holds_work = self._partitions.any_stored
 
     def start(self) -> None:
         """Starts to read. Returns at once, also where no broker can be reached."""
@@ -98,7 +97,7 @@ class Reader:
         others, and not after the process stood still, before what came meanwhile is read. But where memory is full,
         nothing more is read until something is decided. On the event loop."""
         if not self._joined:
-            return not self._holds_work
+            return not self._partitions.any_stored
         if self._partitions.none_owned:
             return True
         fresh = time.monotonic() < self._alive_at + self._settings.session_timeout - _MARGIN_S
@@ -112,7 +111,7 @@ class Reader:
     @property
     def silence(self) -> float:
         """Seconds since messages were last asked for; 0 before the first time. Grows while the client library hangs."""
-        return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
+        return max(0.0, time.monotonic() - self._asked_at)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -137,7 +136,6 @@ class Reader:
 
         self._joined, self._failure, self._at_hand = False, None, False
         self._partitions.load()
-        self._holds_work = self._partitions.any_stored
         consumer = Consumer(self._settings.consumer())
         try:
             self._consumed.open(self._identity(consumer)).result()

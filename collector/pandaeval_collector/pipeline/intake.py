@@ -60,7 +60,7 @@ class Intake:
 
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
-        :class:`pandaeval_collector.receivers.SubmissionIngest`."""
+        :class:`pandaeval_collector.receivers.Ingest`."""
         self._require_open()
         taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]
         good = [submission for submission in taken if not submission.problem]

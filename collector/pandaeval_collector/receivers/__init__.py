@@ -101,20 +101,6 @@ class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver we
     """A request of many items in few bytes, which is to be handed over again as a large one."""
 
 
-class Ingest(Protocol):
-    """Takes requests from receivers. Called on the event loop. ``large``: a request that would hold up the loop, so
-    that it is taken apart on a thread; without it, a request that turns out to be one raises :class:`Dense`."""
-
-    async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
-        :class:`Refusal`."""
-        ...
-
-    async def logs(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores an ``ExportLogsServiceRequest`` likewise."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Submitted:
     """A trace from a span processor, or a ``fragment`` of one. ``spans`` and ``logs``: OTLP requests, or empty.
@@ -128,10 +114,20 @@ class Submitted:
     session_end: bool = False
 
 
-class SubmissionIngest(Protocol):
-    """Takes completed traces from receivers. Called on the event loop. ``large`` as for :class:`Ingest`."""
+class Ingest(Protocol):
+    """Takes requests from receivers. Called on the event loop. ``large``: a request that would hold up the loop, so
+    that it is taken apart on a thread; without it, a request that turns out to be one raises :class:`Dense`."""
+
+    async def traces(self, request: bytes, large: bool = False) -> Accepted:
+        """Stores an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
+        :class:`Refusal`."""
+        ...
+
+    async def logs(self, request: bytes, large: bool = False) -> Accepted:
+        """Stores an ``ExportLogsServiceRequest`` likewise."""
+        ...
 
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
-        """Stores submissions, all in one commit; returns after it. For each an empty string, or why it was not
-        accepted. Raises a :class:`Refusal`."""
+        """Stores submissions of completed traces, all in one commit; returns after it. For each an empty string, or why
+        it was not accepted. Raises a :class:`Refusal`."""
         ...

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 import orjson
 
-from pandaeval_collector.receivers import Accepted, Draining, Overloaded, SubmissionIngest, Submitted
+from pandaeval_collector.receivers import Accepted, Draining, Ingest, Overloaded, Submitted
 from pandaeval_collector.receivers._signals import DoorSettings, weigh_submission
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
@@ -23,7 +23,7 @@ _PAGE = 100
 """Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
 
 
-def submit_handler(ingest: SubmissionIngest, settings: DoorSettings) -> grpc.GenericRpcHandler[Any, Any]:
+def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHandler[Any, Any]:
     """Makes what takes ``SubmitTraces``, for the server's ``handlers``; all of it on the running event loop."""
 
     async def store(request: bytes) -> tuple[Accepted, SubmitTracesResponse]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,10 +21,7 @@ from pandaeval_collector.store.outbox import batch_items
 from pandaeval_collector.store.rows import MEMBER as MEMBER_COLUMNS
 from pandaeval_collector.store.rows import DamagedRowError, ResultRow, checked_members, checksum_of, hex_of
 
-Told = Callable[[int, int], None]
-"""Is told how many of how many rows are done."""
 Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
-_EVERY = 500
 _MOST_PAGES = 20
 _ROWS: dict[Kind, str] = {
     "chunks": f"id, trace_id, {CHUNK}",
@@ -56,24 +53,15 @@ class Damage:
     what: str
 
 
-def counted(connection: sqlite3.Connection) -> dict[Kind, int]:
-    """Counts the rows of each kind that are checked."""
-    return {kind: connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] for kind in _ROWS}  # noqa: S608
-
-
-def damages(connection: sqlite3.Connection, told: Told = lambda done, total: None) -> Iterator[Damage]:
+def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
     """Yields everything that is damaged. The whole file is read as it was at one moment."""
     connection.execute("BEGIN")
     try:
         for (finding,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
             if finding != "ok":
                 yield Damage("pages", 0, "", str(finding))
-        total, done = sum(counted(connection).values()), 0
         for kind, columns in _ROWS.items():
             for row in connection.execute(f"SELECT {columns} FROM {kind} ORDER BY 1"):  # noqa: S608
-                done += 1
-                if done % _EVERY == 0:
-                    told(done, total)
                 if found := _of_row(connection, kind, row):
                     yield Damage(kind, row[0], *found)
     except sqlite3.DatabaseError as error:  # a page that cannot be read ends the check

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -35,7 +35,7 @@ from pandaeval_collector.cli._config import (
     unwritable,
 )
 from pandaeval_collector.cli._options import config_option
-from pandaeval_collector.cli._output import console, many, progress, safe
+from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config, Resolved, check_machine
@@ -43,7 +43,6 @@ from pandaeval_collector.store import StoreVersionError
 from pandaeval_collector.store.checking import CURES, damages
 from pandaeval_collector.store.connection import FILE_NAME
 
-Told = Callable[[int, int], None]
 _ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
 """The names of keys that hold addresses."""
 _PORTS = {"http": 80, "https": 443}
@@ -80,8 +79,7 @@ def _findings(config: Path | None, folder: Path | None) -> list[Diagnosis]:
     except UserError as error:
         cure = "put it right in the file or variable that it names"
         return [_wrong("configuration", line, cure) for line in str(error).splitlines()]
-    with progress(console(stderr=True), "checking the store") as on_checked:
-        return [*examine(resolved, os.environ, on_checked)]
+    return [*examine(resolved, os.environ)]
 
 
 def _print(findings: Sequence[Diagnosis]) -> None:
@@ -116,7 +114,7 @@ def _wrong(area: str, what: str, cure: str) -> Diagnosis:
     return Diagnosis(area, "wrong", what, cure)
 
 
-def examine(resolved: Resolved, environ: Mapping[str, str], told: Told) -> Iterator[Diagnosis]:
+def examine(resolved: Resolved, environ: Mapping[str, str]) -> Iterator[Diagnosis]:
     """Yields all findings, area by area."""
     config = resolved.config
     yield from _versions()
@@ -129,7 +127,7 @@ def examine(resolved: Resolved, environ: Mapping[str, str], told: Told) -> Itera
         yield _ok("configuration", "a collector would start with it")
     folder = Path(config.store.path)
     yield from _collector(config)
-    yield from _store(folder, config.store.max_bytes, told)
+    yield from _store(folder, config.store.max_bytes)
     yield from _places(config)
 
 
@@ -201,7 +199,7 @@ def _collector(config: Config) -> Iterator[Diagnosis]:
 # -- the store ---------------------------------------------------------------------------------------------------
 
 
-def _store(folder: Path, budget: int, told: Told) -> Iterator[Diagnosis]:
+def _store(folder: Path, budget: int) -> Iterator[Diagnosis]:
     file = folder / FILE_NAME
     yield from _beside(folder)
     if not file.is_file():
@@ -218,14 +216,14 @@ def _store(folder: Path, budget: int, told: Told) -> Iterator[Diagnosis]:
         yield _wrong("store", f"the disk has {free >> 20} MiB left", "make room: senders are refused when it is full")
     try:
         with opened_folder(folder, read_only=True) as connection:
-            yield from _inside(connection, size, told)
+            yield from _inside(connection, size)
     except StoreVersionError as error:
         yield _wrong("store", str(error), "docs/operate/backup-upgrade.md#upgrade")
     except sqlite3.DatabaseError as error:
         yield _wrong("store", f"it cannot be read: {error}", "the next start puts it aside and begins a new one")
 
 
-def _inside(connection: sqlite3.Connection, size: int, told: Told) -> Iterator[Diagnosis]:
+def _inside(connection: sqlite3.Connection, size: int) -> Iterator[Diagnosis]:
     yield from _clocks(connection)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
@@ -233,7 +231,7 @@ def _inside(connection: sqlite3.Connection, size: int, told: Told) -> Iterator[D
     if size > _DEEP_BYTES:
         yield _note("store", f"its {size >> 20} MiB were not read row by row", "`pandaeval store verify` does")
         return
-    found = list(damages(connection, told))
+    found = list(damages(connection))
     for each in found:
         yield _wrong("store", f"{each.kind} {each.key} {each.about}: {each.what}", CURES[each.kind])
     if not found:
