@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
-from pandaeval_collector.kafka.protocols import Deliveries, LeftBehindError, MessageSink, ReaderSettings, StoppedError
+from pandaeval_collector.kafka.protocols import Deliveries, LeftBehindError, ReaderSettings, StoppedError
+from pandaeval_collector.kafka.topics import MemberTopic, SpanTopic
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
@@ -48,7 +49,7 @@ class Reader:
         self,
         settings: ReaderSettings,
         consumed: ConsumedTables,
-        sink: MessageSink[Any],
+        sink: SpanTopic | MemberTopic,
         deliveries: Deliveries,
         telemetry: Telemetry,
         ledger: Callable[[Consumed, int], PartitionLedger] = PartitionLedger,

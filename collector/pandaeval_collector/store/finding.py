@@ -301,11 +301,6 @@ class Finder:
         query = "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))"
         return {seq: orjson.loads(body) for seq, body in self._read(query, numbers.json_list(seqs))}
 
-    def failure_groups(self) -> list[FailureGroupRow]:
-        """Returns the groups of failures, the one with the newest failure first."""
-        with self._reads.snapshot() as reader:
-            return groups(reader)
-
     def shares(self, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
         """Returns (agent, version or model; its name; how many wanted runs are of it; which of the runs ``nos`` are),
         most of those first; what none of them is of is left out."""
