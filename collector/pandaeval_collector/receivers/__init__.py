@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -101,19 +103,6 @@ class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver we
     """A request of many items in few bytes, which is to be handed over again as a large one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A trace from a span processor, or a ``fragment`` of one. ``spans`` and ``logs``: OTLP requests, or empty.
-    ``session_end``: ``session_id`` is over; then a submission may consist of nothing else."""
-
-    trace_id: bytes
-    spans: bytes = b""
-    logs: bytes = b""
-    fragment: bool = False
-    session_id: str = ""
-    session_end: bool = False
-
-
 class Ingest(Protocol):
     """Takes requests from receivers. Called on the event loop. ``large``: a request that would hold up the loop, so
     that it is taken apart on a thread; without it, a request that turns out to be one raises :class:`Dense`."""
@@ -127,7 +116,7 @@ class Ingest(Protocol):
         """Stores an ``ExportLogsServiceRequest`` likewise."""
         ...
 
-    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
+    async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
         """Stores submissions of completed traces, all in one commit; returns after it. For each an empty string, or why
         it was not accepted. Raises a :class:`Refusal`."""
         ...

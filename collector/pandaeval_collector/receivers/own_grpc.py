@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 import orjson
 
-from pandaeval_collector.receivers import Accepted, Draining, Ingest, Overloaded, Submitted
+from pandaeval_collector.receivers import Accepted, Draining, Ingest, Overloaded
 from pandaeval_collector.receivers._signals import DoorSettings, weigh_submission
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
@@ -30,10 +30,7 @@ def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHan
         async with settings.admission.reserve(len(request)) as reservation:
             large = await weigh_submission(request, reservation, settings)
             traces = parsed(SubmitTracesRequest, request).traces
-            submitted = [
-                Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end) for t in traces
-            ]
-            reasons = await ingest.submit(submitted, large)
+            reasons = await ingest.submit(traces, large)
             rejected = [
                 Rejection(trace_id=trace.trace_id, reason=reason[:300])
                 for trace, reason in zip(traces, reasons, strict=True)
