@@ -68,7 +68,7 @@ async def test_a_cancel_while_the_process_starts_ends_it(
         monkeypatch.setattr(calls, "start_with", held)
         runs = evaluation_runs(line.store)
         await runs.start()
-        run, _ = await runs.submit(RunSpec(("trace.tool_loop",)))
+        run = await runs.submit(RunSpec(("trace.tool_loop",)))
         await begun.wait()
         assert await runs.cancel(run.id)
         if retried:
