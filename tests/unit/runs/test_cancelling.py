@@ -77,7 +77,7 @@ async def test_a_cancel_while_the_process_starts_ends_it(
             ended = await _until(runs, run, lambda now: now.ended)
             assert (ended.state, ended.done, ended.total, ended.error) == ("done", TRACES, TRACES, "")
         else:  # the next run is not held up by a process that nobody waits for
-            following, _ = await runs.submit(RunSpec(("trace.tool_loop",)))
+            following = await runs.submit(RunSpec(("trace.tool_loop",)))
             begun.clear()
             await begun.wait()
             go.set()
