@@ -41,7 +41,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[JudgeServ
             **environ(server),
             "PANDAEVAL_JUDGE__SAMPLE": "0",
             "PANDAEVAL_JUDGE__CONCURRENCY": "4",
-            "PANDAEVAL_JUDGE__MODELS": '{"plan_quality": "openai/gpt-4o", "plan_adherence": "openai/of-my-own"}',
+            "PANDAEVAL_JUDGE__FALLBACKS": '["openai/gpt-4o", "openai/of-my-own"]',
             "PANDAEVAL_LATE__WINDOW": "2s",
         }
         with CollectorProcess(tmp_path_factory.mktemp("runs"), settings) as collector:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -21,11 +20,9 @@ from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.store import StoreBusyError
-from pandaeval_collector.store.checking import CURES, Damage, damages, sizes, take_out
+from pandaeval_collector.store.checking import CURES, Damage, damages, sizes
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
-from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.store.directory import Directory
+from pandaeval_collector.store.connection import FILE_NAME
 
 _DAMAGES = Listing(("where", "row", "about", ("what is wrong", itemgetter("what"))), "nothing is damaged")
 
@@ -54,42 +51,6 @@ def verify(format_: given.Format = "table", config: StoreConfig = None, store: S
         found = _damages(connection)
     _tell(found, format_)
     if found:
-        raise typer.Exit(1)
-
-
-@store.command("repair")
-def repair(
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, what would be done is shown.")] = False,
-    format_: given.Format = "table",
-    config: StoreConfig = None,
-    store: StoreFolder = None,
-) -> None:
-    """Move damaged rows out of a stopped data directory into a file beside it, so that nothing reads them. Exit code 1
-    if some are left.
-    """
-    folder = folder_of(config, store)
-    with opened_folder(folder, read_only=True):  # a folder without a store is not made into one
-        pass
-    try:
-        locked = Directory(folder)
-    except StoreBusyError as error:
-        raise UserError(f"{error} before a repair; `pandaeval store verify` also works beside it") from error
-    with closing(locked), closing(connect(folder / FILE_NAME, "full")) as connection:
-        found = _damages(connection)
-        _tell(found, format_)
-        if not yes or not found:
-            if found:
-                typer.echo("nothing was changed: --yes moves what can be moved out of the store", err=True)
-            raise typer.Exit(bool(found))
-        rows = take_out(connection, found)
-        left = _damages(connection)
-    if rows:
-        aside = folder / f"{FILE_NAME}.quarantine-{time.strftime('%Y%m%dT%H%M%S')}.jsonl"
-        aside.touch(0o600)
-        aside.write_bytes(b"".join(row + b"\n" for row in rows))
-        typer.echo(f"{len(rows)} rows were moved to {aside}", err=True)
-    if left:
-        typer.echo(f"{len(left)} are left, see what to do about each above", err=True)
         raise typer.Exit(1)
 
 

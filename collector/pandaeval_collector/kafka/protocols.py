@@ -15,11 +15,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """The settings of a reader. ``client``, ``producer``: settings of librdkafka; ``owner``: the id of this collector's
-    store; ``session_timeout``: seconds; ``name``: of the thread that reads."""
+    """The settings of a reader. ``client``: settings of librdkafka; ``owner``: the id of this collector's store;
+    ``session_timeout``: seconds; ``name``: of the thread that reads."""
 
     client: Mapping[str, object]
-    producer: Mapping[str, object]
     topic: str
     group: str
     owner: str
@@ -40,11 +39,6 @@ class ReaderSettings:
             "enable.partition.eof": True,
             "partition.assignment.strategy": "cooperative-sticky",
         }
-
-    @property
-    def dead_letters(self) -> str:
-        """The topic for messages that cannot be read."""
-        return f"{self.topic}.dlq"
 
 
 class MessageSink(Protocol[T]):

@@ -18,15 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.kafka.dead_letters import DeadLetters
 from pandaeval_collector.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
-from pandaeval_collector.kafka.protocols import (
-    Deliveries,
-    LeftBehindError,
-    MessageSink,
-    ReaderSettings,
-    StoppedError,
-)
+from pandaeval_collector.kafka.protocols import Deliveries, LeftBehindError, MessageSink, ReaderSettings, StoppedError
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
@@ -63,7 +56,6 @@ class Reader:
         self._settings, self._consumed, self._sink, self._telemetry = settings, consumed, sink, telemetry
         self._stopping = threading.Event()
         self._partitions = Partitions(settings.owner, consumed, deliveries, telemetry, ledger)
-        self._letters = DeadLetters(settings.producer, settings.dead_letters, telemetry)
         self.on_share: Callable[[float], None] = lambda part: None
         """Called on the event loop with the part of the partitions that is this collector's, at each change."""
         self.is_full: Callable[[], bool] = lambda: False
@@ -138,7 +130,6 @@ class Reader:
                 continue
             self._telemetry.add("pandaeval.log.errors", "retried")
             self._stopping.wait(_AGAIN_S)
-        self._letters.close()
 
     def _read(self) -> None:
         """Reads until it is to stop. Begins with what the store says, whatever was before."""
@@ -236,7 +227,8 @@ class Reader:
                     item = self._sink.take_apart(message.value() or b"", partial(ledger.takes, offset=offset))
                     taken.append((partition, item))
                 except ValueError as error:
-                    self._letters.put(message, str(error))
+                    _log.warning("message %s/%s/%s cannot be read (%s)", message.topic(), partition, offset, error)
+                    self._telemetry.add("pandaeval.log.messages", "dead", 1, "malformed")
                 ledger.passed(offset)
         read, has_warned = self._partitions.news(), False
         while True:

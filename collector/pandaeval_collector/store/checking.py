@@ -1,5 +1,4 @@
-"""Looks through a store for damage, row by row, beside a collector that may run on it; and takes damaged rows away from
-one that is stopped.
+"""Looks through a store for damage, row by row, beside a collector that may run on it.
 
 Spans and results have checksums of their own rows, what is compressed has zstd's; SQLite's pages have none, so a page
 is checked for its structure, and each row for itself.
@@ -7,7 +6,6 @@ is checked for its structure, and each row for itself.
 
 from __future__ import annotations
 
-import base64
 import sqlite3
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +16,7 @@ from typing import Any, Literal
 import orjson
 import zstandard
 
-from pandaeval_collector.store.chunks import CHUNK, chunk_content, keep_newest, unpacked
+from pandaeval_collector.store.chunks import CHUNK, chunk_content, unpacked
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items
@@ -46,20 +44,13 @@ _ROWS: dict[Kind, str] = {
 """What is read of a row: its key, what it is about, and the rest."""
 CURES: dict[Kind, str] = {
     "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
-    "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
+    "chunks": "the collector sets its trace aside (metric_error) when it decides it",
     "traces": "late spans set this trace aside; its results stand",
-    "kept": "`pandaeval store repair` takes it out; results of the trace stand, it cannot be evaluated again",
+    "kept": "results of the trace stand, it cannot be evaluated again unless a backup is restored",
     "members": "its session, and traces that come to it, are not scored without it; results of its trace stand",
-    "results": "`pandaeval store repair` takes out what was said of this unit and metric; evaluate the trace again",
+    "results": "evaluate the trace again, or restore a backup",
     "outbox": "the collector drops it when its turn comes, and counts it as damaged",
 }
-_OUT: dict[Kind, str] = {
-    "chunks": """id = {key} AND id IN
-                 (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)""",
-    "kept": "no = {key}",
-    "results": "(about, metric) IN (SELECT about, metric FROM results WHERE seq = {key}) AND seq <= {key}",
-}
-"""Which rows are deleted along with a damaged one, as an SQL condition."""
 
 
 def sizes(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
@@ -155,29 +146,3 @@ def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> t
     except (DamagedRowError, zstandard.ZstdError, struct.error, TypeError, ValueError) as error:
         return about, "the list of its spans cannot be read" if kind == "traces" else str(error)
     return None
-
-
-def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[bytes]:
-    """Deletes damaged rows, in one transaction, and returns each deleted row as JSON.
-
-    Spans of a trace that is not decided yet stay: the collector has to find them to set that trace aside. A result goes
-    with what was said before of its unit and metric: that must not stand again."""
-    out: list[bytes] = []
-    connection.execute("BEGIN IMMEDIATE")
-    keep_newest(connection)
-    for damage in found:
-        if damage.kind not in _OUT:
-            continue
-        where = _OUT[damage.kind].format(key=damage.key)
-        cursor = connection.execute(f"SELECT * FROM {damage.kind} WHERE {where}")  # noqa: S608
-        names = [column[0] for column in cursor.description]
-        for row in cursor:
-            shown = dict(zip(names, map(_readable, row), strict=True))
-            out.append(orjson.dumps({"table": damage.kind, "why": damage.what, "row": shown}))
-        connection.execute(f"DELETE FROM {damage.kind} WHERE {where}")  # noqa: S608
-    connection.execute("COMMIT")
-    return out
-
-
-def _readable(value: object) -> object:
-    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value

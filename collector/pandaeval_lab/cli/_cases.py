@@ -56,8 +56,6 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
 class CaseStage(Stage):
     """Grades the trials of a suite when all traces are scored, and reports on them by case."""
 
-    needs_spans = True
-
     def __init__(self, suite: Suite, report: Path | None) -> None:
         """``report``: file for the JUnit report."""
         self._suite, self._path = suite, report

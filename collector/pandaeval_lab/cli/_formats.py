@@ -76,8 +76,6 @@ class JUnit(_Output):
 class HtmlReport(_Output):
     """Writes the HTML report."""
 
-    needs_spans = True
-
     def open(self, held: ExitStack) -> None:
         super().open(held)
         self._report = held.enter_context(Report())

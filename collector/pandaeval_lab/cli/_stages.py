@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 class Stage:
     """A part of an evaluation. Each method does nothing unless a stage overrides it."""
 
-    needs_spans = False
-    """Whether this process has to understand the traces itself."""
-
     def open(self, held: ExitStack) -> None:
         """Opens the files of the stage, before the input is read. ``held`` closes them."""
 

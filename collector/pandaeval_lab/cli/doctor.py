@@ -245,7 +245,6 @@ def _beside(folder: Path) -> Iterator[Diagnosis]:
     cures = {
         "pandaeval.db.suspected": "damage was met: restart the collector, which looks through the whole file",
         "pandaeval.db.damaged-*": "a store that was put aside; `sqlite3 FILE .recover` may read what is left of it",
-        "pandaeval.db.quarantine-*": "rows that `pandaeval store repair` took out; delete it when nobody needs it",
     }
     for pattern, cure in cures.items():
         for found in sorted(folder.glob(pattern)):

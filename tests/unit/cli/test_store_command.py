@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.store import Store
 from pandaeval_collector.store.chunks import stored_traces
 from pandaeval_collector.store.schema import VERSION
 from pandaeval_lab.replay.files import Input, Request
@@ -73,35 +72,6 @@ class TestStore:
         assert found["cure"]
         assert found["about"]
         assert "1 damage" in run("store", "verify", "--store", str(folder)).stdout
-
-    @pytest.mark.parametrize("where", ["chunks", "kept", "results"])
-    def test_a_repair_moves_it_out_on_demand(self, folder: Path, where: str) -> None:
-        change(folder, DAMAGE[where])
-        before = (folder / "pandaeval.db").read_bytes()
-        told = run("store", "repair", "--store", str(folder))
-        assert told.exit_code == 1
-        assert "nothing was changed" in told.output
-        assert (folder / "pandaeval.db").read_bytes() == before
-        run("store", "repair", "--yes", "--store", str(folder))
-        assert [each["where"] for each in verified(folder)] == (["traces"] if where == "chunks" else [])
-        [aside] = folder.glob("pandaeval.db.quarantine-*")
-        assert {json.loads(line)["table"] for line in aside.read_text().splitlines()} == {where}
-
-    def test_spans_of_an_undecided_trace_stay_for_the_collector_to_set_it_aside(self, folder: Path) -> None:
-        with open_database(folder / "pandaeval.db") as database:
-            (newest,) = database.execute("SELECT max(id) FROM chunks").fetchone()
-        change(folder, DAMAGE["chunks"].replace("id = 4", f"id = {newest}"))
-        assert run("store", "repair", "--yes", "--store", str(folder)).exit_code == 1
-        assert [each["row"] for each in verified(folder)] == [newest]
-
-    def test_a_repair_waits_until_the_collector_is_stopped(self, folder: Path) -> None:
-        store = Store(folder, "off")
-        try:
-            told = run("store", "repair", "--yes", "--store", str(folder))
-        finally:
-            store.close()
-        assert told.exit_code == 2
-        assert "in use by another collector" in told.output
 
     def test_exports_what_evaluate_reads(self, folder: Path, tmp_path: Path) -> None:
         file = tmp_path / "out.pb"
