@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli import app
 from pandaeval_collector.jobs.setup import JudgeConfig, Limits
-from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeProcessSetup
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME

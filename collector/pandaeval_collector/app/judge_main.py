@@ -22,7 +22,7 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.outcome import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall

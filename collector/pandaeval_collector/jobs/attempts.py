@@ -15,11 +15,16 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained
-from pandaeval_collector.jobs.failure_warnings import FailureWarnings
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret
-from pandaeval_collector.jobs.outcome import GivenUp, Later, Patience, after_failure
-from pandaeval_collector.jobs.pauses import Pauses
-from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.outcome import (
+    FailureWarnings,
+    GivenUp,
+    Later,
+    Patience,
+    Pauses,
+    RecordBudgets,
+    after_failure,
+)
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group

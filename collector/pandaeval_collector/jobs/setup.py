@@ -10,9 +10,8 @@ from importlib.util import find_spec
 
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.judge.call import RECORDED, Caller
+from pandaeval_collector.judge.call import RECORDED, Caller, JudgeProcessSetup
 from pandaeval_collector.judge.client import JudgeClient, Memory
-from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.scoring.evaluator import JudgeSettings

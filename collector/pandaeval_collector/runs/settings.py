@@ -144,7 +144,7 @@ def judge(config: Config) -> JudgeConfig | None:
     if settings is None:
         return None
     from pandaeval_collector.jobs.setup import JudgeConfig, Limits
-    from pandaeval_collector.judge.connection import JudgeProcessSetup
+    from pandaeval_collector.judge.call import JudgeProcessSetup
 
     given = config.judge
     return JudgeConfig(

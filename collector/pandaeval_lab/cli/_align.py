@@ -25,11 +25,10 @@ from pandaeval_collector.runs.settings import WrittenGuideline
 from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import NONE, dollars, interval
-from pandaeval_lab.alignment.align import Alignment, JudgedUnit, LabelledRun, TriedGuideline
+from pandaeval_lab.alignment.align import Alignment, JudgedUnit, LabelledRun, TriedGuideline, VerdictChange
 from pandaeval_lab.alignment.align import align as align_judge
 from pandaeval_lab.alignment.file_judging import FileJudging, judged
 from pandaeval_lab.alignment.proposals import disagreements, plain, proposing_rubric
-from pandaeval_lab.alignment.verdict_change import VerdictChange
 from pandaeval_lab.cli._inputs import RunSource
 from pandaeval_lab.cli._judges import judge_of
 from pandaeval_lab.cli._names import metric_names

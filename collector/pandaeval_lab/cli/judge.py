@@ -17,7 +17,7 @@ from pandaeval_collector.cli._options import config_option, file_argument, file_
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
-from pandaeval_collector.jobs.failure_warnings import cure_of
+from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.settings import read_guidelines
 from pandaeval_collector.show.view.texts import dollars

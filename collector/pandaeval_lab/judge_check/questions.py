@@ -10,8 +10,16 @@ from functools import cache
 from importlib.resources import files
 
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_lab.judge_check.known_runs import KnownRun, known_runs, known_sessions
-from pandaeval_lab.judge_check.variants import PLACES, POLITE, answering, attacked, sections_swapped
+from pandaeval_lab.judge_check.known_runs import (
+    PLACES,
+    POLITE,
+    KnownRun,
+    answering,
+    attacked,
+    known_runs,
+    known_sessions,
+    sections_swapped,
+)
 from pandaeval_otel.model import Trace
 
 METRIC, CORRECTNESS = "trace.task_completion", "session.correctness"

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.outcome import Patience
-from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import Caller

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.judge.breaker import Breaker
+from pandaeval_collector.judge.route import Breaker
 
 
 class Clock:

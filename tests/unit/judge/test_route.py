@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.call import answer_parameters, room
-from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeProcessSetup, answer_parameters, room
 from pandaeval_collector.judge.known_models import FREE, KnownModel, record_budget
 from pandaeval_collector.judge.route import Route
 
