@@ -136,7 +136,7 @@ class ProviderCaller:
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
         """Makes one try; repeats it in another form if the provider may not accept the first."""
-        form, refused = route.form(call), list[str]()
+        form = wanted = route.form(call)
         while True:
             request = route.request(call, form)
             most = request.get("max_tokens") or request.get("max_completion_tokens") or call["max_tokens"]
@@ -152,15 +152,13 @@ class ProviderCaller:
                 other = self._other_form(route, form, error, reply)
             else:
                 if response is not None:
-                    route.took(form, refused)
+                    route.took(wanted, form)
                     return self._read(route, response, most)
                 # litellm returns None for some refusals, instead of an error.
                 reply = failed("unavailable", "nothing could be read of the answer", answered=True)
                 other = route.weaker(form)
             if other is None:
                 return reply
-            if other != form:
-                refused.append(form)
             form, unread = other, False
 
     def _read(self, route: Route, response: Any, most: int) -> Reply:

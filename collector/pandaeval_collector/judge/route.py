@@ -58,9 +58,8 @@ class Route:
         self._parameters, self._context_tokens = setup.parameters, setup.context_tokens
         self.breaker = Breaker(setup.cooldown)
         self._reasons = self.known.reasons
-        self._refused: set[str] = set()
-        self._took: set[str] = set()
-        """Forms of an answer, by OpenAI's names, that the provider does not know, and those that it does."""
+        self._accepted: dict[str, str] = {}
+        """By form of an answer, as OpenAI names it, the form that the provider accepted in its place."""
         self._left_out: set[str] = set()
         self._merged = False
         """Parameters that it refused, and whether its template takes no system message, or no two of one role."""
@@ -87,20 +86,16 @@ class Route:
         form: str = (self._parameters.get("response_format") or {"type": "json_object"})["type"]
         if call.get("response_format") is None or form == "text":
             return ""
-        if call.get("held"):
-            form = "json_schema"
-        while form in self._refused:
-            form = _WEAKER[form]
-        return form
+        form = "json_schema" if call.get("held") else form
+        return self._accepted.get(form, form)
 
     def weaker(self, form: str) -> str | None:
         """Returns the form to try after a refusal; ``None`` where the form cannot be the reason for it."""
-        return None if not form or form in self._took else _WEAKER[form]
+        return None if form in self._accepted.values() else _WEAKER.get(form)
 
-    def took(self, form: str, refused: list[str]) -> None:
-        """Notes that the provider accepted ``form``, after it had ``refused`` others for the same call."""
-        self._took.add(form)
-        self._refused.update(refused)
+    def took(self, wanted: str, form: str) -> None:
+        """Notes that the provider accepted ``form`` in place of the ``wanted`` one, or that one itself."""
+        self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
         """Returns whether a refusal suggests another way to ask, and adopts it for good: all messages as one, or
