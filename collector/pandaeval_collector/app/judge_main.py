@@ -65,7 +65,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
             budgets=RecordBudgets(process.record_budget),
             failures=LiveGroups(scorer.embedder, store.reads.failure_groups()),
         )
-        return Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: longest_wait)
+        return Runner(store, attempts, SLOTS * configured.concurrency, lambda: longest_wait)
 
     async def run() -> None:
         """Runs jobs. What keeps it from that ends the process, and the front starts another."""

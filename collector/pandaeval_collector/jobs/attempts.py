@@ -242,10 +242,10 @@ class Attempts:
     async def _put_back(self, job: Job, later: Later) -> None:
         if later.pause:
             self.pauses.begin(later.due_at)
-        reason = CallFailure.CRASHED.value if later.crashed else "waiting" if later.free else "failed"
+        reason = CallFailure.CRASHED.value if later.crashed else "waiting" if later.pause else "failed"
         self._telemetry.add("pandaeval.jobs", "put_back", 1, reason)
         await asyncio.wrap_future(
-            self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)
+            self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.pause)
         )
 
     def _end(self, job: Job, end: JobEnd, result: Result | None = None) -> None:

@@ -66,13 +66,12 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Asks for another attempt at ``due_at`` of the store's running clock. ``free``: this attempt does not count;
-    ``pause``: no other job should be tried before either."""
+    """Asks for another attempt at ``due_at`` of the store's running clock. ``pause``: this attempt does not
+    count, and no other job should be tried before either."""
 
     due_at: float
     error: str
     crashed: bool = False
-    free: bool = False
     pause: bool = False
 
 
@@ -99,7 +98,7 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
                 return given_up
             return Later(now, message, crashed=True)
         case CallFailure.COOLDOWN if now - job.created_at <= patience.max_age:
-            return Later(now + (error.retry_after or patience.longest), message, free=True, pause=True)
+            return Later(now + (error.retry_after or patience.longest), message, pause=True)
         case CallFailure.DENIED if patience.interactive:
             return given_up
         case _:

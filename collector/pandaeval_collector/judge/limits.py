@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
 from pandaeval_collector.judge.known_models import FREE, Price
+from pandaeval_collector.judge.shorten import tokens
 
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter
-
-
-import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeGuard
-
-from pandaeval_collector.judge.shorten import tokens
 
 _STEADY, _BURST = 0.97, 0.025
 """Parts of a limit: what is used steadily, and what may be used at once after a pause. Together a little less than the
@@ -221,9 +215,8 @@ class Bill:
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout
-        self._reserved: list[tuple[float, float]] = []
-        self._costs: list[float] = []
-        """Of each try: what was reserved for it, unless we hear otherwise."""
+        self._tries: list[tuple[float, float, float]] = []
+        """Of each try: what was reserved, its cost (the same, unless we hear otherwise), and when it was reserved."""
         self._began = 0.0
 
     async def another(self, most: float, answered: bool = False) -> None:
@@ -235,8 +228,7 @@ class Bill:
             at = await self._purse.reserve(most)
             if at is None:
                 raise OverBudgetError
-            self._reserved.append((most, at))
-            self._costs.append(most)
+            self._tries.append((most, most, at))
         self._began = time.monotonic()
 
     def failed(self, *, maybe_billed: bool) -> None:
@@ -246,14 +238,15 @@ class Bill:
 
     def answered(self, cost: float) -> None:
         """Notes what the latest try has cost."""
-        if self._costs:
-            self._costs[-1] = cost
+        if self._tries:
+            most, _, at = self._tries[-1]
+            self._tries[-1] = most, cost, at
 
     async def settle(self) -> None:
         """Replaces the reserved amounts by what was spent."""
-        for (most, at), cost in zip(self._reserved, self._costs, strict=True):
+        for each in self._tries:
             assert self._purse is not None
-            await self._purse.settle(most, cost, at)
+            await self._purse.settle(*each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,7 +44,7 @@ _BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek",
 """Providers, by litellm's names, that let nobody in without a key from the environment. With others there are further
 ways (roles, files, servers that ask for none)."""
 
-_FAILS, _WINDOW_S = 3, 60.0
+_FAILS = 3
 _PROBING_S = 1.0
 """The wait, in seconds, for calls that come while one call tests the provider."""
 
@@ -184,12 +183,12 @@ def missing_key(litellm: Any, model: str) -> str:
 
 class Breaker:
     """Decides whether a provider may be asked. *Closed*: it may. *Open*, for ``rest`` seconds after three failures
-    in a row within a minute: it may not. *Half open*, after that: one call may, whose success closes the breaker and
+    in a row: it may not. *Half open*, after that: one call may, whose success closes the breaker and
     whose failure opens it again. ``clock``: seconds. On one event loop."""
 
     def __init__(self, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rest, self._clock = rest, clock
-        self._failures: deque[float] = deque(maxlen=_FAILS)
+        self._failures = 0
         self._open_until: float | None = None
         self._probing = False
 
@@ -212,16 +211,13 @@ class Breaker:
 
     def succeeded(self) -> None:
         """Reports that the provider answered, whatever it said."""
-        self._failures.clear()
-        self._open_until, self._probing = None, False
+        self._failures, self._open_until, self._probing = 0, None, False
 
     def failed(self, rest: float | None = None) -> None:
         """Reports a call that failed over the provider. ``rest``: seconds that the provider asked to wait, if any."""
-        now = self._clock()
-        self._failures.append(now)
-        whole = len(self._failures) == self._failures.maxlen and now - self._failures[0] <= _WINDOW_S
-        if self._probing or whole:
-            self._open_until = now + max(self._rest, rest or 0.0)
+        self._failures += 1
+        if self._probing or self._failures >= _FAILS:
+            self._open_until = self._clock() + max(self._rest, rest or 0.0)
         self._probing = False
 
     def left(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
@@ -49,7 +48,6 @@ K = TypeVar("K")
 Key = tuple[str, str]
 """Metric (``level.name``) and agent."""
 
-_log = logging.getLogger(__name__)
 _NAME = "pandaeval.pass_rate"
 
 
@@ -140,7 +138,6 @@ class PassRates:
     def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
         self._store = store
         self._shown: dict[tuple[str, Attributes], float] = {}
-        self._told: set[tuple[str, str]] = set()
         telemetry.family(lambda: self._shown)
 
     async def update(self) -> None:
@@ -161,10 +158,3 @@ class PassRates:
                 values = {"": each.rate.value, ".low": each.rate.low, ".high": each.rate.high}
                 shown |= {(f"{_NAME}{end}", attributes): value for end, value in values.items()}
         self._shown = shown
-        for each in rates:
-            about = each.metric, each.agent
-            if each.rate is None and about not in self._told:
-                self._told.add(about)
-                _log.info(
-                    "%s of agent %r, %d drawn labels: a pass rate %s (docs/guides/labels.md)", *about, each.n, each.why
-                )
