@@ -41,7 +41,7 @@ from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.own_grpc import ResultsHandler, submit_handler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.front import timing, workers
+from pandaeval_collector.runs.front import timing
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.access import JUDGE_WRITES, writing
@@ -189,7 +189,7 @@ class Collector:
         config = self._config
         self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
-        line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
+        line = LineProcesses(config.line.workers, setup, self._environ, self.telemetry, config.line.timeout)
         self._parts.push_async_callback(line.close)
         await line.start()
         return line

@@ -123,7 +123,6 @@ class TraceDecider:
     ) -> None:
         """``on_decided`` is called for each trace after its commit."""
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
-        self._has_hinted = False
         self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
     async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
@@ -171,7 +170,6 @@ class TraceDecider:
             except ChildEndedError as error:
                 if self._committer.stopping:
                     raise
-                self._hint()
                 deaths += error.over_it
                 if error.over_it and (len(due) > 1 or error.hung or deaths == MOST_DEATHS):
                     return error
@@ -190,16 +188,6 @@ class TraceDecider:
         if isinstance(error, ChildEndedError):
             kind, why = "worker_hung" if error.hung else "worker_ended", str(error)
         await self._committer.commit(lambda: self._line.decide("set_aside", trace, kind, why))
-
-    def _hint(self) -> None:
-        if self._has_hinted:
-            return
-        self._has_hinted = True
-        _log.error(
-            "traces are decided again, as a process of the line ended; if the machine is short of memory, lower "
-            "line.workers or give it more: a trace over which %d processes end is set aside",
-            MOST_DEATHS,
-        )
 
     def _note(self, due: Sequence[DueTrace]) -> None:
         for trace in due:
