@@ -22,7 +22,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.refusals import refusal
 from pandaeval_collector.show.api.writing import READING
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.access import READER_WRITES, writing
+from pandaeval_collector.store.access import READER_TABLES, writing
 from pandaeval_collector.store.runs import RunBatch
 
 MODULE = "pandaeval_collector.app.reader_main"
@@ -52,7 +52,7 @@ class ReaderProcess:
             return telemetry.component_errors()
 
         handlers: dict[str, Callable[..., Any]] = {
-            "write": writing(store, READER_WRITES),
+            "write": writing(store, READER_TABLES),
             "emitted": lambda _, sent, batch: emitted(sent, batch),
             "component_errors": component_errors,
             "measured": partial(telemetry.take_in, "reader"),
