@@ -1,4 +1,4 @@
-"""What is grounded, suspect, open, made up or no claim at all: tables of what an agent had and what it says."""
+"""What is grounded, suspect, for the judge, open, made up or no claim at all: tables of what an agent had and what it says."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.grounding import follows
 from pandaeval_collector.analysis.rules.grounding.before import _PLAIN_WORDS, before, pack
-from pandaeval_collector.analysis.rules.grounding.evidence import _stands
 from pandaeval_collector.analysis.rules.grounding.values import scan
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Texts, TraceContext
@@ -28,7 +26,6 @@ from pandaeval_otel.model import (
     Trigger,
     Turn,
 )
-from support.hostile_traces import HOSTILE
 
 SECOND = 10**9
 START = 1_779_000_000 * SECOND  # 2026-05-17
@@ -71,7 +68,9 @@ def outcome(trace: Trace, *earlier: Trace) -> str:
     if found.metadata.get("suspect"):
         assert not found.failed
         return "suspect"
-    return "open" if found.metadata.get("open") else "grounded"
+    if found.metadata.get("open"):
+        return "open"
+    return "judge" if found.metadata.get("for_judge") else "grounded"
 
 
 KNOWN = {
@@ -419,29 +418,6 @@ class TestOpen:
             outcome(run("Book it.", "Done.", replace(taken, result="no such sailing KO-7731", error="404"))) == "fails"
         )
 
-    @pytest.mark.parametrize(
-        ("answer", "value", "of_the_rules"),
-        [
-            ("Each additional bag will incur a fee of $55.", "$55", True),
-            ("Each additional checked bag will cost $55.", "$55", True),
-            ("Would you like me to issue a $55 certificate for the delayed flight?", "$55", True),
-            ("I can offer a certificate of **$55 times the number of passengers**.", "$55", True),
-            ("Do you want travel insurance for $37 (per passenger)?", "$37", True),
-            ("The current date is 2024-05-15, so it is too old.", "2024-05-15", True),
-            ("Your total is $55.", "$55", False),
-            ("The new flight costs $55 per passenger.", "$55", False),
-            ("You are booked on 2024-05-15.", "2024-05-15", False),
-            ("I have issued a $55 certificate to you.", "$55", False),
-        ],
-    )
-    def test_terms_where_the_instructions_were_not_captured(self, answer: str, value: str, of_the_rules: bool) -> None:
-        looked = call("look", {}, {**KNOWN, "fare": "$41"})
-        assert outcome(run("Hi", answer, looked, system="")) == ("open" if of_the_rules else "fails")
-        assert outcome(run("Hi", answer, looked)) != "open"
-        assert outcome(run("Hi", answer, looked, system=f"Know: {value}.")) == "grounded"
-        first = run("Hi", "Hello.", system=TOLD, session_id="s")
-        assert outcome(replace(run("Hi", answer, looked, system=""), session_id="s"), first) != "open"
-
 
 class TestLimits:
     def test_a_trace_that_was_cut_off_is_not_judged(self) -> None:
@@ -455,15 +431,6 @@ class TestLimits:
         values = " ".join(f"FR-{number}" for number in range(1000, 1400))
         found = ask(run("?", values, call("search", {}, values)))
         assert (found.metadata["values_checked"], found.metadata["note"]) == (300, "the first 300 values")
-
-    def test_what_is_not_compared_is_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        trace = HOSTILE["numbers everywhere"](6)
-        whole = ask(trace)
-        assert whole is not None
-        monkeypatch.setattr(follows, "MOST_STEPS", 50)
-        cut = ask(trace)
-        assert cut.metadata["note"] == "many numbers: not all of them were compared"
-        assert not cut.metadata["not_grounded"]
 
     def test_a_long_result_leaves_the_words_that_may_be_values(self) -> None:
         assert _PLAIN_WORDS.sub("", "the code, for you: ZZ-4711 and more\n a-b KO") == "ZZ-4711 KO"
@@ -483,18 +450,3 @@ def test_a_score_says_when_earlier_traces_may_change_it() -> None:
 @pytest.mark.parametrize("text", ["Room 53 May be free.", "the 99th of May", "a 75 Mars bar"])
 def test_a_number_that_is_no_day_before_a_months_name_is_no_date(text: str) -> None:
     assert not any(value.kind == "date" for value in scan(text))
-
-
-@pytest.mark.parametrize(
-    ("wanted", "text", "stands"),
-    [
-        ("11", "111 11", True),
-        ("11", "111 -111 11-1", False),
-        ("-11", "1-11 -11", True),
-        ("$11", "US$111 $11", True),
-        ("1a-1a", "1a-1a-1a 1a-1a", True),
-        ("1" * 200, "1" * 20_000, False),
-    ],
-)
-def test_a_value_stands_in_a_text_where_it_is_no_part_of_a_longer_one(wanted: str, text: str, stands: bool) -> None:
-    assert _stands(wanted, text) is stands

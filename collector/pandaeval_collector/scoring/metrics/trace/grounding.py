@@ -48,23 +48,26 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if found is None:
         return None
     everything = found.total + len(found.open)
-    worst = found.loose[0] if found.loose and found.loose[0].fails else None
-    if found.total < ENOUGH * everything and worst is None:
+    failing, metadata = found.failing, _metadata(trace, found)
+    if not everything:
+        reason = f"only a judge can tell where {_many(len(found.for_judge))} came from"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata)
+    if found.total < ENOUGH * everything and not failing:
         which = ", ".join(f"'{each.value.text}'" for each in found.open[:_MOST_NAMED])
         more = ", …" if len(found.open) > _MOST_NAMED else ""
         reason = (
             f"{found.hidden}: where {_many(len(found.open))} of {everything} came from is not known ({which}{more})"
         )
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, _metadata(trace, found), coverage=found.total / everything)
-    spans = [first_said(trace, each.claim) for each in found.loose if each.fails]
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=found.total / everything)
+    label = "contradicts_calls" if failing and failing[0].instead else "made_up_value"
     return Score(
-        1.0 - len(found.loose) / found.total,
+        1.0 - len(failing) / found.total,
         _reason(found),
-        _metadata(trace, found),
-        label=None if worst is None else "contradicts_calls" if worst.instead else "made_up_value",
-        failed=worst is not None,
+        metadata,
+        label=label if failing else None,
+        failed=bool(failing),
         coverage=found.total / everything,
-        span_ids=tuple(dict.fromkeys(spans)),
+        span_ids=tuple(dict.fromkeys(first_said(trace, each.claim) for each in failing)),
     )
 
 
@@ -77,18 +80,20 @@ def _unsettled(trace: Trace, finding: Finding | None) -> bool:
         return finding.why is Why.INSUFFICIENT_EVIDENCE
     if not isinstance(finding, Score):
         return False
-    return finding.value < 1.0 or (finding.coverage or 1.0) < 1.0 or not looked(trace)
+    return finding.value < 1.0 or "suspect" in finding.metadata or "for_judge" in finding.metadata or (finding.coverage or 1.0) < 1.0 or not looked(trace)
 
 
 def _metadata(trace: Trace, found: Grounding) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "values_checked": found.total,
         "checked_by_kind": found.checked,
-        "not_grounded": _listed(trace, [each for each in found.loose if each.fails]),
+        "not_grounded": _listed(trace, found.failing),
     }
     suspects = [each for each in found.loose if not each.fails]
     if suspects:
         metadata["suspect"] = _listed(trace, suspects)
+    if found.for_judge:
+        metadata["for_judge"] = _listed(trace, [Loose(claim) for claim in found.for_judge])
     if found.open:
         metadata |= {
             "not_determinable": len(found.open),
@@ -134,7 +139,7 @@ def _many(count: int) -> str:
 METRIC = TraceMetric(
     name="grounding",
     kind="code",
-    version="13",
+    version="14",
     threshold=0.0,
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",
