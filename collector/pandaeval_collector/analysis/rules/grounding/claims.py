@@ -56,6 +56,7 @@ _HOURS = re.compile(
     r"(\d{1,2}(?::\d\d)?)(?![\w:]|\.\d| ?h\b)"
 )
 """From 9 to 17."""
+_NUMBER = Value("number", "", 0, ())
 
 
 @dataclass(slots=True, eq=False)
@@ -134,7 +135,7 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
     for match in _HOURS.finditer(prose):
         for end in (1, 2):
             minutes = times(match[end])
-            if minutes:
+            if minutes and values.get(match.start(end), _NUMBER).kind == "number":
                 values[match.start(end)] = Value("time", match[end], match.start(end), minutes)
     ends = [match.start() for match in _SENTENCE.finditer(prose)] if values else []
     for value in filter(specific, values.values()):
@@ -143,9 +144,10 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
         stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
         claim = Claim(value, at, span_id, text, text[begin:stop], begin)
         line = text.rfind("\n", 0, value.start) + 1
-        is_in_heading = value.kind not in ("identifier", "amount", "date") and text.startswith("#", line)
         is_example = _EXAMPLE.search(text, max(line, value.start - 24), value.start) is not None
-        if not (is_in_heading or is_example or (value.kind == "identifier" and claim.reads(_NO_NAME))):
+        if is_example or (value.kind in ("identifier", "number") and claim.reads(_NO_NAME)):
+            continue
+        if value.kind in ("identifier", "amount", "date") or (claim.reports and not text.startswith("#", line)):
             yield claim
 
 

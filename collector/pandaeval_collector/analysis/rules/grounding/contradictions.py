@@ -49,6 +49,7 @@ class Turn:
     def __init__(self, trace: Trace, had: Known, stated: Sequence[Claim]) -> None:
         self._trace = trace
         self._had = had
+        self._claims = stated
         self._stated = {claim.value.sign for claim in stated}
 
     @cached_property
@@ -76,7 +77,8 @@ class Turn:
         slip = self._slip(claim, fields)
         if slip is not None and not self._is_computed(claim, labelled):
             return slip
-        if not (labelled or value.kind != "number" or value.unit) or (not labelled and claim.reads(_CONVERTED)):
+        is_bare = value.kind == "number" and not value.unit
+        if not labelled and (is_bare or words & _CHANGES or claim.reads(_CONVERTED)):
             return None
         other = self._other(claim, fields, labelled)
         if other is None or self._is_computed(claim, labelled or fields):
@@ -98,7 +100,8 @@ class Turn:
         return Contradiction(f"the call was given {fields[0].label} {fields[0].value.text}")
 
     def _other(self, claim: Claim, fields: Sequence[Field], labelled: Sequence[Field]) -> Contradiction | None:
-        beside, sentence = values_of(claim.sentence), squeezed(claim.sentence)
+        beside = [each.value for each in self._claims if (each.span_id, each.begin) == (claim.span_id, claim.begin)]
+        sentence = squeezed(claim.sentence)
         signs, shapes = {value.sign for value in beside}, {_shape(value) for value in beside}
         rows = {id(field.row) for field in fields if field.value.sign in signs and field.row}
         pool = []
@@ -108,7 +111,8 @@ class Turn:
                 pool.append(field)
         if not pool and (labelled or claim.value.kind == "amount"):
             pool = [*(labelled or fields)]
-        others = {field.value.sign: field for field in pool if _shape(field.value) not in shapes}
+        pool = [field for field in pool if field.value.sign not in signs and _shape(field.value) not in shapes]
+        others = {field.value.sign: field for field in pool}
         if not others or not self._stated.isdisjoint(others):
             return None
         first = next(iter(others.values()))
@@ -196,7 +200,7 @@ def _digits(value: Value) -> str:
 
 def _is_scaled(value: Value) -> bool:
     """Returns whether a number is rounded to thousands or millions: 1.2k."""
-    return value.number >= 10.0 ** sum(map(str.isdigit, value.text))
+    return value.kind in NUMBERS and value.number >= 10.0 ** sum(map(str.isdigit, value.text))
 
 
 def _shape(value: Value) -> str:

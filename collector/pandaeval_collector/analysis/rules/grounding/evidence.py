@@ -28,7 +28,7 @@ _DIGIT = re.compile(r"\d")
 _DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,2}")
 _RUN = re.compile(r"[0-9]+|[^0-9]+")
 _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|pay|tax|refund|charge|usd|eur", re.IGNORECASE)
-_UNIT_OF_KEY = re.compile(r"(?:^|_)(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|day|hour|minute|min|second|percent)s?$", re.I)
+_UNIT_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|day|hour|minute|min|second|percent)s?$", re.I)
 
 
 class Field(NamedTuple):
@@ -54,14 +54,15 @@ class Content:
             return
         if isinstance(value, dict):
             names = [item for item in value.values() if isinstance(item, str) and 3 <= len(item) <= _LONGEST_NAME]
+            row = (label, *names)
             for name, item in value.items():
                 self._text(name, "", ())
-                self._read(item, name, (label, *names), depth - 1)
+                self._read(item, name, row, depth - 1)
         elif isinstance(value, list):
             for item in value:
                 self._read(item, label, row, depth - 1)
         elif not isinstance(value, str) or _DECIMAL.fullmatch(value) is not None:
-            self.fields.append(Field(_of_json(str(value), label), label, row))
+            self.fields.append(Field(_of_json(str(value), f"{row[0] if row else ''} {label}"), label, row))
         elif (inside := _parsed(value)) is not None:
             self._read(inside, label, row, depth - 1)
         else:
@@ -73,7 +74,8 @@ class Content:
         text, end = fold(text).replace("\\n", "\n"), 0
         for value in scan(text):
             before = text[max(end, value.start - _LONGEST_LABEL) : value.start].rpartition("\n")[2]
-            self.fields.append(Field(value, before if before.strip() else label, row))
+            if value.kind != "time" or before not in ("+", "-"):  # the offset of a time zone
+                self.fields.append(Field(value, before if before.strip() else label, row))
             end = value.end
 
 
@@ -117,6 +119,8 @@ def _keys(value: Value) -> Iterator[float | str]:
 
 def _sought(value: Value) -> Iterator[float | str]:
     """Yields the keys of which one has to be known."""
+    if value.kind == "number":
+        yield value.text
     for key in value.keys:
         if isinstance(key, str) or value.kind in (*NUMBERS, "identifier"):
             yield key
@@ -221,9 +225,9 @@ class Known:
         """Returns whether the agent had one of these keys."""
         return any(not keys.isdisjoint(source.content.keys) for source in self._by(at))
 
-    def has_form(self, value: Value, at: int) -> bool:
+    def has_form(self, value: Value) -> bool:
         """Returns whether the agent had identifiers of this form."""
-        return any(form(value) in source.content.forms for source in self._by(at) if source.who != "call")
+        return any(form(value) in source.content.forms for source in self.sources if source.who != "call")
 
     def results(self, at: int) -> Iterator[Field]:
         """Yields the fields of all results."""

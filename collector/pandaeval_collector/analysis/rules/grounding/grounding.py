@@ -18,6 +18,8 @@ from pandaeval_otel.model import Kind, Trace
 
 _LEAST_NUMBER = 3
 """Characters of a bare number that is put to the judge."""
+_TIMESTAMP = 13
+"""Digits of a time in milliseconds, or of a sum of such times."""
 
 
 @dataclass(slots=True)
@@ -128,9 +130,10 @@ def _weigh_number(claim: Claim, turn: Turn, had: Known, found: Grounding) -> Non
 def _is_made_up(claim: Claim, had: Known) -> bool:
     """Returns whether an identifier reports on this case, or the agent had others of its form: then it reports one of
     them. What a failed call was given had no effect."""
-    if not claim.reports or (claim.key and claim.result is None):
+    is_timestamp = claim.value.text.isdigit() and len(claim.value.text) == _TIMESTAMP
+    if not claim.reports or is_timestamp or (claim.key and claim.result is None):
         return False
-    return claim.of_case or had.has_form(claim.value, claim.at)
+    return claim.of_case or had.has_form(claim.value)
 
 
 def looked(trace: Trace) -> bool:
