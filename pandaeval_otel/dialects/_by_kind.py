@@ -10,7 +10,7 @@ from pandaeval_otel.dialects._messages import messages_of, system_text
 from pandaeval_otel.dialects._reading import Attributes, Dialect, Logs, Reading
 from pandaeval_otel.dialects._runs import asked
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
@@ -44,7 +44,7 @@ def keys(**fields: str | tuple[str, ...]) -> Table:
 def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
     """Fills the fields of a table whose attributes are there."""
     for stated, field, read in table:
-        value = first(attributes, stated)
+        value = attributes.get(stated[0]) if len(stated) == 1 else first(attributes, stated)
         if value is None:
             continue
         if field == "outcome":
@@ -53,14 +53,25 @@ def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
             setattr(reading, field, read(value))
 
 
-class ByKind(Dialect):
-    """Reads a span by the tables ``any_keys`` and, for a kind, ``llm_keys``, ``tool_keys`` …, and by the methods
-    :meth:`read_any` and ``read_llm``, ``read_tool`` … (``read_unstated``: no kind). ``attributes``: the span's."""
+class ByKind(Reading, Dialect):
+    """A dialect as a class: its instance is the reading of one span, which the instance fills itself.
 
+    :meth:`kind_of` comes first. Then the tables ``any_keys`` and, for a kind, ``llm_keys``, ``tool_keys`` … fill
+    fields, and so do the methods :meth:`read_any` and ``read_llm``, ``read_tool`` … (``read_unstated``: no kind).
+    """
+
+    __slots__ = ("attributes", "get", "logs", "span")
     reads_any_kind: ClassVar[bool] = False
     """Whether it also reads spans whose kind :meth:`kind_of` does not tell."""
     any_keys: ClassVar[Table] = ()
     _readers: ClassVar[dict[Kind | None, tuple[Table, Callable[..., None] | None]]]
+
+    def __init__(self, span: RawSpan, logs: Logs) -> None:
+        Reading.__init__(self)
+        self.span = span
+        self.logs = logs
+        self.attributes = span.attributes
+        self.get = span.attributes.get
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -69,31 +80,51 @@ class ByKind(Dialect):
             kind: (getattr(cls, f"{name}_keys", ()), getattr(cls, f"read_{name}", None)) for kind, name in named.items()
         }
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+    @classmethod
+    def read(cls, span: RawSpan, logs: Logs) -> Reading | None:
+        return cls(span, logs).read_span()
+
+    def read_span(self) -> Reading | None:
+        """Reads the span if it is one of this dialect's."""
+        kind = self.kind_of()
+        if kind is not None:
+            return self.read_as(kind)
+        if self.reads_any_kind:
+            return self.read_as(None).stated()
+        return None
+
+    def kind_of(self) -> Kind | None:
         """Returns the span's kind; ``None`` where this dialect cannot tell it."""
         raise NotImplementedError
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        """Reads the fields of spans of all kinds, before the rest."""
-
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        kind = self.kind_of(span, span.attributes)
-        if kind is not None:
-            return self.read_as(kind, span)
-        if self.reads_any_kind:
-            return self.read_as(None, span).stated()
-        return None
-
-    def read_as(self, kind: Kind | None, span: RawSpan) -> Reading:
-        """Reads a span as one of this kind."""
-        attributes = span.attributes
-        reading = Reading(kind)
+    def read_as(self, kind: Kind | None) -> Reading:
+        """Reads the span as one of this kind."""
+        self.kind = kind
         if self.any_keys:
-            fill(reading, attributes, self.any_keys)
-        self.read_any(reading, span, attributes)
+            self.fill(self.any_keys)
+        self.read_any()
         table, read = self._readers[kind]
         if table:
-            fill(reading, attributes, table)
+            self.fill(table)
         if read is not None:
-            read(self, reading, span, attributes)
-        return reading
+            read(self)
+        return self
+
+    def read_any(self) -> None:
+        """Reads the fields of spans of all kinds, before the rest."""
+
+    def fill(self, table: Table) -> None:
+        """Fills the fields of a table whose attributes the span has."""
+        fill(self, self.attributes, table)
+
+    def first(self, *keys: str) -> Any:
+        """Returns the first of these attributes that the span has."""
+        return first(self.attributes, keys)
+
+    def name_in(self, key: str) -> str:
+        """Returns an attribute as an id or a name."""
+        return identifier(self.get(key))
+
+    def parsed(self, key: str) -> Any:
+        """Returns an attribute with the structure that it spells."""
+        return parsed(self.get(key))

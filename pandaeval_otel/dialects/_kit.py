@@ -38,7 +38,6 @@ from pandaeval_otel.dialects._events import EventContent, log_name, told_by, tol
 from pandaeval_otel.dialects._hosted import CALLS
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import (
-    MaybeCut,
     Messages,
     each_part,
     message_of,
@@ -82,4 +81,4 @@ from pandaeval_otel.dialects._values import (
     parsed,
     salvage,
 )
-from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan
+from pandaeval_otel.model.raw import RawEvent, RawSpan

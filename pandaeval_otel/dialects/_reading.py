@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType, UnionType
-from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Any, ClassVar, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
 from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
@@ -53,9 +54,12 @@ class Reading:
 
     def stated(self) -> Reading | None:
         """Returns the reading; ``None`` if no field is filled."""
-        if self == Reading():
+        if _VALUES(self) == _VALUES(Reading()):
             return None
         return self
+
+
+_VALUES = attrgetter(*Reading.__dataclass_fields__)
 
 
 @runtime_checkable
@@ -105,9 +109,6 @@ def _types_of(hint: Any) -> tuple[type, ...]:
     return tuple(get_origin(kind) or kind for kind in kinds)
 
 
-_TYPES = {name: _types_of(hint) for name, hint in get_type_hints(Reading).items()}
-
-
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """Returns all dialects, highest priority first. Raises :class:`ImportError` when one of ours cannot be imported; an
@@ -127,6 +128,8 @@ class Foreign:
     """Wraps a dialect of another package and checks its readings, on which all later steps rely: a wrong one raises
     ``TypeError``, which costs that reading alone."""
 
+    _types: ClassVar = {name: _types_of(hint) for name, hint in get_type_hints(Reading).items()}
+
     def __init__(self, dialect: Dialect) -> None:
         self.name = dialect.name
         self.priority = dialect.priority
@@ -145,7 +148,7 @@ class Foreign:
             return None
         if not isinstance(reading, Reading):
             raise TypeError(f"{self.name} handed back a {type(reading).__name__}, and no Reading")
-        for name, kinds in _TYPES.items():
+        for name, kinds in self._types.items():
             if not isinstance(getattr(reading, name), kinds):
                 raise TypeError(f"{self.name}: {name} is a {type(getattr(reading, name)).__name__}")
         if not all(isinstance(item, Message) for item in (*(reading.input or ()), *(reading.output or ()))):

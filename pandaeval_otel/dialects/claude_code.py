@@ -12,11 +12,8 @@ from dataclasses import replace
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
     Logs,
-    RawSpan,
-    Reading,
     Switch,
     as_dict,
     captured,
@@ -41,6 +38,7 @@ _KINDS = kinds(agent="interaction", llm="llm_request", tool="tool")
 _EXECUTION = "claude_code.tool.execution"
 """A span inside of the tool's, with the same call id and what the tool raised: the same call a second time."""
 _TOOL, _TOOL_INPUT, _TOOL_CALL_ID = "tool_name", "tool_input", "tool_use_id"
+_CALL_IDS = (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)
 _PROMPTS = ("claude_code.user_prompt", "user_prompt")
 _PLACES = {"full_command": "command", "file_path": "file_path"}
 """Arguments of the commonest tools, for spans without the whole input."""
@@ -62,43 +60,40 @@ class ClaudeCode(ByKind):
     llm_keys = keys(request_model="model", input="new_context", output=("response.model_output", "model_response"))
     tool_keys = keys(arguments=_TOOL_INPUT)
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        if not span.name.startswith(_PREFIX):
+    def kind_of(self) -> Kind | None:
+        if not self.span.name.startswith(_PREFIX):
             return None
-        if span.name == _EXECUTION and _call_id(attributes):
+        if self.span.name == _EXECUTION and identifier(self.first(*_CALL_IDS)):
             return Kind.TOOL
-        return _KINDS.get(span.name.removeprefix(_PREFIX), Kind.STEP)
+        return _KINDS.get(self.span.name.removeprefix(_PREFIX), Kind.STEP)
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        reading = super().read(span, logs)
-        if reading is not None and reading.kind is Kind.AGENT:
-            prompts = [span.attributes.get("user_prompt")]
-            prompts += [log.attributes.get("prompt") for log in logs if log_name(log) in _PROMPTS]
-            reading.input = said_by_user(next((prompt for prompt in prompts if not hidden(prompt)), None))
-            reading.output = tuple(_answers(logs)) or None
-        return reading
+    def read_any(self) -> None:
+        if self.get("success") in (False, "false"):
+            self.error = error_of(self.span) or str(self.get("error") or "error")
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if attributes.get("success") in (False, "false"):
-            reading.error = error_of(span) or str(attributes.get("error") or "error")
+    def read_agent(self) -> None:
+        prompts = [self.get("user_prompt")]
+        prompts += [log.attributes.get("prompt") for log in self.logs if log_name(log) in _PROMPTS]
+        self.input = said_by_user(next((prompt for prompt in prompts if not hidden(prompt)), None))
+        self.output = tuple(_answers(self.logs)) or None
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        usage = usage_in(attributes, "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+    def read_llm(self) -> None:
+        usage = usage_in(self.attributes, "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
         # The API counts without what came from or went into the cache.
-        reading.usage = usage and replace(usage, input=usage.input + usage.cache_read + usage.cache_write)
+        self.usage = usage and replace(usage, input=usage.input + usage.cache_read + usage.cache_write)
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = tool_of_server(identifier(first(attributes, (semconv.TOOL_NAME, _TOOL))))
-        reading.tool_call_id = _call_id(attributes)
-        places = {name: attributes[key] for key, name in _PLACES.items() if not hidden(attributes.get(key))}
-        if reading.arguments is None and places:
-            reading.arguments = Captured(places)
-        for event in span.events:
+    def read_tool(self) -> None:
+        self.tool_name = tool_of_server(identifier(self.first(semconv.TOOL_NAME, _TOOL)))
+        self.tool_call_id = identifier(self.first(*_CALL_IDS))
+        places = {name: self.attributes[key] for key, name in _PLACES.items() if not hidden(self.get(key))}
+        if self.arguments is None and places:
+            self.arguments = Captured(places)
+        for event in self.span.events:
             if event.name == "tool.output":
-                reading.result = captured(first(event.attributes, ("output", "content", "diff", "result")))
+                self.result = captured(first(event.attributes, ("output", "content", "diff", "result")))
 
 
-DIALECT = ClaudeCode()
+DIALECT = ClaudeCode
 
 
 def _answers(logs: Logs) -> Iterator[Message]:
@@ -116,7 +111,3 @@ def _answers(logs: Logs) -> Iterator[Message]:
             arguments = tool_arguments(attributes.get(_TOOL_INPUT))
             call_id = identifier(attributes.get(_TOOL_CALL_ID))
             yield Message("assistant", (ToolRequest(tool, arguments and arguments.value, call_id),))
-
-
-def _call_id(attributes: Attributes) -> str:
-    return identifier(first(attributes, (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)))

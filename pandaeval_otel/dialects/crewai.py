@@ -11,15 +11,11 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     CUT,
-    Attributes,
     ByKind,
-    RawSpan,
-    Reading,
     as_list,
     asked,
     captured,
     error_of,
-    first,
     hidden,
     keys,
     kinds,
@@ -60,59 +56,59 @@ class CrewAI(ByKind):
     any_keys = keys(agent_name="crewai.agent.role")
     retrieval_keys = keys(question=_QUERIES)
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        if span.scope.name != _SCOPE and not span.scope.name.startswith(f"{_SCOPE}."):
+    def kind_of(self) -> Kind | None:
+        if self.span.scope.name != _SCOPE and not self.span.scope.name.startswith(f"{_SCOPE}."):
             return None
-        return _KINDS.get(span.name, Kind.STEP)
+        return _KINDS.get(self.span.name, Kind.STEP)
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = reading.agent_name.strip()
-        if any(key.endswith(".truncated") and key.startswith("gen_ai.") for key in attributes):
-            reading.notes = CUT
+    def read_any(self) -> None:
+        self.agent_name = self.agent_name.strip()
+        if any(key.endswith(".truncated") and key.startswith("gen_ai.") for key in self.attributes):
+            self.notes = CUT
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+    def read_agent(self) -> None:
         """Removes the framework's rules around a task's description from messages, and restores calls and results that
         were written as text. Reads nothing where there is nothing to mend."""
-        value = attributes.get(semconv.INPUT_MESSAGES)
+        value = self.get(semconv.INPUT_MESSAGES)
         if type(value) is str and (_RULES in value or '"name": "\'' in value):
-            reading.input = tuple(map(_mended, messages_of(value, "user") or ())) or None
+            self.input = tuple(map(_mended, messages_of(value, "user") or ())) or None
 
     read_llm = read_agent
 
-    def read_step(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        plan = attributes.get("crewai.reasoning.plan")
+    def read_step(self) -> None:
+        plan = self.get("crewai.reasoning.plan")
         if not hidden(plan):
-            reading.output = spoken("assistant", Reasoning(str(plan)))
+            self.output = spoken("assistant", Reasoning(str(plan)))
 
     read_guardrail = read_step
 
-    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        inputs = first(attributes, ("crewai.crew.inputs", "crewai.flow.inputs"))
+    def read_workflow(self) -> None:
+        inputs = self.first("crewai.crew.inputs", "crewai.flow.inputs")
         if parsed(inputs) in (None, "", "null", {}, []):
             # Without inputs the tasks are the question; the messages of the crew's span say "null".
-            reading.input = spoken("user", NOT_CAPTURED)
+            self.input = spoken("user", NOT_CAPTURED)
         else:
-            reading.input = asked(inputs)[0] or said_by_user(str(inputs))
-        result = first(attributes, ("crewai.crew.output", "crewai.flow.result"))
+            self.input = asked(inputs)[0] or said_by_user(str(inputs))
+        result = self.first("crewai.crew.output", "crewai.flow.result")
         if not hidden(result):
-            reading.output = spoken("assistant", Text(str(result)))
-        metrics = parsed(first(attributes, ("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")))
-        reading.usage = usage_in(metrics, *_TOKENS)
+            self.output = spoken("assistant", Text(str(result)))
+        metrics = parsed(self.first("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics"))
+        self.usage = usage_in(metrics, *_TOKENS)
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if semconv.TOOL_ARGUMENTS not in attributes:
-            reading.arguments = captured(attributes.get(_TO_MCP))
-        if semconv.TOOL_RESULT not in attributes:
-            reading.result = captured(attributes.get(_FROM_MCP))
-        if _FAILURE in attributes:
-            reading.error = error_of(span) or str(attributes[_FAILURE])
+    def read_tool(self) -> None:
+        if semconv.TOOL_ARGUMENTS not in self.attributes:
+            self.arguments = captured(self.get(_TO_MCP))
+        if semconv.TOOL_RESULT not in self.attributes:
+            self.result = captured(self.get(_FROM_MCP))
+        if _FAILURE in self.attributes:
+            self.error = error_of(self.span) or str(self.attributes[_FAILURE])
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        documents = first(attributes, _FOUND)
-        reading.documents = () if hidden(documents) else tuple(as_list(documents))
+    def read_retrieval(self) -> None:
+        documents = self.first(*_FOUND)
+        self.documents = () if hidden(documents) else tuple(as_list(documents))
 
 
-DIALECT = CrewAI()
+DIALECT = CrewAI
 
 
 def _mended(message: Message) -> Message:

@@ -9,12 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
     Messages,
     Object,
-    RawSpan,
-    Reading,
     answered,
     as_dict,
     asked,
@@ -27,7 +24,6 @@ from pandaeval_otel.dialects._kit import (
     kinds,
     messages_of,
     model_output,
-    parsed,
     run_kind,
     spoken,
     tool_definitions,
@@ -61,59 +57,59 @@ class Genkit(ByKind):
     any_keys = keys(session_ids="genkit:sessionId")
     tool_keys = keys(tool_name=_NAME, arguments=_INPUT)
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        word = attributes.get(_TYPE)
+    def kind_of(self) -> Kind | None:
+        word = self.get(_TYPE)
         if type(word) is not str:
             return None
         if word == "action" or word not in _RUNS:
-            word = str(attributes.get(_SUBTYPE) or word)
+            word = str(self.get(_SUBTYPE) or word)
         if word in _RUNS:
-            return run_kind(not span.parent_id)
+            return run_kind(not self.span.parent_id)
         return _KINDS.get(word, Kind.STEP)
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if attributes.get("genkit:state") == _FAILED:
-            reading.error = error_of(span) or _FAILED
+    def read_any(self) -> None:
+        if self.get("genkit:state") == _FAILED:
+            self.error = error_of(self.span) or _FAILED
 
-    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))
-        if attributes[_TYPE] not in _RUNS and str(attributes.get(_SUBTYPE)) not in _RUNS:
-            reading.agent_name = identifier(attributes.get(_NAME))
+    def read_workflow(self) -> None:
+        given, made = self.parsed(_INPUT), self.parsed(_OUTPUT)
+        if self.attributes[_TYPE] not in _RUNS and str(self.get(_SUBTYPE)) not in _RUNS:
+            self.agent_name = self.name_in(_NAME)
         history = as_dict(given).get("messages")
-        reading.input = _messages(history, "user") if type(history) is list else asked(given)[0]
-        reading.output = _answer(made) or answered(made)[0]
+        self.input = _messages(history, "user") if type(history) is list else asked(given)[0]
+        self.output = _answer(made) or answered(made)[0]
 
     read_agent = read_workflow
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        request, response = as_dict(parsed(attributes.get(_INPUT))), as_dict(parsed(attributes.get(_OUTPUT)))
+    def read_llm(self) -> None:
+        request, response = as_dict(self.parsed(_INPUT)), as_dict(self.parsed(_OUTPUT))
         # "googleai/gemini-x": the plugin, then the provider's own name.
-        name = identifier(attributes.get(_NAME))
-        reading.request_model = name.partition("/")[2] or name
-        reading.input = _messages(request.get("messages"), "user")
-        reading.tools = tool_definitions(request.get("tools"))
-        reading.output = _answer(response)
+        name = self.name_in(_NAME)
+        self.request_model = name.partition("/")[2] or name
+        self.input = _messages(request.get("messages"), "user")
+        self.tools = tool_definitions(request.get("tools"))
+        self.output = _answer(response)
         spent = as_dict(response.get("usage"))
         usage = usage_in(spent, "inputTokens", "outputTokens", "cachedContentTokens", thought="thoughtsTokens")
         if usage and (count(spent.get("totalTokens")) or 0) >= usage.input + usage.output + usage.reasoning:
             usage = replace(usage, output=usage.output + usage.reasoning)  # Gemini counts thoughts beside the answer
-        reading.usage = usage
+        self.usage = usage
         raw = response.get("raw")
         if type(raw) is dict:
-            reading.response_id, reading.response_model = identifier(raw.get("id")), identifier(raw.get("model"))
-            reading.output = _with_thoughts(reading.output, raw)
+            self.response_id, self.response_model = identifier(raw.get("id")), identifier(raw.get("model"))
+            self.output = _with_thoughts(self.output, raw)
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        made = parsed(attributes.get(_OUTPUT))
-        reading.result = None if hidden(made) and _OUTPUT not in attributes else Captured(made)
+    def read_tool(self) -> None:
+        made = self.parsed(_OUTPUT)
+        self.result = None if hidden(made) and _OUTPUT not in self.attributes else Captured(made)
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given = parsed(attributes.get(_INPUT))
-        reading.input = asked(given.get("query") if type(given) is dict else given)[0]
-        reading.documents = documents_in(attributes.get(_OUTPUT), "documents")
+    def read_retrieval(self) -> None:
+        given = self.parsed(_INPUT)
+        self.input = asked(given.get("query") if type(given) is dict else given)[0]
+        self.documents = documents_in(self.get(_OUTPUT), "documents")
 
 
-DIALECT = Genkit()
+DIALECT = Genkit
 
 
 def _answer(made: Any) -> Messages | None:

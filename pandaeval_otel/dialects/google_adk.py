@@ -11,11 +11,8 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     CUT,
-    Attributes,
     ByKind,
     Messages,
-    RawSpan,
-    Reading,
     Switch,
     as_dict,
     count,
@@ -66,92 +63,90 @@ class GoogleADK(ByKind):
         }
     )
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        if span.name == "execute_tool (merged)":
+    def kind_of(self) -> Kind | None:
+        if self.span.name == "execute_tool (merged)":
             return Kind.STEP
-        if not span.scope.name.startswith(_SCOPE):
-            if attributes.get(_REQUEST, _EMPTY) != _EMPTY:
+        if not self.span.scope.name.startswith(_SCOPE):
+            if self.get(_REQUEST, _EMPTY) != _EMPTY:
                 return Kind.LLM
             return None
-        if semconv.OPERATION in attributes:
+        if semconv.OPERATION in self.attributes:
             return None
-        return _KINDS.get(span.name.partition(" ")[0], Kind.STEP)
+        return _KINDS.get(self.span.name.partition(" ")[0], Kind.STEP)
 
-    def read_unstated(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        operation = attributes.get(semconv.OPERATION)
+    def read_unstated(self) -> None:
+        operation = self.get(semconv.OPERATION)
         if operation == "execute_tool":
-            self.read_tool(reading, span, attributes)
+            self.read_tool()
         elif operation == "generate_content":
-            self.read_llm(reading, span, attributes)
+            self.read_llm()
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = _in_brackets(span.name)
+    def read_agent(self) -> None:
+        self.agent_name = _in_brackets(self.span.name)
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if semconv.TOOL_NAME not in attributes:
-            reading.tool_name = _in_brackets(span.name) or identifier(span.name.partition(" ")[2])
-        arguments = attributes.get("gcp.vertex.agent.tool_call_args")
-        result = attributes.get("gcp.vertex.agent.tool_response")
+    def read_tool(self) -> None:
+        if semconv.TOOL_NAME not in self.attributes:
+            self.tool_name = _in_brackets(self.span.name) or identifier(self.span.name.partition(" ")[2])
+        arguments = self.get("gcp.vertex.agent.tool_call_args")
+        result = self.get("gcp.vertex.agent.tool_response")
         off = arguments == _EMPTY and result in (None, _EMPTY)
         if not off and not hidden(arguments) and arguments != "N/A":
-            reading.arguments = Captured(parsed(arguments))
+            self.arguments = Captured(parsed(arguments))
         if hidden(result) or off:
-            result = attributes.get(semconv.TOOL_RESULT)
+            result = self.get(semconv.TOOL_RESULT)
         if not hidden(result):
             made = result_value(result)
             # ADK puts a value into a map if it is none.
             alone = type(made) is dict and made.keys() == {"result"}
-            reading.result = Captured(parsed(made["result"]) if alone else made)
+            self.result = Captured(parsed(made["result"]) if alone else made)
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        request, response = attributes.get(_REQUEST), attributes.get("gcp.vertex.agent.llm_response")
-        if _OPENINFERENCE in attributes:
-            request, response = request or attributes.get(_INPUT), response or attributes.get(_OUTPUT)
+    def read_llm(self) -> None:
+        request, response = self.get(_REQUEST), self.get("gcp.vertex.agent.llm_response")
+        if _OPENINFERENCE in self.attributes:
+            request, response = request or self.get(_INPUT), response or self.get(_OUTPUT)
         if request is not None and request != _EMPTY:
-            _read_request(reading, request)
+            self._read_request(request)
         if response is not None and response != _EMPTY:
-            _read_response(reading, response)
-        elif count(attributes.get("gen_ai.usage.reasoning.output_tokens")) and semconv.OUTPUT_MESSAGES in attributes:
-            reading.output = _with_thought(messages_of(attributes[semconv.OUTPUT_MESSAGES], "assistant"))
-            reading.notes = _GUESSED if reading.output else ()
+            self._read_response(response)
+        elif count(self.get("gen_ai.usage.reasoning.output_tokens")) and semconv.OUTPUT_MESSAGES in self.attributes:
+            self.output = _with_thought(messages_of(self.attributes[semconv.OUTPUT_MESSAGES], "assistant"))
+            self.notes = _GUESSED if self.output else ()
+
+    def _read_request(self, value: Any) -> None:
+        request = parsed(value)
+        if type(request) is str:
+            self.notes = CUT
+            self.input = read_messages(request, "user")[0]
+            request = salvage(request)
+        if type(request) is not dict:
+            return
+        if not self.notes:
+            self.input = messages_of(request.get("contents"), "user")
+        fill(self, request, _REQUEST_KEYS)
+        fill(self, as_dict(request.get("config")), _CONFIG_KEYS)
+
+    def _read_response(self, value: Any) -> None:
+        response = parsed(value)
+        if type(response) is str:
+            self.notes = CUT
+            self.output = read_messages(response, "assistant")[0]
+            return
+        if type(response) is not dict:
+            return
+        if response.get("content") is not None:
+            self.output = messages_of(response, "assistant")
+        fill(self, response, _RESPONSE_KEYS)
+        usage = usage_in(response.get("usage_metadata"), *_TOKENS)
+        self.usage = usage and replace(usage, output=usage.output + usage.reasoning)
+        if response.get("error_code") is not None and not self.output:
+            self.error = str(response.get("error_message") or response["error_code"])
 
 
-DIALECT = GoogleADK()
+DIALECT = GoogleADK
 
 
 def _in_brackets(name: str) -> str:
     return identifier(name.partition("[")[2].rpartition("]")[0])
-
-
-def _read_request(reading: Reading, value: Any) -> None:
-    request = parsed(value)
-    if type(request) is str:
-        reading.notes = CUT
-        reading.input = read_messages(request, "user")[0]
-        request = salvage(request)
-    if type(request) is not dict:
-        return
-    if not reading.notes:
-        reading.input = messages_of(request.get("contents"), "user")
-    fill(reading, request, _REQUEST_KEYS)
-    fill(reading, as_dict(request.get("config")), _CONFIG_KEYS)
-
-
-def _read_response(reading: Reading, value: Any) -> None:
-    response = parsed(value)
-    if type(response) is str:
-        reading.notes = CUT
-        reading.output = read_messages(response, "assistant")[0]
-        return
-    if type(response) is not dict:
-        return
-    if response.get("content") is not None:
-        reading.output = messages_of(response, "assistant")
-    fill(reading, response, _RESPONSE_KEYS)
-    usage = usage_in(response.get("usage_metadata"), *_TOKENS)
-    reading.usage = usage and replace(usage, output=usage.output + usage.reasoning)
-    if response.get("error_code") is not None and not reading.output:
-        reading.error = str(response.get("error_message") or response["error_code"])
 
 
 def _with_thought(output: Messages | None) -> Messages | None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pandaeval_otel.dialects._kit import (
     CUT,
-    Attributes,
     ByKind,
     Object,
-    RawSpan,
-    Reading,
     Switch,
     answered,
     as_dict,
@@ -16,7 +13,6 @@ from pandaeval_otel.dialects._kit import (
     asked,
     dicts_in,
     documents_in,
-    first,
     give_error,
     identifier,
     keys,
@@ -64,64 +60,63 @@ class Haystack(ByKind):
         result="haystack.agent.step.tool.output",
     )
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        if span.name != "haystack.component.run":
-            if span.name.startswith("haystack."):
-                return _KINDS.get(span.name, Kind.STEP)
+    def kind_of(self) -> Kind | None:
+        if self.span.name != "haystack.component.run":
+            if self.span.name.startswith("haystack."):
+                return _KINDS.get(self.span.name, Kind.STEP)
             return None
-        component = str(attributes.get("haystack.component.type") or "")
+        component = str(self.get("haystack.component.type") or "")
         return next((kind for suffix, kind in _COMPONENTS.items() if component.endswith(suffix)), Kind.STEP)
 
-    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_sides(reading, first(attributes, _INPUTS), first(attributes, _OUTPUTS))
+    def read_workflow(self) -> None:
+        read_sides(self, self.first(*_INPUTS), self.first(*_OUTPUTS))
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
+    def read_llm(self) -> None:
+        given, made = parsed(self.first(*_INPUTS)), parsed(self.first(*_OUTPUTS))
         if type(given) is dict:
-            reading.input = messages_of(given.get("messages"), "user") or said_by_user(given.get("prompt"))
-            reading.tools = tool_definitions(given.get("tools"))
+            self.input = messages_of(given.get("messages"), "user") or said_by_user(given.get("prompt"))
+            self.tools = tool_definitions(given.get("tools"))
         elif given is not None:
-            reading.input, reading.notes = messages_of(given, "user"), CUT
+            self.input, self.notes = messages_of(given, "user"), CUT
         if type(made) is dict:
-            reading.output = messages_of(made.get("replies"), "assistant")
-            _read_meta(reading, made)
+            self.output = messages_of(made.get("replies"), "assistant")
+            self._read_meta(made)
         elif made is not None:
-            reading.output, reading.notes = messages_of(made, "assistant"), CUT
+            self.output, self.notes = messages_of(made, "assistant"), CUT
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if attributes.get("haystack.tool.error") in (True, "true", "True"):
-            value = reading.result and reading.result.value
-            give_error(reading, value.get("error") if type(value) is dict else value)
+    def read_tool(self) -> None:
+        if self.get("haystack.tool.error") in (True, "true", "True"):
+            value = self.result and self.result.value
+            give_error(self, value.get("error") if type(value) is dict else value)
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
-        reading.input = messages_of(given.get("messages"), "user") if type(given) is dict else asked(given)[0]
+    def read_agent(self) -> None:
+        given, made = parsed(self.first(*_INPUTS)), parsed(self.first(*_OUTPUTS))
+        self.input = messages_of(given.get("messages"), "user") if type(given) is dict else asked(given)[0]
         if type(made) is not dict:
-            put_output(reading, answered(made))
+            put_output(self, answered(made))
             return
         whole = messages_of(made.get("messages"), "assistant")
         if whole:
-            question, reading.output = split_run(whole)
-            reading.system = system_of(question)
-        if not reading.output and made.get("last_message") is not None:
-            reading.output = messages_of([made["last_message"]], "assistant")
+            question, self.output = split_run(whole)
+            self.system = system_of(question)
+        if not self.output and made.get("last_message") is not None:
+            self.output = messages_of([made["last_message"]], "assistant")
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.documents = documents_in(as_dict(parsed(first(attributes, _OUTPUTS))), "documents")
+    def read_retrieval(self) -> None:
+        self.documents = documents_in(as_dict(parsed(self.first(*_OUTPUTS))), "documents")
+
+    def _read_meta(self, made: Object) -> None:
+        """Reads model and tokens from what a generator tells about its replies."""
+        metas = as_list(made.get("meta")) or [reply.get("meta") for reply in dicts_in(made.get("replies"))]
+        meta = next((meta for meta in metas if type(meta) is dict), {})
+        self.response_model = identifier(meta.get("model"))
+        usage = meta.get("usage")
+        if type(usage) is not dict:
+            return
+        flat = dict(usage)
+        for name, details in usage.items():
+            flat.update((f"{name}.{key}", value) for key, value in as_dict(details).items())
+        self.usage = usage_in(flat, _SPENT, _MADE, _CACHED, thought=_THOUGHT)
 
 
-def _read_meta(reading: Reading, made: Object) -> None:
-    """Reads model and tokens from what a generator tells about its replies."""
-    metas = as_list(made.get("meta")) or [reply.get("meta") for reply in dicts_in(made.get("replies"))]
-    meta = next((meta for meta in metas if type(meta) is dict), {})
-    reading.response_model = identifier(meta.get("model"))
-    usage = meta.get("usage")
-    if type(usage) is not dict:
-        return
-    flat = dict(usage)
-    for name, details in usage.items():
-        flat.update((f"{name}.{key}", value) for key, value in as_dict(details).items())
-    reading.usage = usage_in(flat, _SPENT, _MADE, _CACHED, thought=_THOUGHT)
-
-
-DIALECT = Haystack()
+DIALECT = Haystack

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
-    RawSpan,
-    Reading,
     answered,
     asked,
     captured,
@@ -37,36 +34,36 @@ class Laminar(ByKind):
     roots = frozenset({"lmnr"})
     reads_any_kind = True
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        word = attributes.get("lmnr.span.type")
+    def kind_of(self) -> Kind | None:
+        word = self.get("lmnr.span.type")
         if type(word) is not str:
             return None
         if word not in _DEFAULTS:
             return _KINDS.get(word)
         # The conventions state the kind of an instrumented span; nothing states that of a function.
-        own = semconv.OPERATION not in attributes and (_INPUT in attributes or _OUTPUT in attributes)
+        own = semconv.OPERATION not in self.attributes and (_INPUT in self.attributes or _OUTPUT in self.attributes)
         if own:
-            return run_kind(not span.parent_id)
+            return run_kind(not self.span.parent_id)
         return None
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_metadata(reading, attributes, _PROPERTIES)
+    def read_any(self) -> None:
+        read_metadata(self, self.attributes, _PROPERTIES)
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if semconv.TOOL_NAME not in attributes:
-            reading.tool_name = identifier(span.name)
-        if semconv.TOOL_ARGUMENTS not in attributes:
-            reading.arguments = tool_arguments(attributes.get(_INPUT))
-        if semconv.TOOL_RESULT not in attributes:
-            reading.result = captured(attributes.get(_OUTPUT))
+    def read_tool(self) -> None:
+        if semconv.TOOL_NAME not in self.attributes:
+            self.tool_name = identifier(self.span.name)
+        if semconv.TOOL_ARGUMENTS not in self.attributes:
+            self.arguments = tool_arguments(self.get(_INPUT))
+        if semconv.TOOL_RESULT not in self.attributes:
+            self.result = captured(self.get(_OUTPUT))
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if semconv.INPUT_MESSAGES not in attributes:
-            put_input(reading, asked(attributes.get(_INPUT)))
-        if semconv.OUTPUT_MESSAGES not in attributes:
-            put_output(reading, answered(attributes.get(_OUTPUT)))
+    def read_llm(self) -> None:
+        if semconv.INPUT_MESSAGES not in self.attributes:
+            put_input(self, asked(self.get(_INPUT)))
+        if semconv.OUTPUT_MESSAGES not in self.attributes:
+            put_output(self, answered(self.get(_OUTPUT)))
 
     read_workflow = read_step = read_llm
 
 
-DIALECT = Laminar()
+DIALECT = Laminar

@@ -10,10 +10,7 @@ from typing import Any
 
 from pandaeval_otel.dialects._kit import (
     KINDS,
-    Attributes,
     ByKind,
-    Logs,
-    RawSpan,
     Reading,
     agent_named,
     as_list,
@@ -60,57 +57,56 @@ class Langfuse(ByKind):
     retrieval_keys = keys(run_input=_INPUT)
     tool_keys = keys(arguments=_INPUT, outcome=_OUTPUT)
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        stated = attributes.get(_TYPE)
+    def kind_of(self) -> Kind | None:
+        stated = self.get(_TYPE)
         kind = _KINDS.get(stated) if type(stated) is str else None
         if kind is not None:
             return kind
-        if stated is None and kind_by_name(span.name)[0] is not None:
+        if stated is None and kind_by_name(self.span.name)[0] is not None:
             return None  # a plain span whose name states the kind: the conventions' dialect reads it
-        named = identifier(parsed(attributes.get(_AGENT)))
-        if named and named == span.name and identifier(parsed(attributes.get(_NODE))) != named:
+        named = identifier(self.parsed(_AGENT))
+        if named and named == self.span.name and identifier(self.parsed(_NODE)) != named:
             return Kind.AGENT
-        return run_kind(not span.parent_id or any(attributes.get(mark) in (True, "true") for mark in _ROOT_MARKS))
+        return run_kind(not self.span.parent_id or any(self.get(mark) in (True, "true") for mark in _ROOT_MARKS))
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        if _TYPE not in attributes and _INPUT not in attributes and span.scope.name != "langfuse-sdk":
+    def read_span(self) -> Reading | None:
+        if _TYPE not in self.attributes and _INPUT not in self.attributes and self.span.scope.name != "langfuse-sdk":
             return None
-        return self.read_as(self.kind_of(span, attributes), span)
+        return self.read_as(self.kind_of())
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if parsed(attributes.get("langfuse.observation.level")) == "ERROR":
-            status = parsed(attributes.get("langfuse.observation.status_message"))
-            reading.error = str(status or "error")
-        reading.agent_name = identifier(parsed(attributes.get(_AGENT)))
-        read_metadata(reading, attributes, _METADATA)
-        reading.session_ids = reading.session_ids or prefixed_sessions(attributes, "langfuse.trace.metadata.")
+    def read_any(self) -> None:
+        if self.parsed("langfuse.observation.level") == "ERROR":
+            status = self.parsed("langfuse.observation.status_message")
+            self.error = str(status or "error")
+        self.agent_name = identifier(self.parsed(_AGENT))
+        read_metadata(self, self.attributes, _METADATA)
+        self.session_ids = self.session_ids or prefixed_sessions(self.attributes, "langfuse.trace.metadata.")
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        made = parsed(attributes.get(_OUTPUT))
-        reading.documents = tuple(as_list(made.get("documents", made) if type(made) is dict else made))
+    def read_retrieval(self) -> None:
+        made = self.parsed(_OUTPUT)
+        self.documents = tuple(as_list(made.get("documents", made) if type(made) is dict else made))
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = span.name or reading.tool_name
-        reading.tool_call_id = identifier(parsed(attributes.get(_CALL_ID))) or reading.tool_call_id
-        drop_unnamed(reading)
+    def read_tool(self) -> None:
+        self.tool_name = self.span.name or self.tool_name
+        self.tool_call_id = identifier(self.parsed(_CALL_ID)) or self.tool_call_id
+        drop_unnamed(self)
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given = parsed(attributes.get(_INPUT, attributes.get("langfuse.trace.input")))
-        if reading.kind is Kind.LLM:
+    def read_agent(self) -> None:
+        given = parsed(self.get(_INPUT, self.get("langfuse.trace.input")))
+        if self.kind is Kind.LLM:
             given, offered = _without_tools(given)
-            reading.tools = tool_definitions(offered)
-        read_sides(reading, given, attributes.get(_OUTPUT, attributes.get("langfuse.trace.output")))
-        reading.request_model = identifier(parsed(attributes.get("langfuse.observation.model.name")))
-        reading.usage = _usage(parsed(attributes.get("langfuse.observation.usage_details")))
-        if reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
-            is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
-            reading.agent_name = agent_named(span.name) if is_own else ""
+            self.tools = tool_definitions(offered)
+        read_sides(self, given, self.get(_OUTPUT, self.get("langfuse.trace.output")))
+        self.request_model = identifier(self.parsed("langfuse.observation.model.name"))
+        self.usage = _usage(self.parsed("langfuse.observation.usage_details"))
+        if self.kind in (Kind.AGENT, Kind.WORKFLOW) and self.agent_name != self.span.name:
+            is_own = self.kind is Kind.AGENT or (not self.span.parent_id and self.get(_TYPE) == "chain")
+            self.agent_name = agent_named(self.span.name) if is_own else ""
 
     read_workflow = read_llm = read_unstated = read_agent
 
 
-DIALECT = Langfuse()
+DIALECT = Langfuse
 
 
 def _without_tools(given: Any) -> tuple[Any, Any]:

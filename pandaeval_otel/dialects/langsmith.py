@@ -9,16 +9,12 @@ from __future__ import annotations
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     KINDS,
-    Attributes,
     ByKind,
-    RawSpan,
-    Reading,
     Switch,
     agent_named,
     as_dict,
     documents_in,
     give_outcome,
-    identifier,
     keys,
     kinds,
     parsed,
@@ -48,49 +44,48 @@ class LangSmith(ByKind):
     tool_keys = keys(tool_call_id=semconv.TOOL_CALL_ID)
     retrieval_keys = keys(run_input=semconv.PROMPT_OLD)
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        run_type = attributes.get(_RUN_TYPE)
-        if _RUN_TYPE not in attributes and span.scope.name != "langsmith":
+    def kind_of(self) -> Kind | None:
+        run_type = self.get(_RUN_TYPE)
+        if _RUN_TYPE not in self.attributes and self.span.scope.name != "langsmith":
             return None
         kind = _KINDS.get(run_type) if type(run_type) is str else None
         if kind is not None:
             return kind
         # An agent's own run has its name, which LangChain writes on all its runs, and is no node of its graph.
-        named = attributes.get(_AGENT)
-        is_agent = named and named == _run_name(span) and attributes.get("langsmith.metadata.langgraph_node") != named
+        named = self.get(_AGENT)
+        is_agent = named and named == self._run_name() and self.get("langsmith.metadata.langgraph_node") != named
         if is_agent:
             return Kind.AGENT
-        return run_kind(not span.parent_id)
+        return run_kind(not self.span.parent_id)
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_metadata(reading, attributes, _METADATA)
+    def read_any(self) -> None:
+        read_metadata(self, self.attributes, _METADATA)
         # A failed run has the status OK like any other; its error is an event.
-        failed = next((event.attributes for event in span.events if event.name == semconv.EXCEPTION), None)
+        failed = next((event.attributes for event in self.span.events if event.name == semconv.EXCEPTION), None)
         if failed is not None:
-            reading.error = str(failed.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)
+            self.error = str(failed.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME)) or _run_name(span)
-        reading.arguments = tool_arguments(attributes.get(semconv.PROMPT_OLD))
-        value = as_dict(reading.arguments and reading.arguments.value)
+    def read_tool(self) -> None:
+        self.tool_name = self.name_in(semconv.TOOL_NAME) or self._run_name()
+        self.arguments = tool_arguments(self.get(semconv.PROMPT_OLD))
+        value = as_dict(self.arguments and self.arguments.value)
         if value.keys() == {"input"} and type(inner := parsed(value["input"])) is dict:
-            reading.arguments = Captured(inner)
-        if semconv.COMPLETION_OLD in attributes:
-            give_outcome(reading, tool_outcome(attributes[semconv.COMPLETION_OLD], wrapped=True))
+            self.arguments = Captured(inner)
+        if semconv.COMPLETION_OLD in self.attributes:
+            give_outcome(self, tool_outcome(self.attributes[semconv.COMPLETION_OLD], wrapped=True))
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_sides(reading, attributes.get(semconv.PROMPT_OLD), attributes.get(semconv.COMPLETION_OLD))
-        if reading.kind is not Kind.LLM and reading.agent_name != _run_name(span):
-            reading.agent_name = agent_named(span.name) if not span.parent_id else ""
+    def read_llm(self) -> None:
+        read_sides(self, self.get(semconv.PROMPT_OLD), self.get(semconv.COMPLETION_OLD))
+        if self.kind is not Kind.LLM and self.agent_name != self._run_name():
+            self.agent_name = agent_named(self.span.name) if not self.span.parent_id else ""
 
     read_agent = read_workflow = read_llm
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.documents = documents_in(attributes.get(semconv.COMPLETION_OLD), "documents", "output", "outputs")
+    def read_retrieval(self) -> None:
+        self.documents = documents_in(self.get(semconv.COMPLETION_OLD), "documents", "output", "outputs")
+
+    def _run_name(self) -> str:
+        return self.name_in("langsmith.trace.name") or self.span.name
 
 
-DIALECT = LangSmith()
-
-
-def _run_name(span: RawSpan) -> str:
-    return identifier(span.attributes.get("langsmith.trace.name")) or span.name
+DIALECT = LangSmith

@@ -6,21 +6,14 @@ Spans are named by templates (``Function: {name}``), and hold the SDKs' own obje
 
 from __future__ import annotations
 
-from typing import Any
-
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
-    Logs,
-    RawSpan,
     Reading,
     as_dict,
     fill,
-    first,
     keys,
     messages_of,
-    parsed,
     told_in_list,
 )
 from pandaeval_otel.model import Kind
@@ -52,55 +45,51 @@ class Logfire(ByKind):
     agent_keys = keys(agent_name="name", tools="tools")
     tool_keys = keys(tool_name="name", arguments="input", outcome="output")
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        if attributes.get(_SPAN_TYPE) == _PENDING:
+    def read_span(self) -> Reading | None:
+        if self.get(_SPAN_TYPE) == _PENDING:
             return Reading(kind=Kind.STEP)
-        if not span.scope.name.startswith("logfire.openai_agents"):
-            if _REQUEST in attributes:
-                return _client(attributes)
-            return None
-        return self.read_as(next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP), span)
+        if self.span.scope.name.startswith("logfire.openai_agents"):
+            return self.read_as(next((kind for title, kind in _KINDS if self.span.name.startswith(title)), Kind.STEP))
+        if _REQUEST in self.attributes and semconv.INPUT_MESSAGES not in self.attributes:
+            self._read_client()
+            return self.stated()
+        return None
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        error = parsed(attributes.get("error"))  # {"message", "data": {"error"}}
+    def _read_client(self) -> None:
+        """Reads a provider's call in Logfire's older format, which lacks the conventions' messages."""
+        fill(self, as_dict(self.parsed(_REQUEST)), _REQUEST_KEYS)
+        if self.input is not None:
+            self.kind = Kind.LLM
+        fill(self, as_dict(self.parsed(_RESPONSE)), _ANSWER_KEYS)
+        if self.input is None:
+            self._read_events()
+
+    def read_any(self) -> None:
+        error = self.parsed("error")  # {"message", "data": {"error"}}
         if type(error) is dict:
             words = (error.get("message"), as_dict(error.get("data")).get("error"))
-            reading.error = ": ".join(str(word) for word in words if word) or "error"
+            self.error = ": ".join(str(word) for word in words if word) or "error"
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        response = as_dict(parsed(attributes.get("response")))
-        fill(reading, response, _RESPONSE_KEYS)
-        reading.input = messages_of(first(attributes, ("raw_input", "input")), "user")
-        reading.output = reading.output or messages_of(attributes.get("output"), "assistant")
-        if reading.input is None and reading.output is None and _EVENTS in attributes:
-            _read_events(reading, attributes[_EVENTS])
+    def read_llm(self) -> None:
+        response = as_dict(self.parsed("response"))
+        fill(self, response, _RESPONSE_KEYS)
+        self.input = messages_of(self.first("raw_input", "input"), "user")
+        self.output = self.output or messages_of(self.get("output"), "assistant")
+        if self.input is None and self.output is None:
+            self._read_events()
 
-
-DIALECT = Logfire()
-
-
-def _client(attributes: Attributes) -> Reading | None:
-    """Reads a provider's call in Logfire's older format; ``None`` where the conventions' messages are there."""
-    if semconv.INPUT_MESSAGES in attributes:
-        return None
-    reading = Reading()
-    fill(reading, as_dict(parsed(attributes.get(_REQUEST))), _REQUEST_KEYS)
-    if reading.input is not None:
-        reading.kind = Kind.LLM
-    fill(reading, as_dict(parsed(attributes.get(_RESPONSE))), _ANSWER_KEYS)
-    if _EVENTS in attributes and reading.input is None:
-        _read_events(reading, attributes[_EVENTS])
-    return reading.stated()
+    def _read_events(self) -> None:
+        """Splits the one list of items that the Responses API has: the answer is what the assistant said at its end."""
+        if _EVENTS not in self.attributes:
+            return
+        given, made = told_in_list(self.attributes[_EVENTS])
+        if made is None and given:
+            at = len(given)
+            while at and given[at - 1].role == "assistant":
+                at -= 1
+            given, made = given[:at], given[at:] or None
+        self.input, self.output = given, made
+        self.kind = Kind.LLM
 
 
-def _read_events(reading: Reading, value: Any) -> None:
-    """Splits the one list of items that the Responses API has: the answer is what the assistant said at its end."""
-    given, made = told_in_list(value)
-    if made is None and given:
-        at = len(given)
-        while at and given[at - 1].role == "assistant":
-            at -= 1
-        given, made = given[:at], given[at:] or None
-    reading.input, reading.output = given, made
-    reading.kind = Kind.LLM
+DIALECT = Logfire

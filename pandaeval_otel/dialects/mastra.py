@@ -13,18 +13,14 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
     Messages,
-    RawSpan,
-    Reading,
     answered,
     as_dict,
     as_list,
     asked,
     captured,
     dicts_in,
-    first,
     give_error,
     hidden,
     identifier,
@@ -74,8 +70,8 @@ class Mastra(ByKind):
     agent_keys = keys(agent_name=(semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id"), tools="agent.available_tools")
     tool_keys = keys(tool_name=semconv.TOOL_NAME, tool_call_id=semconv.TOOL_CALL_ID)
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        word, operation = attributes.get(_TYPE), attributes.get(semconv.OPERATION)
+    def kind_of(self) -> Kind | None:
+        word, operation = self.get(_TYPE), self.get(semconv.OPERATION)
         if type(word) is not str:
             return None
         is_step = operation == "model_generation" or (word.lower() == _STEP and operation != _AGENT_STEP)
@@ -83,55 +79,54 @@ class Mastra(ByKind):
             return Kind.STEP
         return _KINDS.get(word.lower(), Kind.STEP)
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_metadata(reading, attributes, _METADATA)
-        reading.session_ids = reading.session_ids or one_session(attributes.get("threadId"))
-        user = first(attributes, ("mastra.metadata.resourceId", "resourceId"))
-        reading.user_id = reading.user_id or identifier(user)
+    def read_any(self) -> None:
+        read_metadata(self, self.attributes, _METADATA)
+        self.session_ids = self.session_ids or one_session(self.get("threadId"))
+        self.user_id = self.user_id or identifier(self.first("mastra.metadata.resourceId", "resourceId"))
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input = asked(_side(attributes, "input"))[0]
+    def read_agent(self) -> None:
+        self.input = asked(self._side("input"))[0]
         # Later releases join the texts of all steps here; only the model's spans tell the last of them.
-        made = parsed(attributes.get("output"))
+        made = self.parsed("output")
         text = made.get("text") if type(made) is dict else made
-        if type(text) is str and not hidden(text) and (text or span.status_code != STATUS_ERROR):
-            reading.output = spoken("assistant", text_part(text))
+        if type(text) is str and not hidden(text) and (text or self.span.status_code != STATUS_ERROR):
+            self.output = spoken("assistant", text_part(text))
 
-    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input, reading.output = asked(_side(attributes, "input"))[0], answered(_side(attributes, "output"))[0]
+    def read_workflow(self) -> None:
+        self.input = asked(self._side("input"))[0]
+        self.output = answered(self._side("output"))[0]
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        made = _side(attributes, "output")
-        if semconv.TOOL_ARGUMENTS not in attributes:
-            reading.arguments = tool_arguments(_side(attributes, "input"))
-        if semconv.TOOL_RESULT not in attributes:
-            reading.result = captured(made)
-        if attributes.get("gen_ai.tool.success") is False:
-            give_error(reading, made)
+    def read_tool(self) -> None:
+        made = self._side("output")
+        if semconv.TOOL_ARGUMENTS not in self.attributes:
+            self.arguments = tool_arguments(self._side("input"))
+        if semconv.TOOL_RESULT not in self.attributes:
+            self.result = captured(made)
+        if self.get("gen_ai.tool.success") is False:
+            give_error(self, made)
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if attributes[_TYPE].lower() == "model_inference":
+    def read_llm(self) -> None:
+        if self.attributes[_TYPE].lower() == "model_inference":
             return
-        if semconv.INPUT_MESSAGES not in attributes:
-            given = model_input(_side(attributes, "input"))[0]
-            reading.input = given and tuple(_without_marks(given))
-        if semconv.OUTPUT_MESSAGES not in attributes:
-            reading.output = _output(parsed(_side(attributes, "output")), attributes.get(_BODY))
-        failed = _FAILED in str(attributes.get("gen_ai.response.finish_reasons"))
-        if failed and not any(message.text for message in reading.output or ()):
-            reading.output, reading.error = spoken("assistant", NOT_CAPTURED), _FAILED
+        if semconv.INPUT_MESSAGES not in self.attributes:
+            given = model_input(self._side("input"))[0]
+            self.input = given and tuple(_without_marks(given))
+        if semconv.OUTPUT_MESSAGES not in self.attributes:
+            self.output = _output(parsed(self._side("output")), self.get(_BODY))
+        failed = _FAILED in str(self.get("gen_ai.response.finish_reasons"))
+        if failed and not any(message.text for message in self.output or ()):
+            self.output, self.error = spoken("assistant", NOT_CAPTURED), _FAILED
 
-    def read_step(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if attributes[_TYPE].lower() == _STEP:
-            request = as_dict(parsed(_side(attributes, "input")))  # of the provider: {"body": …}
-            reading.tools = tool_definitions(as_dict(parsed(request.get("body"))).get("tools"))
+    def read_step(self) -> None:
+        if self.attributes[_TYPE].lower() == _STEP:
+            request = as_dict(parsed(self._side("input")))  # of the provider: {"body": …}
+            self.tools = tool_definitions(as_dict(parsed(request.get("body"))).get("tools"))
+
+    def _side(self, side: str) -> Any:
+        return self.first(f"mastra.{self.attributes[_TYPE].lower()}.{side}", side)
 
 
-DIALECT = Mastra()
-
-
-def _side(attributes: Attributes, side: str) -> Any:
-    return first(attributes, (f"mastra.{attributes[_TYPE].lower()}.{side}", side))
+DIALECT = Mastra
 
 
 def _without_marks(messages: Messages) -> Iterator[Message]:

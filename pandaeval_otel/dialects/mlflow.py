@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from pandaeval_otel.dialects._kit import (
     KINDS,
-    Attributes,
     ByKind,
-    RawSpan,
-    Reading,
     agent_named,
     as_dict,
     identifier,
     keys,
     kinds,
     one_session,
-    parsed,
     prompted_tools,
     read_sides,
     run_kind,
@@ -41,53 +37,51 @@ class MLflow(ByKind):
     tool_keys = keys(arguments=_INPUTS, outcome=_OUTPUTS)
     retrieval_keys = keys(run_input=_INPUTS, documents=_OUTPUTS)
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        if _TYPE not in attributes and _INPUTS not in attributes and _OUTPUTS not in attributes:
+    def kind_of(self) -> Kind | None:
+        if _TYPE not in self.attributes and _INPUTS not in self.attributes and _OUTPUTS not in self.attributes:
             return None
-        stated = parsed(attributes.get(_TYPE))
-        return (_KINDS.get(stated.lower()) if type(stated) is str else None) or run_kind(not span.parent_id)
+        stated = self.parsed(_TYPE)
+        return (_KINDS.get(stated.lower()) if type(stated) is str else None) or run_kind(not self.span.parent_id)
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.session_ids = one_session(parsed(attributes.get("mlflow.trace.session")))
-        reading.user_id = identifier(parsed(attributes.get("mlflow.trace.user")))
+    def read_any(self) -> None:
+        self.session_ids = one_session(self.parsed("mlflow.trace.session"))
+        self.user_id = identifier(self.parsed("mlflow.trace.user"))
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = _tool_name(span) or reading.tool_name
+    def read_tool(self) -> None:
+        self.tool_name = self._tool_name() or self.tool_name
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given = parsed(attributes.get(_INPUTS))
-        read_sides(reading, given, attributes.get(_OUTPUTS))
+    def read_llm(self) -> None:
+        given = self.parsed(_INPUTS)
+        read_sides(self, given, self.get(_OUTPUTS))
         request = as_dict(given)
-        reading.system = system_of(reading.input)
-        offered = attributes.get("mlflow.chat.tools")
+        self.system = system_of(self.input)
+        offered = self.get("mlflow.chat.tools")
         if offered is None:
             offered = request.get("tools")
-        reading.tools = tool_definitions(offered) or prompted_tools(reading.system)
-        reading.request_model = identifier(parsed(attributes.get("mlflow.llm.model")) or request.get("model"))
-        reading.usage = _usage(attributes)
+        self.tools = tool_definitions(offered) or prompted_tools(self.system)
+        self.request_model = identifier(self.parsed("mlflow.llm.model") or request.get("model"))
+        self.usage = self._usage()
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_sides(reading, attributes.get(_INPUTS), attributes.get(_OUTPUTS))
-        reading.usage = _usage(attributes)
-        if reading.kind is Kind.AGENT:
-            reading.agent_name = agent_named(span.name)
+    def read_agent(self) -> None:
+        read_sides(self, self.get(_INPUTS), self.get(_OUTPUTS))
+        self.usage = self._usage()
+        if self.kind is Kind.AGENT:
+            self.agent_name = agent_named(self.span.name)
 
     read_workflow = read_agent
 
+    def _tool_name(self) -> str:
+        """Returns the function's name if the span has that name and a number (``search_1``), with which MLflow marks
+        later spans of the name; else the span's name."""
+        function = identifier(self.parsed("mlflow.spanFunctionName"))
+        stem, _, number = self.span.name.rpartition("_")
+        if function and number.isdecimal() and stem == function:
+            return function
+        return self.span.name.removeprefix("Tool.")
 
-DIALECT = MLflow()
+    def _usage(self) -> Usage | None:
+        spent = self.parsed("mlflow.chat.tokenUsage")
+        return usage_in(spent, *_TOKENS) or (Usage() if type(spent) is dict else None)
 
 
-def _tool_name(span: RawSpan) -> str:
-    """Returns the function's name if the span's is that name and a number (``search_1``), with which MLflow marks later
-    spans of one name; else the span's name."""
-    function = identifier(parsed(span.attributes.get("mlflow.spanFunctionName")))
-    stem, _, number = span.name.rpartition("_")
-    if function and number.isdecimal() and stem == function:
-        return function
-    return span.name.removeprefix("Tool.")
-
-
-def _usage(attributes: Attributes) -> Usage | None:
-    spent = parsed(attributes.get("mlflow.chat.tokenUsage"))
-    return usage_in(spent, *_TOKENS) or (Usage() if type(spent) is dict else None)
+DIALECT = MLflow

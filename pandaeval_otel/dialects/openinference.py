@@ -17,12 +17,9 @@ from pandaeval_otel.dialects._kit import (
     CALLS,
     FINAL_ANSWERS,
     KINDS,
-    Attributes,
     ByKind,
     Fields,
-    Logs,
     Messages,
-    RawSpan,
     Reading,
     Switch,
     agent_named,
@@ -108,6 +105,8 @@ _MARKS = (
     '"thinking": "',
     '"thinking":"',
 )
+_HOSTED_WORDS = (*sorted(CALLS), "rounding", "xecutable")
+"""Words of :data:`_HOSTED`: to look for them first takes a tenth of its time."""
 _HOSTED = re.compile(
     rf'"type":\s*"(?:{"|".join(sorted(CALLS))})"|"(?:grounding_?[mM]etadata|executable_?[cC]ode)":\s*\{{'
 )
@@ -131,137 +130,213 @@ class OpenInference(ByKind):
         }
     )
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        kind = _kind_of(span)
-        if kind is None:
-            return None
-        reading = self.read_as(kind, span)
-        if span.scope.name == "openinference.instrumentation.claude_agent_sdk":
-            reading.tool_name = tool_of_server(reading.tool_name)
-            reading.output = each_part(reading.output, _of_server)
+    def read_span(self) -> Reading | None:
+        reading = super().read_span()
+        if reading is not None and self.span.scope.name == "openinference.instrumentation.claude_agent_sdk":
+            self.tool_name = tool_of_server(self.tool_name)
+            self.output = each_part(self.output, _of_server)
         return reading
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.agent_name = _agent_of(span, reading.kind)
-        if _METADATA in attributes and semconv.SESSION_ID not in attributes:
-            reading.session_ids = metadata_sessions(attributes.get(_METADATA))
-        parameters = attributes.get(_INVOCATION)
-        if reading.kind is Kind.LLM and type(parameters) is str and '"metadata":' in parameters:
+    def read_any(self) -> None:
+        self.agent_name = self._agent_of()
+        if _METADATA in self.attributes and semconv.SESSION_ID not in self.attributes:
+            self.session_ids = metadata_sessions(self.get(_METADATA))
+        parameters = self.get(_INVOCATION)
+        if self.kind is Kind.LLM and type(parameters) is str and '"metadata":' in parameters:
             # The metadata of a model request may name a session.
             request = as_dict(parsed(parameters))
-            reading.session_ids = reading.session_ids or metadata_sessions(request.get("metadata"))
+            self.session_ids = self.session_ids or metadata_sessions(request.get("metadata"))
 
-    def read_embedding(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.usage = _usage(attributes)
+    def read_embedding(self) -> None:
+        self.usage = self._usage()
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        lists = indexed(attributes, _LISTS)
-        if semconv.INPUT_MESSAGES not in attributes:
-            _read_input(reading, attributes, lists)
-        if semconv.OUTPUT_MESSAGES not in attributes:
-            _read_output(reading, attributes, lists)
-        reading.tools = _tools(reading, attributes, lists.get(_TOOLS, []))
-        for value in (attributes.get(_OUTPUT), attributes.get(_INVOCATION)):  # the request tells it best
+    def read_llm(self) -> None:
+        lists = indexed(self.attributes, _LISTS)
+        if semconv.INPUT_MESSAGES not in self.attributes:
+            self._read_input(lists)
+        if semconv.OUTPUT_MESSAGES not in self.attributes:
+            self._read_output(lists)
+        self.tools = self._tools(lists.get(_TOOLS, []))
+        for value in (self.get(_OUTPUT), self.get(_INVOCATION)):  # the request tells it best
             if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
-                reading.previous_response_id = match[1]
-        reading.usage = _usage(attributes)
-        reading.request_model = identifier(attributes.get("llm.request.model_name")) or identifier(
-            attributes.get(_MODEL)
-        )
-        if not reading.request_model:
-            reading.request_model = identifier(as_dict(parsed(attributes.get(_INVOCATION))).get("model"))
-        reading.response_model = identifier(attributes.get("llm.response.model_name")) or reading.response_model
+                self.previous_response_id = match[1]
+        self.usage = self._usage()
+        self.request_model = self.name_in("llm.request.model_name") or self.name_in(_MODEL)
+        if not self.request_model:
+            self.request_model = identifier(as_dict(self.parsed(_INVOCATION)).get("model"))
+        self.response_model = self.name_in("llm.response.model_name") or self.response_model
 
     read_agent = read_workflow = read_llm
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = _tool_of(span)
-        if semconv.TOOL_ARGUMENTS not in attributes:
-            reading.arguments = tool_arguments(attributes.get(_INPUT), attributes.get("tool.parameters"))
-        if semconv.TOOL_RESULT not in attributes:
-            give_outcome(reading, tool_outcome(attributes.get(_OUTPUT)))
-        if reading.arguments and type(reading.arguments.value) is str:
+    def read_tool(self) -> None:
+        self.tool_name = self._tool_of()
+        if semconv.TOOL_ARGUMENTS not in self.attributes:
+            self.arguments = tool_arguments(self.get(_INPUT), self.get("tool.parameters"))
+        if semconv.TOOL_RESULT not in self.attributes:
+            give_outcome(self, tool_outcome(self.get(_OUTPUT)))
+        if self.arguments and type(self.arguments.value) is str:
             # LangGraph writes the one argument of a tool without its name; the model's request for this call has it.
-            metadata = attributes.get(_METADATA)
-            if reading.tool_call_id or (type(metadata) is str and '"langgraph_node"' in metadata):
-                reading.arguments = None
+            metadata = self.get(_METADATA)
+            if self.tool_call_id or (type(metadata) is str and '"langgraph_node"' in metadata):
+                self.arguments = None
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+    def read_retrieval(self) -> None:
         documents = []
-        for fields in indexed(attributes, frozenset({_DOCUMENTS})).get(_DOCUMENTS, ()):
+        for fields in indexed(self.attributes, frozenset({_DOCUMENTS})).get(_DOCUMENTS, ()):
             document = {path.removeprefix("document."): value for path, value in fields.items()}
             if "metadata" in document:
                 document["metadata"] = parsed(document["metadata"])
             documents.append(document)
-        reading.documents = tuple(documents) or documents_in(attributes.get(_OUTPUT), "documents")
+        self.documents = tuple(documents) or documents_in(self.get(_OUTPUT), "documents")
+
+    def _read_input(self, lists: Mapping[str, list[Fields]]) -> None:
+        self.input = without_task_mark(indexed_messages(lists.get(_GIVEN), "user"))
+        if self.input is None and _PROMPTS in lists:
+            texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
+            self.input = said_by_user("\n".join(texts))
+        if self.input is None:
+            read = model_input if self.kind is Kind.LLM else asked
+            put_input(self, read(self.get(_INPUT)))
+        if self.input is None and _CREW_TASKS in self.attributes:
+            # The tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in.
+            text = crew_question(self.attributes[_CREW_TASKS])
+            for name, value in as_dict(self.parsed("crew_inputs")).items():
+                text = text.replace(f"{{{name}}}", str(value))
+            self.input = said_by_user(text or None)
+        self.system = system_of(self.input)
+
+    def _read_output(self, lists: Mapping[str, list[Fields]]) -> None:
+        value = self.get(_OUTPUT)
+        text = value if type(value) is str else ""
+        of_model = self.kind is Kind.LLM
+        if of_model or _OUTPUT not in self.attributes:
+            reason = self.name_in("llm.finish_reason")
+            self.output = indexed_messages(lists.get(_ANSWERS) or lists.get(_CHOICES), "assistant", reason)
+            if text and self.output:
+                self.output = without_protocol(with_thoughts(_with_hosted(self.output, text), text))
+            if match := _RESPONSE_ID.match(text):
+                self.response_id = match[1]
+        if self.output is None:
+            put_output(self, (model_output if of_model else answered)(value))
+            if match := _MODEL_IN_REPR.search(text):
+                self.response_model = match[1]
+        whole = None if of_model else indexed_messages(lists.get(_ANSWERS), "assistant")
+        if whole and (self.output is None or _is_end(self.output, whole)):
+            self.output = whole
+
+    def _usage(self) -> Usage | None:
+        details = "llm.token_count.prompt_details"
+        return usage_in(
+            self.attributes,
+            "llm.token_count.prompt",
+            "llm.token_count.completion",
+            f"{details}.cache_read" if count(self.get(f"{details}.cache_read")) else f"{details}.cache_input",
+            f"{details}.cache_write",
+            "llm.token_count.completion_details.reasoning",
+        )
+
+    def _tools(self, listed: list[Fields]) -> tuple[ToolDefinition, ...] | None:
+        known = tool_definitions(self.get(semconv.TOOL_DEFINITIONS)) or ()
+        # Some emitters write null for the parameters under the conventions' own key.
+        if listed and all(tool.parameters is None for tool in known):
+            tools = [tool for fields in listed for tool in _defined(fields) if tool.name not in FINAL_ANSWERS]
+            return tuple(tools) or None
+        if _SMOLAGENTS_TOOLS in self.attributes:
+            return _named_tools(self.attributes[_SMOLAGENTS_TOOLS])
+        return prompted_tools(self.system) or _counted_tools(self.get(_OUTPUT))
+
+    def kind_of(self) -> Kind | None:
+        """Returns the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
+        stated = self.get(_SPAN_KIND)
+        if (
+            stated is None
+            and not self.span.scope.name.startswith("openinference.")
+            and not (_INPUT in self.attributes or _OUTPUT in self.attributes)
+            and not any(key.startswith(_LLM_LEAVES) for key in self.attributes)
+        ):
+            return None
+        word = stated.lower() if type(stated) is str else ""
+        kind = _KINDS.get(word)
+        if kind is Kind.LLM and "._" in self.span.name and _PRIVATE.search(self.span.name):
+            return Kind.STEP  # LlamaIndex marks helper methods of its models as model calls, too
+        if kind is Kind.TOOL:
+            return self._tool_kind()
+        if kind is Kind.AGENT and _NODE not in self.attributes and _AGENT_NAME not in self.attributes:
+            # Of OpenAI Agents, one without a name of its own stands for the whole trace rather than for an agent.
+            if "openai_agents" in self.span.scope.name:
+                return Kind.WORKFLOW
+            return kind
+        if kind is not None:
+            return kind
+        if word == "chain":
+            return self._chain_kind()
+        return self._inferred()
+
+    def _tool_of(self) -> str:
+        """Returns the name of the tool that a TOOL span calls."""
+        return self.name_in(_TOOL_NAME) or _SUFFIX.sub("", self.span.name.removeprefix("execute_tool "))
+
+    def _inferred(self) -> Kind | None:
+        """Infers a kind that the SDK's attribute limit dropped, or that the instrumentation did not know."""
+        if _TOOL_NAME in self.attributes:
+            return self._tool_kind()
+        if _AGENT_NAME in self.attributes:
+            return Kind.AGENT
+        if any(key.startswith(_LLM_LEAVES) for key in self.attributes) and (
+            _SPAN_KIND not in self.attributes or any(key.startswith("llm.output_messages.") for key in self.attributes)
+        ):
+            return Kind.LLM
+        if any(key.startswith("retrieval.documents.") for key in self.attributes):
+            return Kind.RETRIEVAL
+        if any(key.startswith("embedding.") for key in self.attributes):
+            return Kind.EMBEDDING
+        if semconv.OPERATION in self.attributes:
+            return None
+        return self._chain_kind()
+
+    def _chain_kind(self) -> Kind:
+        if self._is_named_graph():
+            return Kind.AGENT
+        if not self.span.parent_id or _RUN.match(self.span.name):
+            return Kind.WORKFLOW
+        return Kind.STEP
+
+    def _tool_kind(self) -> Kind:
+        name = self._tool_of()
+        if name == "(merged tools)" or _HANDOFF.match(name):
+            return Kind.STEP
+        return Kind.TOOL
+
+    def _is_langchain(self) -> bool:
+        return self.span.scope.name == "openinference.instrumentation.langchain"
+
+    def _agent_of(self) -> str:
+        """Returns the name of the agent whose span this is, or in which it is; ``""`` if nothing names it."""
+        named = self.name_in(_AGENT_NAME) or _agent_in_metadata(self.get(_METADATA))
+        if self.kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == self.span.name):
+            return named
+        if semconv.AGENT_NAME in self.attributes:
+            return ""
+        if self.kind is Kind.AGENT:
+            match = _NAMED.match(self.span.name)
+            in_name = next(filter(None, match.groups())) if match else self.span.name * self._is_langchain()
+            return named or self.name_in(_NODE) or agent_named(in_name)
+        if self._is_langchain() and not self.span.parent_id:
+            return agent_named(self.span.name)
+        return ""
+
+    def _is_named_graph(self) -> bool:
+        """Returns whether the span has the name that LangChain puts into the metadata of all of an agent's spans: then
+        it is the agent's own."""
+        return bool(self.span.name) and _agent_in_metadata(self.get(_METADATA)) == self.span.name
 
 
-DIALECT = OpenInference()
-
-
-def _read_input(reading: Reading, attributes: Attributes, lists: Mapping[str, list[Fields]]) -> None:
-    reading.input = without_task_mark(indexed_messages(lists.get(_GIVEN), "user"))
-    if reading.input is None and _PROMPTS in lists:
-        texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
-        reading.input = said_by_user("\n".join(texts))
-    if reading.input is None:
-        read = model_input if reading.kind is Kind.LLM else asked
-        put_input(reading, read(attributes.get(_INPUT)))
-    if reading.input is None and _CREW_TASKS in attributes:
-        # The tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in.
-        text = crew_question(attributes[_CREW_TASKS])
-        for name, value in as_dict(parsed(attributes.get("crew_inputs"))).items():
-            text = text.replace(f"{{{name}}}", str(value))
-        reading.input = said_by_user(text or None)
-    reading.system = system_of(reading.input)
-
-
-def _read_output(reading: Reading, attributes: Attributes, lists: Mapping[str, list[Fields]]) -> None:
-    value = attributes.get(_OUTPUT)
-    text = value if type(value) is str else ""
-    of_model = reading.kind is Kind.LLM
-    if of_model or _OUTPUT not in attributes:
-        reason = identifier(attributes.get("llm.finish_reason"))
-        reading.output = indexed_messages(lists.get(_ANSWERS) or lists.get(_CHOICES), "assistant", reason)
-        if text and reading.output:
-            reading.output = without_protocol(with_thoughts(_with_hosted(reading.output, text), text))
-        if match := _RESPONSE_ID.match(text):
-            reading.response_id = match[1]
-    if reading.output is None:
-        put_output(reading, (model_output if of_model else answered)(value))
-        if match := _MODEL_IN_REPR.search(text):
-            reading.response_model = match[1]
-    whole = None if of_model else indexed_messages(lists.get(_ANSWERS), "assistant")
-    if whole and (reading.output is None or _is_end(reading.output, whole)):
-        reading.output = whole
+DIALECT = OpenInference
 
 
 def _is_end(output: Messages, whole: Messages) -> bool:
     """Returns whether ``output`` is the answer alone, at the end of a list of all that the agent said."""
     return len(whole) > len(output) == 1 and whole[-1].text.strip() == output[0].text.strip() != ""
-
-
-def _usage(attributes: Attributes) -> Usage | None:
-    details = "llm.token_count.prompt_details"
-    return usage_in(
-        attributes,
-        "llm.token_count.prompt",
-        "llm.token_count.completion",
-        f"{details}.cache_read" if count(attributes.get(f"{details}.cache_read")) else f"{details}.cache_input",
-        f"{details}.cache_write",
-        "llm.token_count.completion_details.reasoning",
-    )
-
-
-def _tools(reading: Reading, attributes: Attributes, listed: list[Fields]) -> tuple[ToolDefinition, ...] | None:
-    known = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS)) or ()
-    # Some emitters write null for the parameters under the conventions' own key.
-    if listed and all(tool.parameters is None for tool in known):
-        tools = [tool for fields in listed for tool in _defined(fields) if tool.name not in FINAL_ANSWERS]
-        return tuple(tools) or None
-    if _SMOLAGENTS_TOOLS in attributes:
-        return _named_tools(attributes[_SMOLAGENTS_TOOLS])
-    return prompted_tools(reading.system) or _counted_tools(attributes.get(_OUTPUT))
 
 
 def _defined(fields: Fields) -> tuple[ToolDefinition, ...]:
@@ -322,7 +397,7 @@ def with_thoughts(output: Messages, response: str) -> Messages:
 def _with_hosted(output: Messages, response: str) -> Messages:
     """Returns the messages in ``response``, the same answer's raw body, where it tells of tools that the provider ran:
     flattened messages leave most of these out, and keep no order."""
-    if _HOSTED.search(response) is None:
+    if not any(word in response for word in _HOSTED_WORDS) or _HOSTED.search(response) is None:
         return output
     parts = all_parts(_answer_in(parsed(response)))  # items are parts of one answer
     if _calls_and_results(parts) < _calls_and_results(all_parts(output)):
@@ -351,106 +426,10 @@ def _answer_in(body: Any) -> Messages:
     return messages_of(items if type(items) is list else body, "assistant") or ()
 
 
-def _kind_of(span: RawSpan) -> Kind | None:
-    """Returns the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
-    attributes = span.attributes
-    stated = attributes.get(_SPAN_KIND)
-    if (
-        stated is None
-        and not span.scope.name.startswith("openinference.")
-        and not (_INPUT in attributes or _OUTPUT in attributes)
-        and not any(key.startswith(_LLM_LEAVES) for key in attributes)
-    ):
-        return None
-    word = stated.lower() if type(stated) is str else ""
-    kind = _KINDS.get(word)
-    if kind is Kind.LLM and _PRIVATE.search(span.name):
-        return Kind.STEP  # LlamaIndex marks helper methods of its models as model calls, too
-    if kind is Kind.TOOL:
-        return _tool_kind(span)
-    if kind is Kind.AGENT and _NODE not in attributes and _AGENT_NAME not in attributes:
-        # Of OpenAI Agents, one without a name of its own stands for the whole trace rather than for an agent.
-        if "openai_agents" in span.scope.name:
-            return Kind.WORKFLOW
-        return kind
-    if kind is not None:
-        return kind
-    if word == "chain":
-        return _chain_kind(span)
-    return _inferred(span)
-
-
-def _tool_of(span: RawSpan) -> str:
-    """Returns the name of the tool that a TOOL span calls."""
-    return identifier(span.attributes.get(_TOOL_NAME)) or _SUFFIX.sub("", span.name.removeprefix("execute_tool "))
-
-
-def _inferred(span: RawSpan) -> Kind | None:
-    """Infers the kind of a span that lost it to the SDK's attribute limit, or whose instrumentation did not know it."""
-    attributes = span.attributes
-    if _TOOL_NAME in attributes:
-        return _tool_kind(span)
-    if _AGENT_NAME in attributes:
-        return Kind.AGENT
-    if any(key.startswith(_LLM_LEAVES) for key in attributes) and (
-        _SPAN_KIND not in attributes or any(key.startswith("llm.output_messages.") for key in attributes)
-    ):
-        return Kind.LLM
-    if any(key.startswith("retrieval.documents.") for key in attributes):
-        return Kind.RETRIEVAL
-    if any(key.startswith("embedding.") for key in attributes):
-        return Kind.EMBEDDING
-    if semconv.OPERATION in attributes:
-        return None
-    return _chain_kind(span)
-
-
-def _chain_kind(span: RawSpan) -> Kind:
-    if _is_named_graph(span):
-        return Kind.AGENT
-    if not span.parent_id or _RUN.match(span.name):
-        return Kind.WORKFLOW
-    return Kind.STEP
-
-
-def _tool_kind(span: RawSpan) -> Kind:
-    name = _tool_of(span)
-    if name == "(merged tools)" or _HANDOFF.match(name):
-        return Kind.STEP
-    return Kind.TOOL
-
-
-def _is_langchain(span: RawSpan) -> bool:
-    return span.scope.name == "openinference.instrumentation.langchain"
-
-
-def _agent_of(span: RawSpan, kind: Kind | None) -> str:
-    """Returns the name of the agent whose span this is, or in which it is; ``""`` if nothing names it."""
-    attributes = span.attributes
-    named = identifier(attributes.get(_AGENT_NAME)) or _agent_in_metadata(attributes.get(_METADATA))
-    if kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == span.name):
-        return named
-    if semconv.AGENT_NAME in attributes:
-        return ""
-    if kind is Kind.AGENT:
-        match = _NAMED.match(span.name)
-        in_name = next(filter(None, match.groups())) if match else span.name * _is_langchain(span)
-        return named or identifier(attributes.get(_NODE)) or agent_named(in_name)
-    if _is_langchain(span) and not span.parent_id:
-        return agent_named(span.name)
-    return ""
-
-
 def _of_server(part: Part) -> Part:
     if isinstance(part, ToolRequest):
         return replace(part, name=tool_of_server(part.name))
     return part
-
-
-def _is_named_graph(span: RawSpan) -> bool:
-    """Returns whether the span has the name that LangChain puts into the metadata of all of an agent's spans: then it
-    is the agent's own."""
-    return bool(span.name) and _agent_in_metadata(span.attributes.get(_METADATA)) == span.name
 
 
 def _agent_in_metadata(metadata: Any) -> str:

@@ -11,10 +11,7 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
-    Logs,
-    RawSpan,
     Reading,
     Switch,
     agent_named,
@@ -23,7 +20,6 @@ from pandaeval_otel.dialects._kit import (
     crew_question,
     documents_in,
     drop_unnamed,
-    first,
     identifier,
     indexed,
     indexed_messages,
@@ -84,87 +80,85 @@ class OpenLLMetry(ByKind):
     any_keys = keys(agent_name=_LANGCHAIN_AGENT)
     tool_keys = keys(arguments=_ARGUMENTS, outcome=(semconv.TOOL_RESULT, _OUTPUT))
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        operation, stated = attributes.get(semconv.OPERATION), attributes.get(_SPAN_KIND)
+    def kind_of(self) -> Kind | None:
+        operation, stated = self.get(semconv.OPERATION), self.get(_SPAN_KIND)
         if type(operation) is str and operation in _CALL_KINDS:
             return _CALL_KINDS[operation]
         kind = _KINDS.get(stated) if type(stated) is str else None
         if kind is Kind.WORKFLOW and operation == "invoke_agent":
             return Kind.AGENT  # LangChain's graphs: the workflow is the agent, with its name beside it
-        if kind is Kind.STEP and _TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
+        if kind is Kind.STEP and _TOOL_NAME in self.attributes and _TOOL_ARGUMENTS in self.attributes:
             return Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
         if kind is not None:
             return kind
-        if span.name == _CREW_WORKFLOW:
+        if self.span.name == _CREW_WORKFLOW:
             return Kind.WORKFLOW
-        request = attributes.get(_REQUEST_TYPE)
+        request = self.get(_REQUEST_TYPE)
         kind = _REQUEST_KINDS.get(request) if type(request) is str else None
         if kind is None and operation is None:
-            if _has_lists(span):
+            if self._has_lists():
                 return Kind.LLM
-            return _KINDS.get(span.name.rpartition(".")[2], Kind.STEP)
+            return _KINDS.get(self.span.name.rpartition(".")[2], Kind.STEP)
         return kind
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        if _MARKS.isdisjoint(span.attributes) and not _has_lists(span) and span.name != _CREW_WORKFLOW:
+    def read_span(self) -> Reading | None:
+        if _MARKS.isdisjoint(self.attributes) and not self._has_lists() and self.span.name != _CREW_WORKFLOW:
             return None
-        return self.read_as(self.kind_of(span, span.attributes), span)
+        return self.read_as(self.kind_of())
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_metadata(reading, attributes, _PROPERTIES)
-        reading.user_id = reading.user_id or identifier(attributes.get("llm.user"))
+    def read_any(self) -> None:
+        read_metadata(self, self.attributes, _PROPERTIES)
+        self.user_id = self.user_id or self.name_in("llm.user")
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        lists = indexed(attributes, _LISTS)
-        reading.input = indexed_messages(lists.get(_GIVEN), "user")
-        reading.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
-        reading.tools = tool_definitions(lists.get(_FUNCTIONS))
+    def read_llm(self) -> None:
+        lists = indexed(self.attributes, _LISTS)
+        self.input = indexed_messages(lists.get(_GIVEN), "user")
+        self.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
+        self.tools = tool_definitions(lists.get(_FUNCTIONS))
 
     read_unstated = read_llm
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        named = identifier(first(attributes, (semconv.TOOL_NAME, _TOOL_NAME)))
-        reading.tool_name = named or _entity(span) or reading.tool_name
-        drop_unnamed(reading)
+    def read_tool(self) -> None:
+        named = identifier(self.first(semconv.TOOL_NAME, _TOOL_NAME))
+        self.tool_name = named or self._entity() or self.tool_name
+        drop_unnamed(self)
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        self.read_llm(reading, span, attributes)
-        if semconv.AGENT_NAME in attributes:
-            reading.agent_name = ""  # the conventions' own key says it
-        elif reading.agent_name != _entity(span):
-            is_graph = span.scope.name == "opentelemetry.instrumentation.langchain" and not span.parent_id
-            reading.agent_name = agent_named(_entity(span)) if reading.kind is Kind.AGENT or is_graph else ""
-        if reading.input is None:
-            put_input(reading, asked(_unwrapped(attributes.get(_INPUT), "inputs")))
-        if reading.output is None:
-            put_output(reading, answered(_unwrapped(attributes.get(_OUTPUT), "outputs")))
-        if reading.input is None:
-            reading.input = said_by_user(crew_question(attributes.get(_CREW_TASKS)) or None)
-        if reading.output is None:
-            reading.output = answered(attributes.get(_CREW_RESULT))[0]
+    def read_agent(self) -> None:
+        self.read_llm()
+        if semconv.AGENT_NAME in self.attributes:
+            self.agent_name = ""  # the conventions' own key says it
+        elif self.agent_name != self._entity():
+            is_graph = self.span.scope.name == "opentelemetry.instrumentation.langchain" and not self.span.parent_id
+            self.agent_name = agent_named(self._entity()) if self.kind is Kind.AGENT or is_graph else ""
+        if self.input is None:
+            put_input(self, asked(_unwrapped(self.get(_INPUT), "inputs")))
+        if self.output is None:
+            put_output(self, answered(_unwrapped(self.get(_OUTPUT), "outputs")))
+        if self.input is None:
+            self.input = said_by_user(crew_question(self.get(_CREW_TASKS)) or None)
+        if self.output is None:
+            self.output = answered(self.get(_CREW_RESULT))[0]
 
     read_workflow = read_agent
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.input = asked(_unwrapped(attributes.get(_INPUT), "query"))[0]
-        reading.documents = documents_in(attributes.get(_OUTPUT), "documents", "output", "outputs")
+    def read_retrieval(self) -> None:
+        self.input = asked(_unwrapped(self.get(_INPUT), "query"))[0]
+        self.documents = documents_in(self.get(_OUTPUT), "documents", "output", "outputs")
+
+    def _has_lists(self) -> bool:
+        if not _INDEXED.isdisjoint(self.attributes):
+            return True
+        # The SDK drops the oldest attributes first: the rest of a list may begin anywhere.
+        return self.span.dropped_attributes > 0 and any(key.startswith(_PREFIXES) for key in self.attributes)
+
+    def _entity(self) -> str:
+        named = self.name_in(_ENTITY) or self.span.name
+        for suffix in _SUFFIXES:
+            named = named.removesuffix(suffix)
+        return named
 
 
-DIALECT = OpenLLMetry()
-
-
-def _has_lists(span: RawSpan) -> bool:
-    if not _INDEXED.isdisjoint(span.attributes):
-        return True
-    # The SDK drops the oldest attributes first: the rest of a list may begin anywhere.
-    return span.dropped_attributes > 0 and any(key.startswith(_PREFIXES) for key in span.attributes)
-
-
-def _entity(span: RawSpan) -> str:
-    named = identifier(span.attributes.get(_ENTITY)) or span.name
-    for suffix in _SUFFIXES:
-        named = named.removesuffix(suffix)
-    return named
+DIALECT = OpenLLMetry
 
 
 def _unwrapped(value: Any, member: str) -> Any:

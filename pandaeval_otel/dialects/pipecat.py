@@ -4,11 +4,7 @@ bare ones for messages; tools have ``tool.*``."""
 from __future__ import annotations
 
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
-    RawSpan,
-    Reading,
-    first,
     give_error,
     keys,
     kinds,
@@ -32,20 +28,20 @@ class Pipecat(ByKind):
     llm_keys = keys(system=("system", "system_instruction"), tools=("tools", "tools.definitions"))
     tool_keys = keys(tool_name=_TOOL, tool_call_id="tool.call_id", arguments="tool.arguments", result="tool.result")
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        kind = _KINDS.get(span.name, Kind.STEP)
-        if kind is Kind.STEP and _TOOL in attributes and not span.name.startswith("llm_"):
+    def kind_of(self) -> Kind | None:
+        kind = _KINDS.get(self.span.name, Kind.STEP)
+        if kind is Kind.STEP and _TOOL in self.attributes and not self.span.name.startswith("llm_"):
             return Kind.TOOL
         return kind
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given = first(attributes, ("input", "context_messages", "context.messages"))
-        put_input(reading, read_messages(given, "user"))
-        put_output(reading, read_messages(first(attributes, ("output", "text_output")), "assistant"))
+    def read_llm(self) -> None:
+        given = self.first("input", "context_messages", "context.messages")
+        put_input(self, read_messages(given, "user"))
+        put_output(self, read_messages(self.first("output", "text_output"), "assistant"))
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if attributes.get("tool.result_status") == "error":
-            give_error(reading, attributes.get("tool.result"))
+    def read_tool(self) -> None:
+        if self.get("tool.result_status") == "error":
+            give_error(self, self.get("tool.result"))
 
 
-DIALECT = Pipecat()
+DIALECT = Pipecat

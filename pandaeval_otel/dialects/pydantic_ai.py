@@ -13,11 +13,8 @@ from pandaeval_otel.base._json import as_text
 from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._kit import (
     CUT,
-    Attributes,
     ByKind,
     Messages,
-    RawSpan,
-    Reading,
     Switch,
     count,
     hidden,
@@ -65,69 +62,68 @@ class PydanticAI(ByKind):
     agent_keys = keys(agent_name=_AGENT_NAME, request_model=_MODEL_NAME)
     tool_keys = keys(arguments="tool_arguments", result="tool_response")
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        if _AGENT_NAME in attributes and _MODEL_NAME in attributes:
+    def kind_of(self) -> Kind | None:
+        if _AGENT_NAME in self.attributes and _MODEL_NAME in self.attributes:
             return Kind.AGENT
-        tool = attributes.get(semconv.TOOL_NAME)
+        tool = self.get(semconv.TOOL_NAME)
         if tool is not None:
-            title = attributes.get("logfire.msg") or span.name
+            title = self.get("logfire.msg") or self.span.name
             if _is_carrier(tool) or str(title).startswith("running output function"):
                 return Kind.STEP
             return Kind.TOOL
-        if _PARAMETERS in attributes or _EVENTS in attributes:
+        if _PARAMETERS in self.attributes or _EVENTS in self.attributes:
             return Kind.LLM
-        if "tools" in attributes and span.name.startswith("running "):
+        if "tools" in self.attributes and self.span.name.startswith("running "):
             return Kind.STEP
         return None
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.usage = usage_in(attributes, *_USAGE)
-        messages, cut = _transcript(attributes)
-        result = attributes.get("final_result")
+    def read_agent(self) -> None:
+        self.usage = usage_in(self.attributes, *_USAGE)
+        messages, cut = self._transcript()
+        result = self.get("final_result")
         answer = result if type(result) is str and not hidden(result) else None
-        earlier = count(attributes.get(_NEW)) or 0
+        earlier = count(self.get(_NEW)) or 0
         if cut:
-            reading.notes = CUT
+            self.notes = CUT
             # A transcript that was cut short has the question if this is the first run, and the cut came after it.
             first = next((index for index, message in enumerate(messages) if message.role == "assistant"), 0)
             if not earlier:
-                reading.input = messages[:first] or None
+                self.input = messages[:first] or None
             if answer is not None:
                 # A result as long as the transcript was cut as well.
-                whole = attributes.get(_MESSAGES)
+                whole = self.get(_MESSAGES)
                 limit = len(whole) if type(whole) is str else 0
-                reading.output = spoken("assistant", Text(answer), *[NOT_CAPTURED] * (0 < limit <= len(answer)))
+                self.output = spoken("assistant", Text(answer), *[NOT_CAPTURED] * (0 < limit <= len(answer)))
             return
         question, made = split_run(messages, earlier)
-        reading.input = question or None
-        reading.system = system_of(question)
+        self.input = question or None
+        self.system = system_of(question)
         # A run without a result failed or was deferred: its intermediate words are no answer.
         if answer is not None:
-            reading.output = with_answer(without_carriers(made, _is_carrier), answer)
+            self.output = with_answer(without_carriers(made, _is_carrier), answer)
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        value = attributes.get(_PARAMETERS)
-        reading.tools, carriers = _offer(value if type(value) is str else as_text(value))
-        if _EVENTS in attributes:
-            reading.input, reading.output = told_in_list(attributes[_EVENTS])
+    def read_llm(self) -> None:
+        value = self.get(_PARAMETERS)
+        self.tools, carriers = _offer(value if type(value) is str else as_text(value))
+        if _EVENTS in self.attributes:
+            self.input, self.output = told_in_list(self.attributes[_EVENTS])
         elif carriers:
-            reading.output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
-        if reading.output and carriers:
-            reading.output = without_carriers(reading.output, carriers.__contains__)
+            self.output = messages_of(self.get(semconv.OUTPUT_MESSAGES), "assistant")
+        if self.output and carriers:
+            self.output = without_carriers(self.output, carriers.__contains__)
+
+    def _transcript(self) -> tuple[Messages, bool]:
+        """Returns the messages of a run, and whether a length limit cut them short."""
+        whole = self.get(_MESSAGES)
+        if isinstance(whole, (list, tuple)):
+            return messages_of([parsed(item) for item in whole], "user") or (), False
+        if _MESSAGES in self.attributes:
+            messages, cut = read_messages(whole, "user")
+            return messages or (), cut
+        return told_in_list(self.get(_MESSAGES_AS_EVENTS))[0] or (), False
 
 
-DIALECT = PydanticAI()
-
-
-def _transcript(attributes: Attributes) -> tuple[Messages, bool]:
-    """Returns the messages of a run, and whether a length limit cut them short."""
-    whole = attributes.get(_MESSAGES)
-    if isinstance(whole, (list, tuple)):
-        return messages_of([parsed(item) for item in whole], "user") or (), False
-    if _MESSAGES in attributes:
-        messages, cut = read_messages(whole, "user")
-        return messages or (), cut
-    return told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0] or (), False
+DIALECT = PydanticAI
 
 
 def _is_carrier(name: Any) -> bool:

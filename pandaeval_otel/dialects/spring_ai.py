@@ -7,13 +7,9 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
     Messages,
-    RawSpan,
-    Reading,
     as_list,
-    first,
     hidden,
     keys,
     kinds,
@@ -46,37 +42,37 @@ class SpringAI(ByKind):
     retrieval_keys = keys(question="db.vector.query.content", documents="db.vector.query.response.documents")
     tool_keys = keys(tool_name=_TOOL, tool_call_id="spring.ai.tool.call.id", outcome="spring.ai.tool.call.result")
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        word = attributes.get("spring.ai.kind")
+    def kind_of(self) -> Kind | None:
+        word = self.get("spring.ai.kind")
         if word is None:
-            if _TOOL in attributes:
+            if _TOOL in self.attributes:
                 return Kind.TOOL
             return None
         kind = _KINDS.get(str(word), Kind.STEP)
-        stores = kind is Kind.RETRIEVAL and attributes.get("db.operation.name", _QUERY) != _QUERY
+        stores = kind is Kind.RETRIEVAL and self.get("db.operation.name", _QUERY) != _QUERY
         if stores:
             return Kind.STEP
         return kind
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        conversation = session_id(attributes.get("spring.ai.chat.client.conversation.id"))
+    def read_agent(self) -> None:
+        conversation = session_id(self.get("spring.ai.chat.client.conversation.id"))
         if conversation != "default":
-            reading.session_ids = one_session(conversation)
-        reading.input = _texts(first(attributes, _INPUT), "user")
-        reading.output = _texts(first(attributes, _OUTPUT), "assistant")
-        names = parsed(first(attributes, _TOOL_NAMES))
-        reading.tools = tool_definitions(names.split(",") if type(names) is str else names)
+            self.session_ids = one_session(conversation)
+        self.input = _texts(self.first(*_INPUT), "user")
+        self.output = _texts(self.first(*_OUTPUT), "assistant")
+        names = parsed(self.first(*_TOOL_NAMES))
+        self.tools = tool_definitions(names.split(",") if type(names) is str else names)
 
-    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        schema = attributes.get(_SCHEMA)
-        reading.arguments = tool_arguments(attributes.get("spring.ai.tool.call.arguments"), schema)
-        if _SCHEMA in attributes:
-            description = attributes.get("spring.ai.tool.definition.description")
-            tool = {"name": reading.tool_name, "description": description, "parameters": schema}
-            reading.tools = tool_definitions([tool])
+    def read_tool(self) -> None:
+        schema = self.get(_SCHEMA)
+        self.arguments = tool_arguments(self.get("spring.ai.tool.call.arguments"), schema)
+        if _SCHEMA in self.attributes:
+            description = self.get("spring.ai.tool.definition.description")
+            tool = {"name": self.tool_name, "description": description, "parameters": schema}
+            self.tools = tool_definitions([tool])
 
 
-DIALECT = SpringAI()
+DIALECT = SpringAI
 
 
 def _texts(value: Any, role: str) -> Messages | None:

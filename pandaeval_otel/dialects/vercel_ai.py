@@ -10,21 +10,16 @@ from dataclasses import replace
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
     ByKind,
     Messages,
-    RawSpan,
-    Reading,
     Switch,
     dicts_in,
-    fill,
     first,
     hidden,
     identifier,
     keys,
     messages_of,
     one_session,
-    parsed,
     put_input,
     read_messages,
     read_metadata,
@@ -74,11 +69,11 @@ class VercelAI(ByKind):
         result="ai.toolCall.result",
     )
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        operation = attributes.get("ai.operationId")
+    def kind_of(self) -> Kind | None:
+        operation = self.get("ai.operationId")
         if type(operation) is not str:
             # Release 7 states the conventions' operation; a span that lost its attributes still has its name.
-            operation = span.name.partition(" ")[0] if semconv.OPERATION not in attributes else ""
+            operation = self.span.name.partition(" ")[0] if semconv.OPERATION not in self.attributes else ""
         if not operation.startswith("ai."):
             return None
         if operation in _RUNS:
@@ -91,58 +86,57 @@ class VercelAI(ByKind):
             return Kind.LLM
         return Kind.STEP
 
-    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+    def read_any(self) -> None:
         for prefix in (_METADATA, _CONTEXT):
-            read_metadata(reading, attributes, prefix)
-            reading.session_ids = reading.session_ids or one_session(attributes.get(f"{prefix}chatId"))
-        if reading.kind is None:
+            read_metadata(self, self.attributes, prefix)
+            self.session_ids = self.session_ids or one_session(self.get(f"{prefix}chatId"))
+        if self.kind is None:
             return
-        fill(reading, attributes, _RUN_KEYS)
-        if reading.kind is not Kind.TOOL:
-            fill(reading, attributes, _MODEL_KEYS)
-            reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
+        self.fill(_RUN_KEYS)
+        if self.kind is not Kind.TOOL:
+            self.fill(_MODEL_KEYS)
+            self.usage = usage_in(self.attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
 
-    def read_unstated(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if span.scope.name == _SCOPE_7 and attributes.get(semconv.OPERATION) == "invoke_agent":
-            reading.output = _in_order(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"))
+    def read_unstated(self) -> None:
+        if self.span.scope.name == _SCOPE_7 and self.get(semconv.OPERATION) == "invoke_agent":
+            self.output = _in_order(messages_of(self.get(semconv.OUTPUT_MESSAGES), "assistant"))
 
-    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+    def read_agent(self) -> None:
         # {"system": …, "prompt": text or messages} or {"system": …, "messages": […]}
-        prompt = None if _MESSAGES in attributes else parsed(attributes.get(_PROMPT))
+        prompt = None if _MESSAGES in self.attributes else self.parsed(_PROMPT)
         if type(prompt) is dict:
             messages = first(prompt, ("messages", "prompt"))
-            reading.system = system_text(prompt.get("system"))
-            reading.input = messages_of(messages, "user") if messages != "" else ()
+            self.system = system_text(prompt.get("system"))
+            self.input = messages_of(messages, "user") if messages != "" else ()
         else:
-            put_input(reading, read_messages(first(attributes, (_MESSAGES, _PROMPT)), "user"))
-        reading.system = reading.system or system_of(reading.input)
-        reading.output = _answer(attributes)
-        reading.tools = tool_definitions(attributes.get(_TOOLS))
+            put_input(self, read_messages(self.first(_MESSAGES, _PROMPT), "user"))
+        self.system = self.system or system_of(self.input)
+        self.output = self._answer()
+        self.tools = tool_definitions(self.get(_TOOLS))
 
     read_llm = read_agent
 
+    def _answer(self) -> Messages | None:
+        thought = self.get("ai.response.reasoning")
+        text = self.first("ai.response.text", "ai.result.text")
+        structured = self.first("ai.response.object", "ai.result.object")
+        calls = self.first("ai.response.toolCalls", "ai.result.toolCalls")
+        parts: list[Part] = []
+        if type(thought) is str and thought and not hidden(thought):
+            parts.append(Reasoning(thought))
+        if type(text) is str and not hidden(text) and (text or calls is None):
+            parts.append(text_part(text))
+        if type(structured) is str and not hidden(structured):
+            parts.append(text_part(structured))
+        requests = [request_of(call) for call in dicts_in(calls)]
+        reason = identifier(self.first("ai.response.finishReason", "ai.finishReason"))
+        if reason == "stop" and parts:
+            # The model waits for none of these calls: its provider ran them, before the words.
+            return spoken("assistant", *[replace(request, hosted=True) for request in requests], *parts, reason=reason)
+        return spoken("assistant", *parts, *requests, reason=reason)
 
-DIALECT = VercelAI()
 
-
-def _answer(attributes: Attributes) -> Messages | None:
-    thought = attributes.get("ai.response.reasoning")
-    text = first(attributes, ("ai.response.text", "ai.result.text"))
-    structured = first(attributes, ("ai.response.object", "ai.result.object"))
-    calls = first(attributes, ("ai.response.toolCalls", "ai.result.toolCalls"))
-    parts: list[Part] = []
-    if type(thought) is str and thought and not hidden(thought):
-        parts.append(Reasoning(thought))
-    if type(text) is str and not hidden(text) and (text or calls is None):
-        parts.append(text_part(text))
-    if type(structured) is str and not hidden(structured):
-        parts.append(text_part(structured))
-    requests = [request_of(call) for call in dicts_in(calls)]
-    reason = identifier(first(attributes, ("ai.response.finishReason", "ai.finishReason")))
-    if reason == "stop" and parts:
-        # The model waits for none of these calls: its provider ran them, before the words.
-        return spoken("assistant", *[replace(request, hosted=True) for request in requests], *parts, reason=reason)
-    return spoken("assistant", *parts, *requests, reason=reason)
+DIALECT = VercelAI
 
 
 def _in_order(output: Messages | None) -> Messages | None:

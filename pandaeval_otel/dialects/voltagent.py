@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from pandaeval_otel.dialects._kit import (
     KINDS,
-    Attributes,
     ByKind,
-    RawSpan,
-    Reading,
     answered,
     asked,
-    fill,
-    first,
     keys,
     kinds,
     messages_of,
@@ -23,7 +18,7 @@ from pandaeval_otel.model import Kind, Usage
 
 _KINDS = KINDS | kinds(evaluation="scorer")
 _INPUT, _OUTPUT = "input", "output"
-_LOOPS = frozenset({"generateText", "streamText"})
+_LOOPS = ("generateText", "streamText")  # compared, not looked up: an operation may be anything
 """Operations that, with tools, call the model again and again under one span. It states the tokens of the last call;
 the agent's span states those of all."""
 _MODELS = ("llm.model", "ai.model.name")
@@ -42,41 +37,40 @@ class VoltAgent(ByKind):
     retrieval_keys = keys(documents=_OUTPUT)
     tool_keys = keys(tool_name="tool.name", tool_call_id="tool.call.id", arguments=_INPUT, result=_OUTPUT)
 
-    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        word = first(attributes, ("span.type", "voltagent.type", "entity.type"))
+    def kind_of(self) -> Kind | None:
+        word = self.first("span.type", "voltagent.type", "entity.type")
         if word is None:
             return None
         return _KINDS.get(str(word), Kind.STEP)
 
-    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_sides(reading, attributes.get(_INPUT), attributes.get(_OUTPUT))
-        fill(reading, attributes, _RUN_KEYS)
-        reading.usage = _usage(attributes, "usage")
+    def read_workflow(self) -> None:
+        read_sides(self, self.get(_INPUT), self.get(_OUTPUT))
+        self.fill(_RUN_KEYS)
+        self.usage = self._usage("usage")
 
     read_agent = read_workflow
 
-    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        read_sides(reading, attributes.get(_INPUT), attributes.get(_OUTPUT))
+    def read_retrieval(self) -> None:
+        read_sides(self, self.get(_INPUT), self.get(_OUTPUT))
 
-    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        history = first(attributes, ("llm.messages", "agent.messages"))
-        reading.input = asked(attributes.get(_INPUT))[0] if history is None else messages_of(history, "user")
-        reading.output = answered(attributes.get(_OUTPUT))[0]
-        names = attributes.get("llm.tools")
+    def read_llm(self) -> None:
+        history = self.first("llm.messages", "agent.messages")
+        self.input = asked(self.get(_INPUT))[0] if history is None else messages_of(history, "user")
+        self.output = answered(self.get(_OUTPUT))[0]
+        names = self.get("llm.tools")
         if type(names) is str and names:
-            reading.tools = tool_definitions(names.split(","))
-        if names is None or attributes.get("llm.operation") not in _LOOPS:
-            reading.usage = _usage(attributes, "llm.usage") or _usage(attributes, "usage")
+            self.tools = tool_definitions(names.split(","))
+        if names is None or self.get("llm.operation") not in _LOOPS:
+            self.usage = self._usage("llm.usage") or self._usage("usage")
+
+    def _usage(self, prefix: str) -> Usage | None:
+        return usage_in(
+            self.attributes,
+            f"{prefix}.prompt_tokens",
+            f"{prefix}.completion_tokens",
+            f"{prefix}.cached_tokens",
+            thought=f"{prefix}.reasoning_tokens",
+        )
 
 
-DIALECT = VoltAgent()
-
-
-def _usage(attributes: Attributes, prefix: str) -> Usage | None:
-    return usage_in(
-        attributes,
-        f"{prefix}.prompt_tokens",
-        f"{prefix}.completion_tokens",
-        f"{prefix}.cached_tokens",
-        thought=f"{prefix}.reasoning_tokens",
-    )
+DIALECT = VoltAgent

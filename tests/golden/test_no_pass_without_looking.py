@@ -23,7 +23,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from tests.golden.test_drilled_captures import OWN, SETS, subjects
 
-TAKEN = {name: fault for name, fault in faults().items() if fault.family == "telemetry" and name != "ids_repeated"}
+TAKEN = {name: fault for name, fault in faults().items() if fault.family == "telemetry"}
 MOST = 3
 ENOUGH = 0.5
 CHECKS = frozenset({"coherence", "loop_detection", "response", "grounding", "tool_loop"})

@@ -21,7 +21,6 @@ from mcp import Client, StdioServerParameters
 
 from pandaeval_lab.replay.result_lines import result_lines
 from support.collector import CollectorProcess
-from support.deploy import ROOT
 from support.judge import JudgeServer, Say
 from support.ports import free_ports
 from tests.support.model_server import ModelServer
@@ -121,6 +120,43 @@ print(answer("Please refund order 17."))
 provider.shutdown()
 """
 
+LANGGRAPH_AGENT = """\
+import os
+
+os.environ.setdefault("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental")
+os.environ.setdefault("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+
+from langchain.agents import create_agent
+from langchain.chat_models import init_chat_model
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor
+from pandaeval_lab import mocked
+
+
+@tool
+@mocked
+def find_order(order: int, config: RunnableConfig) -> dict:
+    '''Where an order is.'''
+    return {"order": order, "status": "delivered"}  # here the real shop is asked
+
+
+@tool
+@mocked
+def refund_order(order: int) -> dict:
+    '''Pays the money for an order back.'''
+    return {"error": "the card has expired"}
+
+
+LangChainInstrumentor().instrument()
+model = init_chat_model("gpt-4o-mini", model_provider="openai")
+agent = create_agent(model, tools=[find_order, refund_order], name="shop", system_prompt="Refund what is asked for.")
+
+
+def answer(message: str) -> str:
+    return agent.invoke({"messages": [{"role": "user", "content": message}]})["messages"][-1].content
+"""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", ["none", "langgraph"])
@@ -130,9 +166,7 @@ def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_me
     if framework == "langgraph":
         for module in ("langgraph", "langchain_openai", "opentelemetry.instrumentation.genai.langchain"):
             pytest.importorskip(module)
-        blocks = (ROOT / "docs" / "guides" / "cases.md").read_text().split("```python\n")
-        (program,) = (block.partition("```")[0] for block in blocks if "create_agent" in block)
-        (shop / "agent.py").write_text(program)
+        (shop / "agent.py").write_text(LANGGRAPH_AGENT)
     with ModelServer({"shop": _refunds}) as model, CollectorProcess(tmp_path / "collector") as collector:
         for name, value in {"OPENAI_BASE_URL": model.url("shop"), "OPENAI_API_KEY": "none"}.items():
             monkeypatch.setitem(ENVIRON, name, value)

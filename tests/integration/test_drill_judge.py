@@ -50,42 +50,38 @@ def drill(traces: Path, server: JudgeServer, tmp_path: Path, *more: str, form: s
     return CliRunner().invoke(app, asked, env={"JUDGE_KEY": "sk-test"})
 
 
-def test_the_sheet_stands_beside_the_metrics_without_a_model(traces: Path, tmp_path: Path) -> None:
+def test_the_judges_verdicts_are_counted_as_those_of_other_metrics(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(sees_errors) as server:
         found = drill(traces, server, tmp_path)
         asked = len(server.requests)
     assert found.exit_code == 0, found.output
     told = json.loads(found.stdout)
-    sheet = told["judge"]
-    both = COUNT + told["faults"]["wrong_unit"]["n"]
-    assert {name: figure["figure"] for name, figure in sheet["figures"].items()} == {
-        f"{METRIC}: noticed": f"{COUNT} of {both}",
-        f"{METRIC}: scored lower": f"{COUNT} of {both}",
-        f"{METRIC}: original fails": f"0 of {both}",
-        "noticed by the judge": f"{COUNT} of {both}",
-        "noticed without a model": f"{COUNT} of {both}",
-        "noticed by the judge alone": f"0 of {both}",
-        "noticed without a model alone": f"0 of {both}",
-        "noticed by neither": f"{both - COUNT} of {both}",
+    judged, units = told["judge"], told["faults"]["wrong_unit"]["n"]
+    assert judged["runs"] == COUNT + units
+    assert {name: (fault["noticed"]["hits"], fault["n"]) for name, fault in judged["faults"].items()} == {
+        "false_success": (COUNT, COUNT),
+        "wrong_unit": (0, units),
     }
-    assert sheet["not_judged"] == {"any metric": 0, METRIC: 0}
-    assert sheet["cost_usd"] > 0
-    assert both < asked <= 2 * both, "each copy, and each original once"
+    assert {name: (share["hits"], share["n"]) for name, share in judged["untouched"].items()} == {
+        "confidence": (0, COUNT + units)
+    }
+    assert judged["cost_usd"] > 0
+    assert judged["runs"] < asked <= 2 * judged["runs"], "each copy, and each original once"
 
 
 def test_a_call_that_fails_is_neither_noticed_nor_passed(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(breaks_down) as server:
         found = drill(traces, server, tmp_path, "--faults", "false_success", form="table")
     assert found.exit_code == 0, found.output
-    assert f"{COUNT} faulty runs not judged" in found.stdout
+    assert "not judged" in found.stdout
     with JudgeServer(breaks_down) as server:
-        sheet = json.loads(drill(traces, server, tmp_path).stdout)["judge"]
-    assert sheet["not_judged"] == {"any metric": COUNT, METRIC: COUNT}
-    assert sheet["figures"][f"{METRIC}: noticed"]["figure"].startswith("0 of ")
+        judged = json.loads(drill(traces, server, tmp_path).stdout)["judge"]
+    fault = judged["faults"]["false_success"]
+    assert (fault["n"], sum(fault["not_applicable"].values())) == (0, COUNT)
 
 
 def test_an_empty_budget_asks_nobody(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(sees_errors) as server:
-        sheet = json.loads(drill(traces, server, tmp_path, "--budget", "0").stdout)["judge"]
+        judged = json.loads(drill(traces, server, tmp_path, "--budget", "0").stdout)["judge"]
         assert not server.requests
-    assert sheet["not_judged"]["any metric"] == sheet["copies"] > 0
+    assert [fault["n"] for fault in judged["faults"].values()] == [0, 0]

@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.base.runtime import child
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import load as load_config
 from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import SessionTraceRow, Store
 from pandaeval_lab.replay.files import Input
-from pandaeval_lab.replay.fileworkers import FileSetup
 from pandaeval_otel.model import Trigger
 from support.doors import until
 from support.line import RunningLine, cut, in_session
@@ -49,6 +50,10 @@ def _one_word_per_id() -> Iterator[None]:
 def _never_ready(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:
     """A process in place of one of ours that has not come so far as to say anything."""
     return subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def _setup(folder: Path, embedder: str = "embedded") -> LineSetup:
+    return LineSetup(load_config(None, {}, {"embedding.model": embedder, "store.path": str(folder)}))
 
 
 async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
@@ -281,7 +286,7 @@ class TestWhatCannotBeRead:
 class TestStarting:
     async def test_what_keeps_it_from_starting_is_said(self, tmp_path: Path) -> None:
         Store(tmp_path, "off").close()
-        setup = FileSetup(tmp_path, "no such embedder", EvaluatorSettings())
+        setup = _setup(tmp_path, "no such embedder")
         pool = LineProcesses(2, setup, os.environ, Telemetry())
         with pytest.raises(
             ChildStartError, match=r"a process of the line does not start.*unknown embedder 'no such embedder'"
@@ -291,7 +296,7 @@ class TestStarting:
 
     async def test_one_of_another_edition_is_not_asked(self, tmp_path: Path) -> None:
         other = _patched(tmp_path, "import pandaeval_collector.base.runtime.calls as m; m.EDITION += 1")
-        pool = LineProcesses(1, FileSetup(tmp_path, "embedded", EvaluatorSettings()), other, Telemetry())
+        pool = LineProcesses(1, _setup(tmp_path), other, Telemetry())
         with pytest.raises(ChildStartError, match="restart the collector"):
             await pool.start()
         await pool.close()

@@ -30,6 +30,7 @@ HABITS = {
     "nothing": r"\b(?:nothing|nobody|nowhere|no one)\b",
     "of it": r"\bof (?:it|them|those|these|which|whom|whose)\b",
     "else": r"\b(?:else|beside|anew|whoever|whatever|wherever)\b",
+    "starts": r"(?:^|(?<=\. ))(?:What|Of|Whoever|Whatever|Which|Where|Whose)\b[^?\n]*(?:[.;:]|$)",
     "you": r"\b(?:you|your|yours)\b",
 }
 
@@ -66,7 +67,7 @@ class Prose:
 
     def rate(self, habit: str) -> float:
         """Uses of a habit in 1,000 words."""
-        return 1000 * len(re.findall(HABITS[habit], "\n".join(self.sentences), re.IGNORECASE)) / self.words
+        return 1000 * len(re.findall(HABITS[habit], "\n".join(self.sentences), re.I | re.M)) / self.words
 
 
 def percentile(values: Iterable[int], share: float) -> int:

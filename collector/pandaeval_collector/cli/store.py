@@ -1,13 +1,11 @@
-"""``pandaeval store``: what a data directory holds, whether it is whole, and its spans as files."""
+"""``pandaeval store``: whether a data directory is whole, and its spans as files."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -19,29 +17,14 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreConfig, StoreFolder, folder_of, opened_folder
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import console, many, progress, safe
-from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.store import StoreBusyError
-from pandaeval_collector.store.checking import CURES, Damage, damages, sizes, take_out
+from pandaeval_collector.cli._output import console, many, progress
+from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
-from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.store.directory import Directory
+from pandaeval_collector.store.connection import FILE_NAME
 
 _DAMAGES = Listing(("where", "row", "about", ("what is wrong", itemgetter("what"))), "nothing is damaged")
 
-store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
-
-
-@store.command("stats")
-def stats(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
-    """Show what a data directory holds, also while a collector runs on it."""
-    with _read(config, store) as (connection, folder):
-        found = sizes(connection, folder)
-    if format_ == "json":
-        return write_json(json.dumps(found, indent=2, ensure_ascii=False))
-    for name, value in found.items():
-        said = ", ".join(f"{key} {each:,}" for key, each in value.items()) if isinstance(value, dict) else value
-        typer.echo(f"{name.replace('_', ' '):<15}  {safe(f'{said:,}' if isinstance(said, int | float) else said)}")
+store = typer.Typer(help="Check a data directory, take its spans out.", no_args_is_help=True)
 
 
 @store.command("verify")
@@ -51,45 +34,9 @@ def verify(format_: given.Format = "table", config: StoreConfig = None, store: S
     Changes nothing.
     """
     with _read(config, store) as (connection, _):
-        found = _damages(connection)
+        found = list(damages(connection))
     _tell(found, format_)
     if found:
-        raise typer.Exit(1)
-
-
-@store.command("repair")
-def repair(
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, what would be done is shown.")] = False,
-    format_: given.Format = "table",
-    config: StoreConfig = None,
-    store: StoreFolder = None,
-) -> None:
-    """Move damaged rows out of a stopped data directory into a file beside it, so that nothing reads them. Exit code 1
-    if some are left.
-    """
-    folder = folder_of(config, store)
-    with opened_folder(folder, read_only=True):  # a folder without a store is not made into one
-        pass
-    try:
-        locked = Directory(folder)
-    except StoreBusyError as error:
-        raise UserError(f"{error} before a repair; `pandaeval store verify` also works beside it") from error
-    with closing(locked), closing(connect(folder / FILE_NAME, "full")) as connection:
-        found = _damages(connection)
-        _tell(found, format_)
-        if not yes or not found:
-            if found:
-                typer.echo("nothing was changed: --yes moves what can be moved out of the store", err=True)
-            raise typer.Exit(bool(found))
-        rows = take_out(connection, found)
-        left = _damages(connection)
-    if rows:
-        aside = folder / f"{FILE_NAME}.quarantine-{time.strftime('%Y%m%dT%H%M%S')}.jsonl"
-        aside.touch(0o600)
-        aside.write_bytes(b"".join(row + b"\n" for row in rows))
-        typer.echo(f"{len(rows)} rows were moved to {aside}", err=True)
-    if left:
-        typer.echo(f"{len(left)} are left, see what to do about each above", err=True)
         raise typer.Exit(1)
 
 
@@ -156,11 +103,6 @@ def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Con
             yield connection, folder
     except sqlite3.DatabaseError as error:
         raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start puts it aside") from error
-
-
-def _damages(connection: sqlite3.Connection) -> list[Damage]:
-    with progress(console(stderr=True), "checking") as told:
-        return list(damages(connection, told))
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:

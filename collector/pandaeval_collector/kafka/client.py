@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
@@ -11,31 +10,11 @@ from typing import Any
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.kafka.settings import Kafka
 
-_QUIET_S, _PATIENCE_S = 30.0, 25.0
+_PATIENCE_S = 25.0
 _OF_CONSUMERS = ("session.timeout.ms", "group.instance.id")
 """Options that producers do not take."""
 
-log = logging.getLogger("pandaeval_collector.kafka")
-
-
-class _Seldom(logging.Filter):
-    """Lets one failed connection through in half a minute: the library logs each attempt."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._next = 0.0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not record.getMessage().startswith(("FAIL ", "ERROR ")):
-            return True
-        now = time.monotonic()
-        shown = now >= self._next
-        if shown:
-            self._next = now + _QUIET_S
-        return shown
-
-
-log.addFilter(_Seldom())
+_log = logging.getLogger(__name__)
 
 
 def library() -> ModuleType:
@@ -50,7 +29,7 @@ def library() -> ModuleType:
 
 def client(kafka: Kafka, environ: Mapping[str, str]) -> dict[str, object]:
     """Returns the settings of every client. Raises :class:`UserError` where the password is not set."""
-    settings: dict[str, object] = {"bootstrap.servers": kafka.brokers, "logger": log, **kafka.options}
+    settings: dict[str, object] = {"bootstrap.servers": kafka.brokers, "logger": _log, **kafka.options}
     if kafka.password_env is not None:
         password = environ.get(kafka.password_env, "").strip()
         if not password:

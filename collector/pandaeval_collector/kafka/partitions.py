@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,19 +28,19 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class PartitionClaim:
     """What is committed to Kafka for a partition: the offset ``replay`` (-1: nothing was ever committed), the offset
-    below which all is ``settled``, the collector that says so, and the offset to which the partition had been ``read``:
-    what is settled may have messages up to there."""
+    below which all is ``settled`` and which ``replay`` never passes, the collector that says so, and the offset to
+    which the partition had been ``read``: what is settled may have messages up to there."""
 
     replay: int
     settled: int
-    owner: str
+    owner: str = ""
     read: int = 0
 
     @classmethod
     def of(cls, offset: int | None, metadata: str | None) -> PartitionClaim:
         """Reads what was committed. A commit by anything but a collector settles all before its offset."""
         if offset is None or offset < 0:
-            return cls(-1, 0, "")
+            return cls(-1, 0)
         owner, *offsets = (metadata or "").split(" ")
         settled, read = (int(each) if each.isdecimal() else 0 for each in (*offsets, "", "")[:2])
         return cls(offset, max(offset, settled), owner, read)
@@ -51,13 +51,9 @@ class PartitionClaim:
         return f"{self.owner} {self.settled} {self.read}"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMark:
-    """How much of a partition is done, and how much was read; offsets. ``replay`` is never behind ``settled``."""
-
-    settled: int
-    replay: int
-    read: int
+def taken_of(read: Consumed) -> list[bytes]:
+    """Returns the ids of the traces of a partition that no other collector has decided."""
+    return [trace_id for trace_id, extent in read.extents.items() if not extent.elsewhere]
 
 
 class PartitionLedger:
@@ -76,9 +72,9 @@ class PartitionLedger:
         return self._read.next
 
     @property
-    def traces(self) -> Iterable[bytes]:
+    def traces(self) -> list[bytes]:
         """The ids of the traces that were taken, as far as they are remembered."""
-        return [trace_id for trace_id, extent in self._read.extents.items() if not extent.elsewhere]
+        return taken_of(self._read)
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
         """Notes a message about a trace. Returns whether it is to be taken: not if another collector has decided the
@@ -109,7 +105,7 @@ class PartitionLedger:
         self._told = self._read.next
         return Consumed(self._read.partition, self._read.next, self._read.settled_below, extents)
 
-    def mark(self, is_done: Callable[[bytes], bool]) -> PartitionMark | None:
+    def mark(self, is_done: Callable[[bytes], bool]) -> PartitionClaim | None:
         """Returns how much is done now; ``settled`` never goes back. ``is_done``: whether nothing is left to do for a
         trace that was taken. ``None`` until all is read again that the collector before this one has read: its mark
         stands till then."""
@@ -120,11 +116,11 @@ class PartitionLedger:
             if extent.first < settled and not extent.elsewhere and not is_done(trace_id):
                 settled = extent.first
         settled = self._read.settled_below = max(settled, self._read.settled_below)
-        across = (extent.first for extent in self._read.extents.values() if extent.last >= settled)
-        return PartitionMark(settled, min(settled, min(across, default=settled)), self._read.next)
+        across = [settled, *(extent.first for extent in self._read.extents.values() if extent.last >= settled)]
+        return PartitionClaim(min(across), settled, read=self._read.next)
 
     def forget(self, before: int) -> None:
-        """Forgets the traces whose messages all lie before an offset, the ``replay`` of a :class:`PartitionMark`."""
+        """Forgets the traces whose messages all lie before an offset, the ``replay`` of a :class:`PartitionClaim`."""
         extents = self._read.extents
         for trace_id in [trace_id for trace_id, extent in extents.items() if extent.last < before]:
             del extents[trace_id]
@@ -142,6 +138,17 @@ class SessionLedger(PartitionLedger):
         return offset >= self._read.settled_below
 
 
+@dataclass(slots=True)
+class _Owned:
+    """A partition that this collector owns. ``claim``: what is committed of it; ``end``: where it was last known to
+    end; ``is_behind``: it was not read to its end yet."""
+
+    ledger: PartitionLedger
+    claim: PartitionClaim
+    end: int
+    is_behind: bool
+
+
 class Partitions:
     """The partitions that this collector owns. Used on the reader's thread; ``none_owned`` and ``caught_up`` on any."""
 
@@ -156,17 +163,13 @@ class Partitions:
         self._owner, self._consumed, self._deliveries, self._telemetry = owner, consumed, deliveries, telemetry
         self._ledger = ledger
         self._stored: dict[int, Consumed] = {}
-        self._ledgers: dict[int, PartitionLedger] = {}
-        self._claims: dict[int, PartitionClaim] = {}
-        self._ends: dict[int, int] = {}
-        self._behind: set[int] = set()
-        self._pending: tuple[dict[int, PartitionMark], dict[str, int]] | None = None
+        self._owned: dict[int, _Owned] = {}
+        self._pending: tuple[dict[int, PartitionClaim], dict[str, int]] | None = None
 
     def load(self) -> None:
         """Starts over from the store, without owning any partition."""
-        self._telemetry.add("pandaeval.log.partitions", "released", len(self._ledgers))
-        self._ledgers, self._claims, self._ends, self._pending = {}, {}, {}, None
-        self._behind = set()
+        self._telemetry.add("pandaeval.log.partitions", "released", len(self._owned))
+        self._owned, self._pending = {}, None
         self._stored = self._consumed.load()
 
     @property
@@ -176,63 +179,65 @@ class Partitions:
 
     @property
     def none_owned(self) -> bool:
-        return not self._ledgers
+        return not self._owned
 
     @property
     def owned(self) -> list[int]:
-        return sorted(self._ledgers)
+        return sorted(self._owned)
 
     @property
     def caught_up(self) -> bool:
         """Whether each partition was read to where it ended when this collector got it."""
-        return not self._behind
+        return not any(partition.is_behind for partition in list(self._owned.values()))
 
     @property
     def lag(self) -> int:
         """The number of messages between what was read and the last known ends."""
-        return sum(max(0, self._ends.get(number, 0) - each.next) for number, each in dict(self._ledgers).items())
+        return sum(max(0, partition.end - partition.ledger.next) for partition in list(self._owned.values()))
 
     def not_owned(self) -> list[int]:
         """Returns partitions that the store has read and others own now."""
-        return [number for number, read in self._stored.items() if number not in self._ledgers and read.next >= 0]
+        return [number for number, read in self._stored.items() if number not in self._owned and read.next >= 0]
 
     def stored_traces(self, partition: int) -> list[bytes]:
         """Returns the ids of the traces that were read of a partition, owned or not."""
-        if partition in self._ledgers:
-            return list(self._ledgers[partition].traces)
+        if partition in self._owned:
+            return self._owned[partition].ledger.traces
         read = self._stored.get(partition)
-        return [] if read is None else [id_ for id_, extent in read.extents.items() if not extent.elsewhere]
+        return [] if read is None else taken_of(read)
 
-    def at_end(self, partition: int | None, offset: int | None) -> bool:
+    def at_end(self, number: int | None, offset: int | None) -> bool:
         """Notes that a partition was read to an offset, where it ended, and that everything before it is stored.
         Returns whether that may be its end now: not if it is known to go on, as where that was said before the process
         stood still."""
-        if partition not in self._ledgers or offset is None:
+        partition = None if number is None else self._owned.get(number)
+        if partition is None or offset is None:
             return True
-        if offset < self._ends[partition]:
+        if offset < partition.end:
             return False
-        self._ends[partition] = offset
-        self._behind.discard(partition)
+        partition.end, partition.is_behind = offset, False
         return True
 
-    def ends(self, partition: int, high: int) -> None:
+    def ends(self, number: int, high: int) -> None:
         """Notes that a partition that is owned ends at an offset: it is behind until it was read to there. To an end
         that was reached before it may be no message: what transactions leave in the log is none."""
-        if self._ledgers[partition].next < high != self._ends.get(partition):
-            self._behind.add(partition)
-        self._ends[partition] = high
+        partition = self._owned[number]
+        if partition.ledger.next < high != partition.end:
+            partition.is_behind = True
+        partition.end = high
 
     def news(self) -> list[Consumed]:
         """Returns what has changed in the ledgers, for the store."""
-        return [ledger.news() for ledger in self._ledgers.values() if ledger.has_news]
+        return [partition.ledger.news() for partition in self._owned.values() if partition.ledger.has_news]
 
     def stored(self) -> None:
         """Notes that all is stored that the ledgers hold."""
-        self._behind -= {n for n in self._behind if self._ledgers[n].next >= self._ends[n]}
+        for partition in self._owned.values():
+            partition.is_behind &= partition.ledger.next < partition.end
 
     def snapshot(self) -> dict[int, PartitionLedger]:
         """Returns the ledgers of the partitions that are owned now."""
-        return dict(self._ledgers)
+        return {number: partition.ledger for number, partition in self._owned.items()}
 
     def take_over(self, partition: int, claim: PartitionClaim, low: int, high: int) -> int:
         """Begins to own a partition; returns the offset to read from. ``low``, ``high``: where its log begins and
@@ -244,7 +249,7 @@ class Partitions:
         begin = low if claim.replay < 0 or claim.replay > high else claim.replay
         settled, until = (0, 0) if begin != claim.replay else (claim.settled, min(claim.read, high))
         if known is not None:
-            mine = {id_ for id_, each in known.extents.items() if each.first >= settled}
+            mine = {id_ for id_, extent in known.extents.items() if extent.first >= settled}
             self._consumed.unpark(mine).result()
             gone = self._consumed.give_up(known.extents.keys() - mine, time.time()).result()
             if gone:
@@ -264,20 +269,16 @@ class Partitions:
         if parked:
             self._telemetry.add("pandaeval.jobs", "parked", parked)
         self._consumed.release(partition, waiting).result()
-        if partition in self._ledgers:  # and not one of an earlier process
+        if self._owned.pop(partition, None) is not None:  # and not one of an earlier process
             self._telemetry.add("pandaeval.log.partitions", "released")
         if self._pending is not None:
             self._pending[0].pop(partition, None)
-        for held in (self._ledgers, self._claims, self._ends, self._stored):
-            held.pop(partition, None)
-        self._behind.discard(partition)
+        self._stored.pop(partition, None)
         self._stored.update({n: read for n, read in self._consumed.load().items() if n == partition})
 
     def _begin(self, read: Consumed, claim: PartitionClaim, low: int, high: int) -> None:
-        self._ledgers[read.partition] = self._ledger(read, min(claim.read, high))
-        self._claims[read.partition] = claim
-        self._ends.pop(read.partition, None)
-        self.ends(read.partition, high)
+        ledger = self._ledger(read, min(claim.read, high))
+        self._owned[read.partition] = _Owned(ledger, claim, high, is_behind=read.next < high)
         if read.next < low:
             _log.error(
                 "messages %d to %d of partition %d are gone: retention is too short", read.next, low - 1, read.partition
@@ -290,16 +291,16 @@ class Partitions:
         waits for its results to be sent."""
         if self._pending is not None:
             return None
-        return [trace_id for ledger in self._ledgers.values() for trace_id in ledger.traces]
+        return [trace_id for partition in self._owned.values() for trace_id in partition.ledger.traces]
 
     def mark(self, open_: Collection[bytes]) -> None:
         """Notes what is done. :meth:`settle` claims it when all results that there are now have been sent."""
         undone = set(open_) | self._consumed.unjudged()
         marks = {}
-        for number, ledger in self._ledgers.items():
-            mark = ledger.mark(lambda trace_id: trace_id not in undone)
+        for number, partition in self._owned.items():
+            mark = partition.ledger.mark(lambda trace_id: trace_id not in undone)
             if mark is not None:
-                marks[number] = mark
+                marks[number] = replace(mark, owner=self._owner)
         self._pending = marks, self._deliveries.newest()
 
     def settle(self) -> None:
@@ -307,13 +308,14 @@ class Partitions:
         if self._pending is None or not self._deliveries.have_sent(self._pending[1]):
             return
         for number, mark in self._pending[0].items():
-            if self._claims[number] != (claim := PartitionClaim(mark.replay, mark.settled, self._owner, mark.read)):
-                self._claims[number] = claim
-                self._ledgers[number].forget(mark.replay)
-                self._consumed.note([self._ledgers[number].news()]).result()
+            partition = self._owned[number]
+            if partition.claim != mark:
+                partition.claim = mark
+                partition.ledger.forget(mark.replay)
+                self._consumed.note([partition.ledger.news()]).result()
                 self._consumed.forget(number, mark.replay).result()
         self._pending = None
 
     def claims(self) -> dict[int, PartitionClaim]:
         """Returns what is to be committed to Kafka for each partition."""
-        return {number: claim for number, claim in self._claims.items() if claim.replay >= 0}
+        return {number: partition.claim for number, partition in self._owned.items() if partition.claim.replay >= 0}

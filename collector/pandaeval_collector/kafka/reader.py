@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -18,15 +19,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.kafka.dead_letters import DeadLetters
 from pandaeval_collector.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
-from pandaeval_collector.kafka.protocols import (
-    Deliveries,
-    LeftBehindError,
-    MessageSink,
-    ReaderSettings,
-    StoppedError,
-)
+from pandaeval_collector.kafka.protocols import Deliveries, LeftBehindError, ReaderSettings, StoppedError
+from pandaeval_collector.kafka.topics import MemberTopic, SpanTopic
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
@@ -54,7 +49,7 @@ class Reader:
         self,
         settings: ReaderSettings,
         consumed: ConsumedTables,
-        sink: MessageSink[Any],
+        sink: SpanTopic | MemberTopic,
         deliveries: Deliveries,
         telemetry: Telemetry,
         ledger: Callable[[Consumed, int], PartitionLedger] = PartitionLedger,
@@ -63,14 +58,12 @@ class Reader:
         self._settings, self._consumed, self._sink, self._telemetry = settings, consumed, sink, telemetry
         self._stopping = threading.Event()
         self._partitions = Partitions(settings.owner, consumed, deliveries, telemetry, ledger)
-        self._letters = DeadLetters(settings.producer, settings.dead_letters, telemetry)
         self.on_share: Callable[[float], None] = lambda part: None
         """Called on the event loop with the part of the partitions that is this collector's, at each change."""
         self.is_full: Callable[[], bool] = lambda: False
         """Whether so much waits to be decided that nothing more is taken; asked on the event loop."""
         self._thread = threading.Thread(target=self._run, name=f"pandaeval-{settings.name}", daemon=True)
-        self._holds_work = False
-        self._asked_at: float | None = None
+        self._asked_at = math.inf
         self._failure: BaseException | None = None
         """What went wrong when partitions came or went."""
         self._at_hand = False
@@ -84,7 +77,6 @@ class Reader:
         """Looks up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._partitions.load)
-        self._holds_work = self._partitions.any_stored
 
     def start(self) -> None:
         """Starts to read. Returns at once, also where no broker can be reached."""
@@ -106,7 +98,7 @@ class Reader:
         others, and not after the process stood still, before what came meanwhile is read. But where memory is full,
         nothing more is read until something is decided. On the event loop."""
         if not self._joined:
-            return not self._holds_work
+            return not self._partitions.any_stored
         if self._partitions.none_owned:
             return True
         fresh = time.monotonic() < self._alive_at + self._settings.session_timeout - _MARGIN_S
@@ -120,7 +112,7 @@ class Reader:
     @property
     def silence(self) -> float:
         """Seconds since messages were last asked for; 0 before the first time. Grows while the client library hangs."""
-        return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
+        return max(0.0, time.monotonic() - self._asked_at)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -138,7 +130,6 @@ class Reader:
                 continue
             self._telemetry.add("pandaeval.log.errors", "retried")
             self._stopping.wait(_AGAIN_S)
-        self._letters.close()
 
     def _read(self) -> None:
         """Reads until it is to stop. Begins with what the store says, whatever was before."""
@@ -146,7 +137,6 @@ class Reader:
 
         self._joined, self._failure, self._at_hand = False, None, False
         self._partitions.load()
-        self._holds_work = self._partitions.any_stored
         consumer = Consumer(self._settings.consumer())
         try:
             self._consumed.open(self._identity(consumer)).result()
@@ -236,7 +226,8 @@ class Reader:
                     item = self._sink.take_apart(message.value() or b"", partial(ledger.takes, offset=offset))
                     taken.append((partition, item))
                 except ValueError as error:
-                    self._letters.put(message, str(error))
+                    _log.warning("message %s/%s/%s cannot be read (%s)", message.topic(), partition, offset, error)
+                    self._telemetry.add("pandaeval.log.messages", "dead", 1, "malformed")
                 ledger.passed(offset)
         read, has_warned = self._partitions.news(), False
         while True:

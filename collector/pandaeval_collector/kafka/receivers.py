@@ -6,7 +6,7 @@ import logging
 from functools import partial
 
 from pandaeval_collector.exporters import Surroundings
-from pandaeval_collector.kafka.client import client, library, producer
+from pandaeval_collector.kafka.client import client, library
 from pandaeval_collector.kafka.partitions import PartitionLedger, SessionLedger
 from pandaeval_collector.kafka.protocols import Deliveries, ReaderSettings, SharingPipeline
 from pandaeval_collector.kafka.reader import Reader
@@ -30,7 +30,6 @@ async def readers(around: Surroundings, pipeline: SharingPipeline, deliveries: D
     settings = partial(
         ReaderSettings,
         client(kafka, around.environ),
-        producer(kafka, around.environ),
         owner=around.instance_id,
         session_timeout=kafka.session_timeout_s,
     )

@@ -17,8 +17,11 @@ _OURS = frozenset(
 _TIMEOUT, _TIMEOUT_MS, _LEAST_MS = "session.timeout.ms", 45_000, 6_000
 
 
-def _with_timeout(options: Mapping[str, str]) -> Mapping[str, str]:
-    text = options.get(_TIMEOUT, str(_TIMEOUT_MS))
+Option = Text | bool | int | float
+
+
+def _with_timeout(options: Mapping[str, Option]) -> Mapping[str, Option]:
+    text = str(options.get(_TIMEOUT, _TIMEOUT_MS))
     if not text.isdecimal() or int(text) < _LEAST_MS:
         raise ValueError(f"{_TIMEOUT} is not a whole number of {_LEAST_MS} or more")
     return options
@@ -29,14 +32,13 @@ class Kafka(Section):
 
     brokers: Text | None = None
     """Brokers to ask first, HOST:PORT,HOST:PORT; null: Kafka is not used."""
-    options: Annotated[Mapping[Text, Text], without(_OURS, "collector"), AfterValidator(_with_timeout)] = {}
+    options: Annotated[Mapping[Text, Option], without(_OURS, "collector"), AfterValidator(_with_timeout)] = {}
     """More settings of librdkafka by name, such as security.protocol: SASL_SSL; secrets do not belong here. With a
     group.instance.id of its own a collector keeps its partitions over a restart within session.timeout.ms (45000)."""
     password_env: EnvName | None = None
     """Name of the environment variable with the SASL password (sasl.password)."""
     topic: Text | None = None
-    """Topic with OTLP spans, each message keyed by trace id; null: no spans are read. What cannot be read goes to the
-    topic of the same name with .dlq at its end."""
+    """Topic with OTLP spans, each message keyed by trace id; null: no spans are read."""
     group: Text = "pandaeval"
     """Consumer group of the collectors that share the topic."""
     sessions: Literal["none", "here", "topic"] = "none"

@@ -1,5 +1,4 @@
-"""Looks through a store for damage, row by row, beside a collector that may run on it; and takes damaged rows away from
-one that is stopped.
+"""Looks through a store for damage, row by row, beside a collector that may run on it.
 
 Spans and results have checksums of their own rows, what is compressed has zstd's; SQLite's pages have none, so a page
 is checked for its structure, and each row for itself.
@@ -7,33 +6,22 @@ is checked for its structure, and each row for itself.
 
 from __future__ import annotations
 
-import base64
 import sqlite3
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 import zstandard
 
-from pandaeval_collector.store.chunks import CHUNK, chunk_content, keep_newest, unpacked
-from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.chunks import CHUNK, chunk_content, unpacked
 from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items
 from pandaeval_collector.store.rows import MEMBER as MEMBER_COLUMNS
 from pandaeval_collector.store.rows import DamagedRowError, ResultRow, checked_members, checksum_of, hex_of
-from pandaeval_collector.store.schema import VERSION
 
-_TABLES = ("chunks", "kept", "traces", "sessions", "members", "results", "outbox", "jobs", "series", "people_labels")
-_OPEN = """
-    SELECT count(DISTINCT trace_id) FROM chunks WHERE id NOT IN
-    (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)"""
-Told = Callable[[int, int], None]
-"""Is told how many of how many rows are done."""
 Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
-_EVERY = 500
 _MOST_PAGES = 20
 _ROWS: dict[Kind, str] = {
     "chunks": f"id, trace_id, {CHUNK}",
@@ -46,51 +34,13 @@ _ROWS: dict[Kind, str] = {
 """What is read of a row: its key, what it is about, and the rest."""
 CURES: dict[Kind, str] = {
     "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
-    "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
+    "chunks": "the collector sets its trace aside (metric_error) when it decides it",
     "traces": "late spans set this trace aside; its results stand",
-    "kept": "`pandaeval store repair` takes it out; results of the trace stand, it cannot be evaluated again",
+    "kept": "results of the trace stand, it cannot be evaluated again unless a backup is restored",
     "members": "its session, and traces that come to it, are not scored without it; results of its trace stand",
-    "results": "`pandaeval store repair` takes out what was said of this unit and metric; evaluate the trace again",
+    "results": "evaluate the trace again, or restore a backup",
     "outbox": "the collector drops it when its turn comes, and counts it as damaged",
 }
-_OUT: dict[Kind, str] = {
-    "chunks": """id = {key} AND id IN
-                 (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)""",
-    "kept": "no = {key}",
-    "results": "(about, metric) IN (SELECT about, metric FROM results WHERE seq = {key}) AND seq <= {key}",
-}
-"""Which rows are deleted along with a damaged one, as an SQL condition."""
-
-
-def sizes(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
-    """Measures bytes on disk, rows by table, and what is not finished."""
-
-    def one(query: str) -> Any:
-        return connection.execute(query).fetchone()[0]
-
-    file = folder / FILE_NAME
-    log = file.with_name(f"{file.name}-wal")
-    page = one("PRAGMA page_size")
-    return {
-        "file": str(file),
-        "schema": VERSION,
-        "bytes": file.stat().st_size,
-        "free_bytes": one("PRAGMA freelist_count") * page,
-        "log_bytes": log.stat().st_size if log.exists() else 0,
-        "rows": {table: one(f"SELECT count(*) FROM {table}") for table in _TABLES},  # noqa: S608
-        "span_bytes": one("SELECT total(length(data)) FROM chunks"),
-        "kept_bytes": one("SELECT total(size) FROM kept"),
-        "outbox_bytes": one("SELECT total(size) FROM outbox"),
-        "open_traces": one(_OPEN),
-        "open_sessions": one("SELECT count(*) FROM sessions WHERE open = 1"),
-        "set_aside": one("SELECT count(*) FROM traces WHERE digest = ''"),
-        "jobs": dict(connection.execute("SELECT state, count(*) FROM jobs GROUP BY state")),
-        "delivered": {
-            key.removeprefix("cursor:"): orjson.loads(value)["seq"]
-            for key, value in connection.execute("SELECT key, value FROM meta WHERE key LIKE 'cursor:%'")
-        },
-        "newest_result": one("SELECT coalesce(max(seq), 0) FROM results"),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,24 +53,15 @@ class Damage:
     what: str
 
 
-def counted(connection: sqlite3.Connection) -> dict[Kind, int]:
-    """Counts the rows of each kind that are checked."""
-    return {kind: connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] for kind in _ROWS}  # noqa: S608
-
-
-def damages(connection: sqlite3.Connection, told: Told = lambda done, total: None) -> Iterator[Damage]:
+def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
     """Yields everything that is damaged. The whole file is read as it was at one moment."""
     connection.execute("BEGIN")
     try:
         for (finding,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
             if finding != "ok":
                 yield Damage("pages", 0, "", str(finding))
-        total, done = sum(counted(connection).values()), 0
         for kind, columns in _ROWS.items():
             for row in connection.execute(f"SELECT {columns} FROM {kind} ORDER BY 1"):  # noqa: S608
-                done += 1
-                if done % _EVERY == 0:
-                    told(done, total)
                 if found := _of_row(connection, kind, row):
                     yield Damage(kind, row[0], *found)
     except sqlite3.DatabaseError as error:  # a page that cannot be read ends the check
@@ -155,29 +96,3 @@ def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> t
     except (DamagedRowError, zstandard.ZstdError, struct.error, TypeError, ValueError) as error:
         return about, "the list of its spans cannot be read" if kind == "traces" else str(error)
     return None
-
-
-def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[bytes]:
-    """Deletes damaged rows, in one transaction, and returns each deleted row as JSON.
-
-    Spans of a trace that is not decided yet stay: the collector has to find them to set that trace aside. A result goes
-    with what was said before of its unit and metric: that must not stand again."""
-    out: list[bytes] = []
-    connection.execute("BEGIN IMMEDIATE")
-    keep_newest(connection)
-    for damage in found:
-        if damage.kind not in _OUT:
-            continue
-        where = _OUT[damage.kind].format(key=damage.key)
-        cursor = connection.execute(f"SELECT * FROM {damage.kind} WHERE {where}")  # noqa: S608
-        names = [column[0] for column in cursor.description]
-        for row in cursor:
-            shown = dict(zip(names, map(_readable, row), strict=True))
-            out.append(orjson.dumps({"table": damage.kind, "why": damage.what, "row": shown}))
-        connection.execute(f"DELETE FROM {damage.kind} WHERE {where}")  # noqa: S608
-    connection.execute("COMMIT")
-    return out
-
-
-def _readable(value: object) -> object:
-    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value

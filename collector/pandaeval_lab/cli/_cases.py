@@ -56,8 +56,6 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
 class CaseStage(Stage):
     """Grades the trials of a suite when all traces are scored, and reports on them by case."""
 
-    needs_spans = True
-
     def __init__(self, suite: Suite, report: Path | None) -> None:
         """``report``: file for the JUnit report."""
         self._suite, self._path = suite, report
@@ -65,7 +63,7 @@ class CaseStage(Stage):
         self.case_of_session = self._matcher.case_of_session
 
     def open(self, held: ExitStack) -> None:
-        self._report = held.enter_context(LayerReport(with_trials=self._path is not None))
+        self._report = held.enter_context(LayerReport())
 
     def keep(self, run: ScoredTrace) -> bool:
         return run.trace is None or not self._matcher.take_spoilt(run.trace)
@@ -80,7 +78,7 @@ class CaseStage(Stage):
         return graded(files, grader, self._matcher, judge)
 
     def about(self) -> Mapping[str, Any]:
-        return {"cases": self._report.brief(), "mock_calls": self._report.calls()}
+        return {"cases": self._report.brief()}
 
     def show(self, out: Console) -> None:
         """Prints a table with a row for each case, and a table with a row for each kind of case."""
@@ -126,13 +124,6 @@ class CaseStage(Stage):
     def _matching_notices(self) -> Iterator[str]:
         """Yields notices on traces without a case, cases without a trial, and trials of several runs."""
         matcher, cases = self._matcher, len(self._suite.cases)
-        if matcher.alike:
-            (case, name), count = next(iter(matcher.alike.items()))
-            more = f", and so on in {len(matcher.alike) - 1} more trials" if len(matcher.alike) > 1 else ""
-            yield (
-                f"trial {name} of {case} holds {count} runs of the same task, which are graded as one{more}: give each "
-                "attempt a pandaeval.trial of its own (using_case)"
-            )
         for case, count in sorted(matcher.unknown.items())[:10]:
             yield f"{count} traces name the case {case}, which is not in the file"
         if matcher.ambiguous:

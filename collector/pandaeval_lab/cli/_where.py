@@ -88,8 +88,6 @@ def parse_where(written: Iterable[str]) -> Where | None:
 class TraceFilter(Stage):
     """Chooses traces by a condition, and counts the others for the notice at the end."""
 
-    needs_spans = True
-
     def __init__(self, where: Where) -> None:
         self.where = where
         self.chosen = self.left_out = 0

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
-import yaml
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._options import config_option, file_argument, file_option, output_option
-from pandaeval_collector.cli._output import many, print_json, print_table, safe
+from pandaeval_collector.cli._options import config_option, file_argument, output_option
+from pandaeval_collector.cli._output import print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
@@ -72,26 +71,19 @@ def promote(
     results: Annotated[
         Path, file_argument("Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
     ],
-    cases: Annotated[Path | None, file_option("The case file, of which -o writes the proposed ones.")] = None,
     k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="So many trials in a row have to pass.")] = 3,
     least: Annotated[
         float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
     ] = 0.7,
     format_: given.Format = "table",
-    output: Annotated[Path | None, output_option("Write the proposed cases, as regression cases.")] = None,
 ) -> None:
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
-    if (output is None) != (cases is None):
-        raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
     proposals = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ == "json":
         print_json([proposal.to_dict() for proposal in proposals])
     elif proposals:
         print_table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), map(_promotion_row, proposals))
     typer.echo(saturation(proposals), err=format_ == "json")
-    if output is not None and cases is not None:
-        ids = {proposal.case.id for proposal in proposals if proposal.steady}
-        _write_regression(cases, ids, output)
 
 
 def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
@@ -101,18 +93,6 @@ def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
         answer = f"after {proposal.more} more that pass"
     shown = estimate(power.median, power.ci_low, power.ci_high, ".3f")
     return case.id, f"{case.c} of {case.n + case.undetermined}", shown, answer
-
-
-def _write_regression(cases: Path, ids: Collection[str], output: Path) -> None:
-    """Writes the cases with these ids as regression cases."""
-    documents = [
-        {**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"}
-        for case in read_suite(cases).cases
-        if case.id in ids
-    ]
-    with output_file(output) as target:
-        target.write(yaml.safe_dump({"cases": documents}, sort_keys=False, allow_unicode=True, width=110))
-    typer.echo(f"{output}: {many(len(documents), 'regression case')}; take them out of {cases}", err=True)
 
 
 @cases.command("from-trace")
@@ -146,10 +126,6 @@ def from_trace(
 @at_collector
 def from_failure(
     group: Annotated[str, typer.Argument(help="Id of an incident, as `pandaeval failures` lists them.")],
-    file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
-    results: Annotated[
-        Path | None, file_option("With --file: what evaluate --format json said of these files.")
-    ] = None,
     case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
     output: Annotated[Path | None, output_option("Write the case to this file instead of standard output.")] = None,
     config: Annotated[Path | None, config_option("Configuration file (redact).")] = None,
@@ -157,13 +133,8 @@ def from_failure(
     api: ApiClient,
 ) -> None:
     """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
-    if (file is None) != (results is None):
-        raise UserError("--file and --results go together: a group is known by the results of a file")
-    if file is not None and results is not None:
-        title, runs = failure_in_files(group, results, file)
-    else:
-        with api:
-            title, runs = failure_at_collector(group, api)
+    with api:
+        title, runs = failure_at_collector(group, api)
     write_case(runs, group, case or f"failure-{group[:32]}", title, config, output)
 
 
@@ -184,21 +155,6 @@ def failure_at_collector(group_id: str, api: ApiClient) -> tuple[str, Runs]:
         f"{group_id}: of none of its {len(group['examples'])} newest failures the spans are kept any more "
         "(store.keep_content, store.retention)"
     )
-
-
-def failure_in_files(group_id: str, results: Path, files: Sequence[str]) -> tuple[str, Runs]:
-    """Returns title and traces of the first failure of a group that ``results`` (``evaluate --format json``) has."""
-    of_group = (((each.get("metadata") or {}).get("failure_group") or {}, each) for each in result_lines(results))
-    group, failed = next(((group, each) for group, each in of_group if group.get("id") == group_id), ({}, None))
-    if failed is None:
-        raise UserError(f"{results}: no result is of the group {group_id} (metadata.failure_group.id)")
-    last, session = failed["trace_id"], failed.get("session_id")
-    runs = _described(files, lambda trace: trace.trace_id == last or bool(session and trace.session_id == session))
-    ids = _up_to([run["trace_id"] for run in runs], last)
-    runs = [run for run in runs if run["trace_id"] in ids]
-    if not runs:
-        raise UserError(f"{group_id}: trace {last} is not in these files; give those that were evaluated")
-    return group.get("title", ""), runs
 
 
 def write_case(runs: Runs, id_: str, case: str, description: str, config: Path | None, output: Path | None) -> None:

@@ -22,7 +22,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.show.view.texts import NONE, interval, number
+from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import settings_of
 from pandaeval_lab.cli._tables import print_problems
@@ -30,9 +30,8 @@ from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.cli.passk import write_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
-from pandaeval_lab.drill.judged import JudgedCounts, JudgedDrill, chosen_copies
+from pandaeval_lab.drill.judged import JudgedDrill, chosen_copies
 from pandaeval_lab.drill.tally import drops
-from pandaeval_lab.labels.judge_report import print_report
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
@@ -90,8 +89,7 @@ def drill(
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
         tally = run.run(on_done)
         if judge:
-            counts = asked(run, settings, scorer, judged, budget)
-            tally.judge = None if counts is None else counts.report().to_dict()
+            tally.judge = asked(run, settings, scorer, judged, budget)
         print_problems(console(stderr=True), files.read.problems, files.read.bad)
         worse = [] if before is None else drops(before, tally)
         if format_ == "json":
@@ -104,9 +102,9 @@ def drill(
         raise typer.Exit(1)
 
 
-def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float) -> JudgedCounts | None:
-    """Asks the judge about ``copies`` for at most ``budget`` US dollars and returns its verdicts; ``None`` where no
-    copy has a fault to be judged."""
+def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float) -> dict[str, Any] | None:
+    """Asks the judge about ``copies`` for at most ``budget`` US dollars. Returns the counts; ``None`` where no copy has
+    a fault to be judged."""
     configured = judge(settings)
     assert configured is not None, "settings_of saw to it"
     wanted, out = [*chosen_copies(drill.kept, copies)], console(stderr=True)
@@ -114,7 +112,7 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget
         out.print("no judge is asked: no copy has a fault to be judged")
         return None
     with progress(out, "judging") as on_done:
-        return JudgedDrill(drill, scorer, configured, os.environ, budget).counts(wanted, on_done)
+        return JudgedDrill(drill, scorer, configured, os.environ, budget).figures(wanted, on_done)
 
 
 def baseline_of(path: Path) -> dict[str, Any]:
@@ -127,19 +125,25 @@ def baseline_of(path: Path) -> dict[str, Any]:
 
 
 def print_drill(figures: Mapping[str, Any], on: Console) -> None:
-    """Prints tables of faults (least noticed first), untouched runs, the judge, and faults that fit no run.
-    ``figures``: the JSON object of a drill."""
-    faults = {name: each for name, each in figures["faults"].items() if each["n"]}
-    planted = sum(each["n"] for each in faults.values())
+    """Prints the tables of a drill, then those of its judge. ``figures``: the JSON object of a drill."""
     runs = f"{figures['good']:,} runs that look good, of {figures['runs']:,} read"
+    planted = sum(fault["n"] for fault in figures["faults"].values())
     on.print(f"{many(planted, 'fault')}, each in a copy of one of {runs}")
+    _print_tables(figures, on)
+    if judged := figures.get("judge"):
+        models, cost = ", ".join(judged["models"]), dollars(judged["cost_usd"])
+        on.print(f"{models} as a judge, {many(judged['runs'], 'faulty run')}, {cost}")
+        _print_tables(judged, on)
+
+
+def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
+    """Prints tables of faults (least noticed first), untouched runs, and why faults are missing."""
+    faults = {name: fault for name, fault in figures["faults"].items() if fault["n"]}
     columns = ("fault", "family", "n", "right", "95 %", "failed", "cannot tell", "step", "by")
     on.print(table(columns, _fault_rows(faults), on=on))
     flagged = [(name, each["n"], _percent(each), _interval(each)) for name, each in figures["untouched"].items()]
     on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
-    if "judge" in figures:
-        print_report(figures["judge"], on)
-    missing = [(name, _why(each)) for name, each in figures["faults"].items() if not each["n"]]
+    missing = [(name, _why(fault)) for name, fault in figures["faults"].items() if not fault["n"]]
     if missing:
         on.print(table(("not applicable", "why"), missing, on=on))
 

@@ -15,7 +15,6 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.result import Result, now
-from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._options import config_option, declared, file_option, output_option
@@ -23,7 +22,7 @@ from pandaeval_collector.cli._output import console, progress, safe
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
-from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import JudgedMetric
@@ -43,11 +42,10 @@ from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems
 from pandaeval_lab.cli._where import HELP as WHERE
 from pandaeval_lab.cli._where import TraceFilter, attribute_keys, parse_where
-from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.collect import ReportOrigin
+from pandaeval_lab.report.page import ReportOrigin
 
 if TYPE_CHECKING:
     from pandaeval_lab.replay.judge import ReplayJudge
@@ -101,17 +99,6 @@ class EvaluateOptions:
         ),
     ] = "table"
     output: Annotated[Path | None, output_option("Write results to this file instead of standard output.")] = None
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=64,
-            help="Processes beside this one that read and score the traces; a search that hangs ends one of them, "
-            "where it would hold this one. Else one for each core but one for large files, none for small ones. With "
-            "--where, --cases or html this process does it all.",
-            show_default=False,
-        ),
-    ] = None
 
     @property
     def names(self) -> list[str] | None:
@@ -155,7 +142,6 @@ class Evaluation:
             self._stages.append(TraceFilter(where))
         if options.baseline is not None:
             self._stages.append(BaselineStage(options.baseline, config.gates))
-        self._needs_spans = any(stage.needs_spans for stage in self._stages)
         self._summary = Summary()
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
 
@@ -199,15 +185,6 @@ class Evaluation:
 
         return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
 
-    def _workers(self, files: TraceFiles, scorer: Evaluator) -> FileWorkers | nullcontext[None]:
-        """Starts processes that score beside this one, unless this one needs the spans, or the input is small."""
-        number = self._options.workers
-        if self._needs_spans or (number is None and files.read.items < FEW):
-            return nullcontext()
-        number = number or max(1, min(usable_cores() - 1, MOST_WORKERS))
-        setup = FileSetup(files.store.path, self._config.embedding.model, scorer.settings)
-        return FileWorkers(number, setup, os.environ)
-
     def _results(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterator[Result]:
         """Yields the results of traces and sessions, then those of the stages."""
         spans, size, scored = files.read.items, files.read.stored_bytes, 0
@@ -224,15 +201,7 @@ class Evaluation:
             on_scored(round(spans * scored / size) if size else spans, spans)  # spans of average size
 
         with progress(console(stderr=True), "scoring") as on_scored:
-            with self._workers(files, scorer) as workers:
-                yield from replay(
-                    files,
-                    scorer,
-                    judge,
-                    where=keep if self._needs_spans else None,
-                    on_decided=decided,
-                    ahead=None if workers is None else workers.understood,
-                )
+            yield from replay(files, scorer, judge, where=keep, on_decided=decided)
             for stage in self._stages:
                 yield from stage.conclude(files, scorer, judge)
 

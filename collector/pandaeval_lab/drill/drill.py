@@ -33,16 +33,13 @@ Score = Callable[[TraceFiles, Where | None], Iterable[Result]]
 OnDone = Callable[[int, int], None]
 
 
-@dataclass(slots=True, eq=False)
-class Judgeable:
-    """A faulty copy that a judge can be asked about. ``noticed``: the metrics that fail it; ``results``: what all
-    metrics say of it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class FaultyCopy:
+    """A run with the fault of this name planted into it."""
 
     fault: str
     subject: Subject
     planted: Planted
-    noticed: Collection[str] = ()
-    results: Sequence[Result] = ()
 
 
 class Drill:
@@ -61,9 +58,9 @@ class Drill:
         """``most``: copies of each fault. ``good``: whether a run, by the ids of its trace and session, may be used,
         beside that no metric fails it. ``keep``: how many copies of each fault to keep for :meth:`scored_again`."""
         self._files, self._score = files, score
-        self._faults, self._most, self._seed = faults, most, seed
+        self.faults, self._most, self._seed = faults, most, seed
         self._is_good, self._keep = good, keep
-        self.kept: defaultdict[str, list[Judgeable]] = defaultdict(list)
+        self.kept: defaultdict[str, list[FaultyCopy]] = defaultdict(list)
         """Copies by fault, once :meth:`run` is through; of telemetry none, since nothing is wrong with those."""
         self._session_of: dict[str, str] = {}
         self._said: defaultdict[str, list[Result]] = defaultdict(list)
@@ -84,30 +81,28 @@ class Drill:
         good = {id_: said for id_, said in self._said.items() if self._is_good(id_, self._session_of[id_])}
         chosen = sorted(id_ for id_, said in good.items() if not any(each.success is False for each in said))
         Random(self._seed).shuffle(chosen)
-        tally = Tally(self._faults, len(self._said), len(chosen))
+        tally = Tally(self.faults, len(self._said), len(chosen))
         for said in good.values():
             tally.untouched(said)
-        total = len(chosen) * len(self._faults)
+        total = len(chosen) * len(self.faults)
         done = 0
         for copies, refused in self._rounds(chosen, tally):
             found = self._scored(copies, self._score)
             for copy in copies:
-                results = found[copy.subject.trace.trace_id]
-                original = copy.subject.trace
-                before = self._said[original.trace_id]
-                noticed = tally.faults[copy.fault].add(original, before, results, copy.planted)
+                trace_id = copy.subject.trace.trace_id
+                results = found[trace_id]
+                tally.faults[copy.fault].add(self._said[trace_id], results, copy.planted)
                 kept = self.kept[copy.fault]
-                if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
-                    copy.noticed, copy.results = noticed, results
+                if len(kept) < self._keep and self.faults[copy.fault].family != "telemetry":
                     kept.append(copy)
             done += len(copies) + refused
             on_done(min(done, total), total)
         return tally
 
-    def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[Judgeable], int]]:
+    def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[FaultyCopy], int]]:
         """Yields copies that can be scored together, at most one of each session, and how many faults did not apply."""
-        wanted = dict.fromkeys(self._faults, self._most)
-        names = [*self._faults]
+        wanted = dict.fromkeys(self.faults, self._most)
+        names = [*self.faults]
         # By session the pairs to try, last first. Each session begins with another fault, so that all faults come to as
         # many sessions as there are.
         queues: dict[str, list[tuple[str, str]]] = {}
@@ -117,7 +112,7 @@ class Drill:
         traces = [self._trace(each) for each in chosen[:_OTHERS]]
         others = [(self._session_of[each.trace_id], each.output) for each in traces if each.output]
         while queues:
-            copies: list[Judgeable] = []
+            copies: list[FaultyCopy] = []
             refused = 0
             for session in [*queues]:
                 copy = None
@@ -133,7 +128,7 @@ class Drill:
                     del queues[session]
             yield copies, refused
 
-    def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> Judgeable | None:
+    def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> FaultyCopy | None:
         session = self._session_of[trace_id]
         of_session = self._sessions[session]
         before = of_session[: of_session.index(trace_id)]
@@ -148,7 +143,7 @@ class Drill:
         )
         rng = Random(f"{self._seed}/{name}/{trace_id}")
         try:
-            return Judgeable(name, subject, plant(self._faults[name], subject, rng))
+            return FaultyCopy(name, subject, plant(self.faults[name], subject, rng))
         except NotApplicableError as why:
             tally.faults[name].refused[str(why)] += 1
             return None
@@ -165,8 +160,8 @@ class Drill:
         return trace if session in (trace.session_id, trace_id) else with_session(trace, session)
 
     def scored_again(
-        self, copies: Sequence[Judgeable], score: Score
-    ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
+        self, copies: Sequence[FaultyCopy], score: Score
+    ) -> Iterator[tuple[FaultyCopy, list[Result], list[Result]]]:
         """Yields each copy with what another way to score says of its original and of itself."""
         originals = {copy.subject.trace.trace_id for copy in copies}
         sessions = {self._session_of[each] for each in originals}
@@ -176,7 +171,7 @@ class Drill:
         before = self._results(originals, parts, score)
         waiting = [*copies]
         while waiting:
-            first: dict[str, Judgeable] = {}
+            first: dict[str, FaultyCopy] = {}
             for copy in waiting:
                 first.setdefault(self._session_of[copy.subject.trace.trace_id], copy)
             waiting = [copy for copy in waiting if copy not in first.values()]
@@ -185,7 +180,7 @@ class Drill:
                 trace_id = copy.subject.trace.trace_id
                 yield copy, before[trace_id], found[trace_id]
 
-    def _scored(self, copies: Collection[Judgeable], score: Score) -> dict[str, list[Result]]:
+    def _scored(self, copies: Collection[FaultyCopy], score: Score) -> dict[str, list[Result]]:
         """Returns the results of copies. The earlier runs of their sessions are read and not scored again."""
         parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
         return self._results({copy.subject.trace.trace_id for copy in copies}, parts, score)

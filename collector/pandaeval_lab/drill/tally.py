@@ -4,44 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from statistics import NormalDist
 from typing import Any
 
 from pandaeval_collector.analysis.stats.quantiles import normal_quantile, wilson
-from pandaeval_collector.base.result import Result, cut
-from pandaeval_lab.drill.fault import Fault, Planted, spelled
-from pandaeval_otel.model import Trace
+from pandaeval_collector.base.result import Result
+from pandaeval_lab.drill.fault import Fault, Planted
 
-_EXAMPLES = 1
-_MOST_LINES, _LONGEST = 12, 400
-"""An example shows so many lines, each of so many characters."""
-_END = 200
-"""So many last characters of instructions are shown: rules are added at their end."""
-
-
-def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
-    """Returns the lines that only one of two states of a run has: what it was told, its calls, its error and its
-    answer."""
-    one, other = _lines(before), _lines(after)
-    left, right = [], []
-    for kind, start, end, begin, until in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        if kind != "equal":
-            left += one[start:end]
-            right += other[begin:until]
-    return left[:_MOST_LINES], right[:_MOST_LINES]
-
-
-def _lines(trace: Trace) -> list[str]:
-    calls = [
-        cut(f"{each.name}({spelled(each.arguments)}) → {spelled(each.result)}", _LONGEST) for each in trace.tool_calls
-    ]
-    told = [f"instructions: … {line}" for line in sorted({span.system[-_END:] for span in trace.spans if span.system})]
-    asked = [cut(f"user: {line}", _LONGEST) for turn in trace.turns for line in (turn.user or "").splitlines()]
-    error = [f"error: {trace.error}"] if trace.error else []
-    return [*told, *asked, *calls, *error, *(cut(line, _LONGEST) for line in (trace.output or "").splitlines())]
+LEVEL = 0.05
+"""How often all comparisons with an earlier drill together may report a drop where nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,41 +46,24 @@ class FaultTally:
         self.refused: Counter[str] = Counter()
         self.by_metric: Counter[str] = Counter()
         self.silent: Counter[str] = Counter()
-        self.examples: list[dict[str, Any]] = []
         self._noticed = self._blamed = self._could_not_tell = 0
 
-    def add(self, original: Trace, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> set[str]:
-        """Counts one copy, by what metrics say of its original and of itself. Returns the metrics that fail it."""
+    def add(self, before: Iterable[Result], after: Iterable[Result], planted: Planted) -> None:
+        """Counts one copy, by what metrics say of its original and of itself."""
         noticed: dict[str, bool] = {}
         """The metrics that fail it, each with whether it blames a span that the fault touched."""
-        reasons: dict[str, str] = {}
         for result in after:
             if result.success is False:
                 named = {*getattr(result.finding, "span_ids", ()), result.unit.span_id}
                 noticed[result.metric] = noticed.get(result.metric, False) or bool(named & planted.span_ids)
-                reasons.setdefault(result.metric, result.finding.reason)
-        scored = [result for result in after if result.outcome == "scored"]
-        sure = {result.metric for result in before if result.outcome == "scored"}
-        silent = sorted(sure - {result.metric for result in scored})
+        scored, sure = ({each.metric for each in results if each.outcome == "scored"} for results in (after, before))
+        silent = sorted(sure - scored)
         self.n += 1
         self._noticed += bool(noticed)
         self._blamed += any(noticed.values())
         self._could_not_tell += not noticed and bool(silent)
         self.by_metric.update(noticed.keys())
         self.silent.update(silent)
-        if len(self.examples) < _EXAMPLES:
-            left, right = difference(original, planted.trace)
-            self.examples.append(
-                {
-                    "trace_id": original.trace_id,
-                    "what": planted.what,
-                    "before": left,
-                    "after": right,
-                    "reasons": reasons,
-                    "passed": sorted({result.metric for result in scored if result.success} - {*noticed}),
-                }
-            )
-        return {*noticed}
 
     @property
     def noticed(self) -> NoticedShare:
@@ -150,7 +106,6 @@ class FaultTally:
             },
             "silent": dict(self.silent.most_common()),
             "not_applicable": dict(self.refused.most_common()),
-            "examples": self.examples,
         }
 
 
@@ -162,7 +117,7 @@ class Tally:
         self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
         self.runs, self.good = runs, good
         self.judge: Mapping[str, Any] | None = None
-        """What a judge says of some of the copies: :meth:`pandaeval_lab.drill.judged.JudgedSheet.to_dict`."""
+        """A judge's verdicts on some of the copies: :meth:`pandaeval_lab.drill.judged.JudgedDrill.figures`."""
         self._flagged: Counter[str] = Counter()
         self._scored: Counter[str] = Counter()
 
@@ -193,11 +148,6 @@ class Tally:
             "untouched": {metric: share.to_dict() for metric, share in self.flagged.items()},
             **({} if self.judge is None else {"judge": self.judge}),
         }
-
-
-# Holds a drill against an earlier one: which metric notices credibly less of which fault.
-LEVEL = 0.05
-"""How often all comparisons together may report a drop where nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The report on a judge: known runs and probes, people's labels, or planted faults, all in figures of one form."""
+"""The report on a judge: known runs and probes, or people's labels, all in figures of one form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.analysis.stats.paired import share
 from pandaeval_collector.cli._output import console, safe, table
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.view.texts import interval
@@ -36,14 +35,6 @@ class Figure:
     needed: str = ""
     passed: bool | None = None
     note: str = ""
-
-
-def share_figure(name: str, hits: int, n: int, unit: str) -> Figure:
-    """Makes the figure of ``hits`` among ``n``, with Wilson's interval."""
-    if not n:
-        return Figure(name, 0, unit)
-    part = share(hits, n)
-    return Figure(name, n, unit, f"{hits} of {n}", part.value, part.low, part.high)
 
 
 @dataclass(frozen=True, slots=True)

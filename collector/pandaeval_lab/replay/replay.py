@@ -33,7 +33,6 @@ _log = logging.getLogger(__name__)
 BATCH = 128
 """So many traces, or sessions, are committed together."""
 T = TypeVar("T")
-Batches = Iterator[Sequence[DueTrace]]
 
 
 class RecordedTraces(Protocol):
@@ -61,20 +60,16 @@ def replay(
     *,
     where: Callable[[ScoredTrace], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
-    ahead: Callable[[Batches], Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]] | None = None,
 ) -> Iterator[Result]:
     """Yields every result: those of traces by start time, the judge's, and those of sessions.
 
     ``judge`` is asked once all traces are scored, and once all sessions are. ``where`` says whether an agent's trace is
     scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
-    that are. ``on_decided`` gets each batch of traces before its results. ``ahead``: has the traces
-    understood by other processes; not with ``where``, which needs their spans here. Not to be called on an event loop
-    when there is a judge. A trace over which anything raises, or that takes too long, costs its own results."""
+    that are. ``on_decided`` gets each batch of traces before its results. With a judge, do not call this on an event
+    loop. A trace over which anything raises, or that takes too long, costs its own results."""
     left_out: set[str] = set()
     line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
     touched: set[str] = set()
-    due = source.due()
-    understood_batches = ((batch, line.understanding.of(batch)) for batch in due) if ahead is None else ahead(due)
 
     def file(pairs: Sequence[tuple[DueTrace, Understood]]) -> Conclusion:
         due, understood = [each for each, _ in pairs], [one for _, one in pairs]
@@ -86,8 +81,8 @@ def replay(
     def close(session_ids: Sequence[str]) -> Conclusion:
         return line.close_sessions(dict.fromkeys(session_ids, Trigger.FILE))
 
-    for batch, understood in understood_batches:
-        for decision in _decisions([*zip(batch, understood, strict=True)], file, set_aside):
+    for batch in source.due():
+        for decision in _decisions([*zip(batch, line.understanding.of(batch), strict=True)], file, set_aside):
             decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
             source.store.commit(decision.changes).result()
             touched |= decision.changes.touched

@@ -1,19 +1,16 @@
-"""What ``pandaeval evaluate`` takes: of recorded runs beside another checkout, and with further processes.
+"""What ``pandaeval evaluate`` takes: of recorded runs beside another checkout.
 
     python tests/lab/bench/evaluate.py --sets DIR[,DIR] [--beside CHECKOUT] [--metric trace.response] [--page]
-    python tests/lab/bench/evaluate.py [--traces 5000] [--rounds 3] [--workers 1,2]
 
-With ``--sets``: spans, megabytes, and the CPU seconds beside those that a file of the first trace takes, for one metric
-and for all, in one process that reads. The checkouts take turns; the least of the rounds counts. A set is a folder of
-OTLP/JSON lines (``traces*.jsonl``, also ``.xz``). Without: a file of synthetic traces, scored with one and two further
-processes, and whether the results are the same to the byte but for times.
+Spans, megabytes, and the CPU seconds beside those that a file of the first trace takes, for one metric and for all. The
+checkouts take turns; the least of the rounds counts. A set is a folder of OTLP/JSON lines (``traces*.jsonl``, also
+``.xz``).
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import lzma
 import os
 import resource
@@ -23,31 +20,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 import orjson
 from _page import ROOT, measured, stamp, write
 from _server import BYTECODE
 from _table import table
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from synthetic import SIZES, SPANS_PER_TRACE, request
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from support.senders import to_json
 
 _MOVES = ("time", "duration_ms")
 MARK = "real runs: python tests/lab/bench/evaluate.py --sets"
-
-
-def written(folder: Path, traces: int) -> Path:
-    """A file of OTLP/JSON lines, a trace each."""
-    path = folder / "traces.jsonl"
-    with path.open("w") as file:
-        for number in range(traces):
-            made = ExportTraceServiceRequest.FromString(request(1, number, SIZES["1 KB"]))
-            file.write(json.dumps(to_json(made)) + "\n")
-    return path
 
 
 def once(path: Path, *options: str, checkout: Path | None = None) -> tuple[float, float, str]:
@@ -69,21 +49,6 @@ def once(path: Path, *options: str, checkout: Path | None = None) -> tuple[float
     return seconds, taken, digest.hexdigest()[:12]
 
 
-def of_workers(traces: int, rounds: int, counts: Sequence[int]) -> str:
-    """The table of further processes."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = written(Path(folder), traces)
-        runs = [[once(path, "--workers", str(count)) for count in counts] for _ in range(rounds)]
-    rows = []
-    for count, taken in zip(counts, zip(*runs, strict=True), strict=True):
-        seconds = median(run[0] for run in taken)
-        rows.append((count, seconds, median(run[1] for run in taken), traces * SPANS_PER_TRACE / seconds))
-    head = ("--workers", "seconds", "CPU seconds", "spans/s")
-    shown = table(f"{traces:,} traces of {SPANS_PER_TRACE} spans of 1 KB, medians of {rounds}", head, rows)
-    same = len({run[2] for row in runs for run in row}) == 1
-    return f"{shown}\n\nthe same results: {'yes' if same else 'NO'}"
-
-
 def of_sets(folders: Sequence[Path], beside: Path | None, rounds: int, metric: str) -> str:
     """The table of recorded runs."""
     checkouts = {"here": ROOT} if beside is None else {"before": beside, "here": ROOT}
@@ -101,8 +66,8 @@ def of_sets(folders: Sequence[Path], beside: Path | None, rounds: int, metric: s
                 results: dict[str, str] = {}
                 for _ in range(rounds):
                     for name, checkout in checkouts.items():
-                        start = once(first, "--workers", "1", *options, checkout=checkout)[1]
-                        _, taken, results[name] = once(path, "--workers", "1", *options, checkout=checkout)
+                        start = once(first, *options, checkout=checkout)[1]
+                        _, taken, results[name] = once(path, *options, checkout=checkout)
                         least[name] = [min(least[name][0], start), min(least[name][1], taken)]
                 for name, (start, taken) in least.items():
                     cpu = taken - start
@@ -120,17 +85,12 @@ def _lines(path: Path) -> bytes:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", default="1,2")
-    parser.add_argument("--sets", type=lambda text: [Path(name) for name in text.split(",")])
+    parser.add_argument("--sets", required=True, type=lambda text: [Path(name) for name in text.split(",")])
     parser.add_argument("--beside", type=Path)
     parser.add_argument("--metric", default="trace.response")
     parser.add_argument("--page", action="store_true", help="write the table into docs/internals/performance.md")
     asked = parser.parse_args()
-    if not asked.sets:
-        print(of_workers(asked.traces, asked.rounds, [int(count) for count in asked.workers.split(",")]))
-        return
     stamped = stamp()
     shown = of_sets(asked.sets, asked.beside, asked.rounds, asked.metric)
     shown += "\n\n" + measured(stamped, "tests/lab/bench/evaluate.py --sets")

@@ -1,5 +1,6 @@
-"""The worked example of ``docs/guides/labels.md``: 1,000 made-up runs of which the truth is known, a judge that
-flatters, and people who label some of them, all through the commands that one would use.
+"""The worked example of ``docs/internals/judge-quality.md``.
+
+It has 1,000 synthetic runs with a known true rate, a judge that is too mild, and people who label some runs.
 
     python tests/lab/bench/trust_example.py
 

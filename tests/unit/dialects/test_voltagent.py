@@ -20,6 +20,7 @@ def test_of_a_loop_with_tools_the_agent_counts_the_tokens() -> None:
     assert seen(model).usage == Usage(input=12, output=3)
     assert seen({**model, "llm.tools": "get_weather"}).usage is None
     assert seen({**model, "llm.tools": "get_weather", "llm.operation": "generateObject"}).usage == Usage(12, 3)
+    assert seen({**model, "llm.tools": "get_weather", "llm.operation": ["generateText"]}).usage == Usage(12, 3)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a judge's verdicts on a drill's copies are counted as."""
+"""How a judge's verdicts on a drill's copies are counted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
-from pandaeval_lab.drill.judged import JudgedCounts, State, state
-from support.results import CODE, JUDGE, result
+from pandaeval_lab.drill.drill import FaultyCopy
+from pandaeval_lab.drill.fault import Planted, faults
+from pandaeval_lab.drill.judged import count
+from pandaeval_lab.drill.tally import FaultTally, Tally
+from support.drilled import subject
+from support.results import JUDGE, result
 
 GOOD, BAD = 0.9, 0.1
 FAILED = (
@@ -22,6 +26,7 @@ FAILED = (
     Why.SHUTDOWN,
 )
 Told = Sequence[float | Why]
+NAME = "false_success"
 
 
 def results(*told: float | Why, metric: str = "confidence") -> list[Result]:
@@ -30,65 +35,49 @@ def results(*told: float | Why, metric: str = "confidence") -> list[Result]:
     return [result(metric, each, evaluator=JUDGE) for each in findings]
 
 
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        ((), None),
-        ((Why.NO_CONTENT,), None),
-        ((GOOD,), "passes"),
-        ((GOOD, Why.NO_CONTENT), "passes"),
-        ((GOOD, BAD), "fails"),
-        ((BAD, Why.JUDGE_FAILED), "fails"),
-        *(((why,), "not judged") for why in FAILED),
-        *(((GOOD, why), "not judged") for why in FAILED),
-    ],
-)
-def test_a_metric_says_of_a_run_what_its_results_say_together(told: Told, expected: State | None) -> None:
-    assert state(results(*told)) == expected
+def counted(*pairs: tuple[list[Result], list[Result]]) -> tuple[Tally, FaultTally]:
+    """Counts copies, each given by the results of its original and its own."""
+    tally, run = Tally({NAME: faults()[NAME]}, 0, 0), subject()
+    for before, after in pairs:
+        count(tally, FaultyCopy(NAME, run, Planted(run.trace, [], "", frozenset())), before, after)
+    return tally, tally.faults[NAME]
 
 
 @pytest.mark.parametrize(
     ("before", "after", "noticed"),
     [
         ((GOOD,), (BAD,), True),
+        ((GOOD, GOOD), (GOOD, BAD), True),
+        ((GOOD,), (BAD, Why.JUDGE_FAILED), True),
         ((GOOD,), (GOOD,), False),
+        ((GOOD,), (GOOD, Why.NO_CONTENT), False),
         ((BAD,), (BAD,), None),
         ((BAD,), (GOOD,), None),
         ((), (), None),
+        ((GOOD,), (Why.NO_CONTENT,), None),
         *(((GOOD,), (why,), None) for why in FAILED),
-        *(((why,), (BAD,), None) for why in FAILED),
+        *(((GOOD,), (GOOD, why), None) for why in FAILED),
     ],
 )
-def test_noticed_or_not_needs_both_verdicts_and_an_original_that_passes(
+def test_noticed_or_not_needs_a_verdict_and_an_original_that_passes(
     before: Told, after: Told, noticed: bool | None
 ) -> None:
-    counts = JudgedCounts(["m"])
-    counts.add(results(*before), results(*after), inline=True)
-    assert counts.not_judged == (noticed is None)
-    assert dict(counts.beside) == ({} if noticed is None else {(noticed, True): 1})
+    _, fault = counted((results(*before), results(*after)))
+    assert fault.n == (noticed is not None)
+    assert fault.refused.total() == (noticed is None)
+    assert fault.noticed.hits == bool(noticed)
 
 
 def test_one_metric_that_notices_is_enough_and_one_that_failed_might_have_noticed() -> None:
-    counts = JudgedCounts(["m"])
     before = [*results(GOOD), *results(GOOD, metric="plan_quality")]
-    counts.add(before, [*results(Why.TIMEOUT), *results(BAD, metric="plan_quality")], inline=False)
-    counts.add(before, [*results(Why.TIMEOUT), *results(GOOD, metric="plan_quality")], inline=False)
-    assert dict(counts.beside) == {(True, False): 1}
-    assert counts.not_judged == 1
-    assert counts.metrics["trace.confidence"].not_judged == 2
-    assert (counts.metrics["trace.plan_quality"].noticed, counts.metrics["trace.plan_quality"].n) == (1, 2)
+    _, fault = counted(
+        (before, [*results(Why.TIMEOUT), *results(BAD, metric="plan_quality")]),
+        (before, [*results(Why.TIMEOUT), *results(GOOD, metric="plan_quality")]),
+    )
+    assert (fault.n, fault.refused.total()) == (1, 1)
+    assert fault.by_metric == {"plan_quality": 1}
 
 
-def test_a_lower_score_counts_without_a_threshold_and_failing_originals_are_alarms() -> None:
-    counts = JudgedCounts(["m"])
-    for before, after in ((GOOD, 0.6), (GOOD, BAD), (BAD, 0.05), (GOOD, GOOD)):
-        counts.add(results(before), results(after), inline=False)
-    figures = counts.report().to_dict()["figures"]
-    kinds = ("noticed", "scored lower", "original fails")
-    assert [figures[f"trace.confidence: {kind}"]["figure"] for kind in kinds] == ["1 of 3", "3 of 4", "1 of 4"]
-
-
-def test_what_needs_no_model_is_not_the_judges() -> None:
-    counts = JudgedCounts(["m"])
-    counts.add([result(evaluator=CODE)], [result(finding=Score(BAD, ""), evaluator=CODE)], inline=True)
-    assert (counts.metrics, counts.not_judged) == ({}, 1)
+def test_failing_originals_are_alarms() -> None:
+    tally, _ = counted((results(GOOD), results(GOOD)), (results(BAD), results(BAD)))
+    assert {metric: (share.hits, share.n) for metric, share in tally.flagged.items()} == {"confidence": (1, 2)}

@@ -20,7 +20,7 @@ from pandaeval_collector.kafka.reader import Reader
 from pandaeval_collector.receivers import Overloaded
 from pandaeval_collector.store import Consumed, Store
 
-SETTINGS = ReaderSettings({}, {}, "spans", "group", "me")
+SETTINGS = ReaderSettings({}, "spans", "group", "me")
 STILL = 7.0
 
 

@@ -36,7 +36,7 @@ def test_spans_are_read_only_from_a_topic_that_is_set(
         (_BROKERS, "set kafka.topic or exporters.kafka.topic"),
         ({"PANDAEVAL_KAFKA__TOPIC": "spans"}, "kafka.topic needs kafka.brokers"),
         ({"PANDAEVAL_EXPORTERS__KAFKA__TOPIC": "scores"}, "exporters.kafka.topic needs kafka.brokers"),
-        (_READS | {_TIMEOUT: "'5999'"}, "whole number of 6000 or more"),
+        (_READS | {_TIMEOUT: "5999"}, "whole number of 6000 or more"),
         (_READS | {_TIMEOUT: "45s"}, "whole number of 6000 or more"),
     ],
 )
@@ -47,8 +47,8 @@ def test_keys_that_do_not_fit_are_refused(environ: dict[str, str], message: str)
 
 def test_options_of_the_group_are_for_consumers_alone() -> None:
     instance = {"PANDAEVAL_KAFKA__OPTIONS__GROUP__INSTANCE__ID": "pod-0"}
-    kafka = load(None, _READS | instance | {_TIMEOUT: "'6000'"}).kafka
+    kafka = load(None, _READS | instance | {_TIMEOUT: "6000"}).kafka
     assert kafka.session_timeout_s == 6.0
-    of_consumers = {"group.instance.id": "pod-0", "session.timeout.ms": "6000"}
+    of_consumers = {"group.instance.id": "pod-0", "session.timeout.ms": 6000}
     assert of_consumers.items() <= client(kafka, {}).items()
     assert not of_consumers.keys() & producer(kafka, {}).keys()

@@ -37,7 +37,7 @@ def test_each_name_is_there_for_programs_and_for_type_checkers(package: ModuleTy
     assert _declared(package) == {
         name: f"{package.__name__}.{where.lstrip('.')}" for name, where in package._WHERE.items()
     }
-    assert package.__all__ == sorted(package._WHERE)
+    assert sorted(package.__all__) == sorted(package._WHERE)
     assert set(package.__all__) <= set(dir(package))
     assert [name for name in package.__all__ if getattr(package, name, None) is None] == []
 

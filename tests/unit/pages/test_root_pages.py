@@ -1,4 +1,4 @@
-"""The pages at the top of the repository: the changelog has a section for the version."""
+"""The changelog has a section for the version, and short entries."""
 
 from __future__ import annotations
 
@@ -13,3 +13,9 @@ def test_the_version_has_its_section_below_what_is_not_released() -> None:
     version = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     sections = re.findall(r"^## \[(.+?)\]", (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sections[:2] == ["Unreleased", version]
+
+
+def test_an_entry_has_at_most_25_words() -> None:
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    entries = re.findall(r"^- (.+(?:\n  .+)*)", text, re.MULTILINE)
+    assert [entry for entry in entries if len(entry.split()) > 25] == []

@@ -140,4 +140,4 @@ def test_a_good_reading_is_handed_on() -> None:
 
 
 def test_every_field_of_a_reading_is_checked() -> None:
-    assert {*found_module._TYPES} == {*Reading.__dataclass_fields__}
+    assert {*found_module.Foreign._types} == {*Reading.__dataclass_fields__}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from random import Random
 
-from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, ToolNameEdit, repeated, text_change, without_call
-from pandaeval_lab.drill.fault import NotApplicableError, Subject, family, spelled
+from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, repeated, without_call
+from pandaeval_lab.drill.fault import Subject, family, spelled
 from pandaeval_lab.drill.faults._places import (
     changes,
     chosen,
@@ -16,12 +15,8 @@ from pandaeval_lab.drill.faults._places import (
     unknown,
     with_arguments,
 )
-from pandaeval_lab.drill.raw import RawTrace
-from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.model import ToolCall
 
-_CODE = re.compile(r"(?!\d{4}-\d\d-\d\d)(?=[\w#-]*\d)[\w#-]{4,40}")
-_LEAST_WORDS = 3
-"""A shorter message stands elsewhere by chance, in the history or as a value."""
 _MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
 
 
@@ -35,33 +30,6 @@ def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
         return any(each in own and each not in elsewhere for each in named)
 
     return without_call(subject.trace, chosen(subject, rng, "result that the answer alone rests on", needed))
-
-
-def ignored_correction(subject: Subject, rng: Random) -> CustomEdit:
-    """A call is made with a value that the user had just corrected."""
-    last = subject.trace.turns[-1] if subject.trace.turns else None
-    said = last.user if last is not None else None
-    if last is None or said is None or len(said.split()) < _LEAST_WORDS:
-        raise NotApplicableError("the user's last message was not captured, or is too short to be told from others")
-
-    def fits(call: ToolCall, key: str) -> bool:
-        held = call.arguments[key]
-        return call.start_ns >= last.start_ns and isinstance(held, str) and _CODE.fullmatch(held) is not None
-
-    _, call, key = chosen_argument(subject, rng, "call with a number or code as argument in its last turn", fits)
-    old = call.arguments[key]
-    new = unknown(subject, rng, old, scrambled)
-    corrected = f"{said}\nAnd one correction: it is not {old}. It is {new}."
-
-    def change(raw: RawTrace, before: Trace) -> None:
-        raw.rewrite(text_change(said, corrected))
-
-    def test(before: Trace, after: Trace) -> bool:
-        same = [call.arguments for call in after.tool_calls] == [call.arguments for call in before.tool_calls]
-        heard = [turn.user for turn in after.turns] == [*(turn.user for turn in before.turns[:-1]), corrected]
-        return same and heard and after.output == before.output
-
-    return CustomEdit(change, test, f"{call.name} was called with {old}, the user said: not {old}, it is {new}")
 
 
 def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
@@ -108,25 +76,11 @@ def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     return ArgumentsEdit(index, {**call.arguments, key: new}, f"{call.name}: {key} {call.arguments[key]} → {new}")
 
 
-def wrong_tool(subject: Subject, rng: Random) -> ToolNameEdit:
-    """A call goes to another tool of those that the model could choose."""
-    index = chosen(subject, rng, "call", lambda call: bool(call.name))
-    old = subject.trace.tool_calls[index].name
-    others = [tool.name for tool in subject.trace.tools if tool.name and tool.name != old]
-    others = others or sorted({call.name for trace in subject.earlier for call in trace.tool_calls} - {old})
-    if not others:
-        raise NotApplicableError("no other tool is known")
-    new = rng.choice(others)
-    return ToolNameEdit(index, new, f"{old} → {new}")
-
-
 FAULTS = family(
     "call",
     call_left_out,
-    ignored_correction,
     invented_argument,
     missing_argument,
     repeated_write,
     wrong_argument,
-    wrong_tool,
 )

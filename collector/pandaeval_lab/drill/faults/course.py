@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 from pandaeval_collector.analysis.rules._code_runs import code_runs, observed, written
 from pandaeval_lab.drill.edits import AnswerEdit, CustomEdit, repeated, text_change
 from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, family
-from pandaeval_lab.drill.faults._places import AMOUNT, DATE, chosen, chosen_argument, with_arguments
+from pandaeval_lab.drill.faults._places import chosen, chosen_argument, with_arguments
 from pandaeval_lab.drill.raw import RawTrace, rewritten
 from pandaeval_otel.model import Kind, ToolCall, Trace
 
-_FEW = 5
 _ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
 _ERROR = (
     "Error:\nCode execution failed at line '{line}' due to: ConnectionError: the service did not answer\n"
     "Now let's retry: take care not to repeat previous errors!"
 )
-_ANSWERS = {
-    " und | nicht | ich | bitte ": "Vielen Dank für Ihre Anfrage. Ich habe sie geprüft und alles Nötige veranlasst. "
-    "Kann ich sonst noch etwas für Sie tun?",
-    " est | vous | je | une ": "Merci pour votre demande. Je l'ai examinée et j'ai fait le nécessaire. "
-    "Puis-je faire autre chose pour vous ?",
-    "は|の|を": "お問い合わせありがとうございます。内容を確認し、必要な手続きを行いました。他にご用件はございますか。",
-}  # words that identify a language, and an answer in it
 _ERRORS = (
     "Traceback (most recent call last):\n"
     '  File "/app/agent.py", line 88, in run\n'
@@ -37,43 +28,6 @@ _ERRORS = (
     "Agent stopped due to max iterations.",
 )
 _WORDS = ("please", "now", "again", "details", "full", "all", "info")
-
-
-def broken_instruction(subject: Subject, rng: Random) -> CustomEdit:
-    """The run breaks an instruction of its system prompt."""
-    systems = {span.system for span in subject.trace.spans if span.system}
-    if not systems:
-        raise NotApplicableError("the agent's instructions were not captured")
-    rule = rng.choice([*_broken(subject)])
-
-    def change(raw: RawTrace, before: Trace) -> None:
-        for each in sorted(systems, key=len, reverse=True):
-            raw.rewrite(text_change(each, f"{each}\n\n{rule}"))
-
-    def test(before: Trace, after: Trace) -> bool:
-        told = [span.system for span in after.spans if span.system]
-        return all(each.endswith(rule) and each.count(rule) == 1 for each in told) and _done(after) == _done(before)
-
-    return CustomEdit(change, test, f"the instructions say: {rule}")
-
-
-def _broken(subject: Subject) -> Iterator[str]:
-    """Yields rules that the run breaks."""
-    answer = subject.answer
-    yield 'Begin every answer with the words "Service desk, case noted:".'
-    yield "Answer in Icelandic only, whichever language the user writes."
-    if len(answer.split()) > _FEW:
-        yield f"Never use more than {_FEW} words in an answer."
-    if AMOUNT.search(answer):
-        yield "Never name an amount of money in an answer."
-    if DATE.search(answer):
-        yield "Never name a date in an answer."
-    for name in sorted({call.name for call in subject.trace.tool_calls}):
-        yield f"Never call the tool {name}: it is out of order."
-
-
-def _done(trace: Trace) -> tuple[object, ...]:
-    return trace.output, *(call.name for call in trace.tool_calls)
 
 
 def crash(subject: Subject, rng: Random) -> CustomEdit:
@@ -170,18 +124,6 @@ def other_answer(subject: Subject, rng: Random) -> AnswerEdit:
     return AnswerEdit(text, f"answer of another session: {text[:60]}")
 
 
-def other_language(subject: Subject, rng: Random) -> AnswerEdit:
-    """The answer is in a language that the user did not speak."""
-    said = f" {(subject.trace.input or '').lower()} "
-    if not said.strip() or not subject.answer:
-        raise NotApplicableError("what the user said was not captured")
-    others = [answer for words, answer in _ANSWERS.items() if not any(word in said for word in words.split("|"))]
-    if not others:
-        raise NotApplicableError("the user's language is not told apart")
-    text = rng.choice(others)
-    return AnswerEdit(text, text)
-
-
 def ping_pong(subject: Subject, rng: Random) -> CustomEdit:
     """Two calls take turns 3 to 6 times, with the same results."""
     calls = subject.trace.tool_calls
@@ -222,14 +164,12 @@ FAULTS = {
     ),
     **family(
         "course",
-        broken_instruction,
         crash,
         earlier_answer,
         exact_loop,
         failing_code,
         half_answer,
         other_answer,
-        other_language,
         ping_pong,
         raw_error_answer,
         reworded_loop,

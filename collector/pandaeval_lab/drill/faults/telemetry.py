@@ -7,7 +7,7 @@ from typing import Any
 
 from pandaeval_lab.drill.edits import CustomEdit, text_change
 from pandaeval_lab.drill.fault import NotApplicableError, Subject, family, spelled
-from pandaeval_lab.drill.raw import RawTrace, as_json, rewritten
+from pandaeval_lab.drill.raw import RawTrace, as_json
 from pandaeval_otel.model import Kind, Trace
 
 _LEAST = 3
@@ -69,50 +69,6 @@ def _repeats(trace: Trace) -> bool:
     return False
 
 
-def ids_repeated(subject: Subject, rng: Random) -> CustomEdit:
-    """All calls of a run have one id."""
-    ids = {call.id for call in subject.trace.tool_calls if call.id}
-    if len(ids) < 2:
-        raise NotApplicableError("the run has no two calls with ids")
-    one = min(ids)
-
-    def same(held: Any) -> Any:
-        return one if isinstance(held, str) and held in ids and held != one else held
-
-    return CustomEdit(
-        lambda raw, before: raw.rewrite(same),
-        lambda before, after: {call.id for call in after.tool_calls} == {one},
-        f"all calls have the id {one}",
-    )
-
-
-def prompt_off(subject: Subject, rng: Random) -> CustomEdit:
-    """The agent's instructions are not captured."""
-    systems = {span.system for span in subject.trace.spans if span.system}
-    if not systems:
-        raise NotApplicableError("the agent's instructions were not captured")
-
-    def told(held: Any) -> bool:
-        return isinstance(held, str) and any(system in held or held == system for system in systems)
-
-    def spoken(held: Any) -> Any:
-        """Returns a list of messages without instructions; any other value unchanged."""
-        if not isinstance(held, list) or not all(isinstance(each, dict) and "role" in each for each in held):
-            return held
-        kept = [each for each in held if each["role"] not in ("system", "developer")]
-        return kept if len(kept) < len(held) else held
-
-    def change(raw: RawTrace, before: Trace) -> None:
-        raw.rewrite(spoken)
-        raw.strip(lambda held: rewritten(held, lambda each: None if told(each) else each) is not held)
-
-    return CustomEdit(
-        change,
-        lambda before, after: not any(span.system for span in after.spans) and after.output == before.output,
-        "the instructions are not captured",
-    )
-
-
 def results_truncated(subject: Subject, rng: Random) -> CustomEdit:
     """Results of tools are cut to some characters."""
     results = [
@@ -155,4 +111,4 @@ def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
     )
 
 
-FAULTS = family("telemetry", content_off, history_off, ids_repeated, prompt_off, results_truncated, spans_lost)
+FAULTS = family("telemetry", content_off, history_off, results_truncated, spans_lost)
