@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, product
 from typing import NamedTuple
 
@@ -16,7 +16,9 @@ from pandaeval_collector.analysis.rules.grounding.values import NUMBERS, Value, 
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Trace
 
-_MOST_FIELDS, _MOST_NUMBERS = 3_000, 24
+MOST_DOUBTED = 60
+"""Values of a trace that are compared with its results."""
+_MOST_FIELDS, _MOST_NUMBERS = 1_000, 24
 _LEAST_DIGITS = 4
 _CENT = 0.01
 _TIMES = range(1, 7)
@@ -49,6 +51,7 @@ class Turn:
     def __init__(self, trace: Trace, had: Known, stated: Sequence[Claim]) -> None:
         self._trace = trace
         self._had = had
+        self._doubted = 0
         self._claims = stated
         self._stated = {claim.value.sign for claim in stated}
 
@@ -67,6 +70,9 @@ class Turn:
     def against(self, claim: Claim) -> Contradiction | None:
         """Returns what the results have instead of a value that the agent did not have."""
         value = claim.value
+        self._doubted += 1
+        if self._doubted > MOST_DOUBTED:
+            return None
         if value.kind == "identifier":
             return self._slip(claim, self._had.results(claim.at))
         if not claim.reports or claim.sentence.rstrip().endswith("?") or _is_scaled(value):
@@ -183,9 +189,15 @@ def _words(text: str) -> list[str]:
     return [word.removesuffix("s") for word in _WORD.findall(_CAMEL.sub(" ", text).casefold())]
 
 
+@lru_cache(maxsize=4096)
+def _label(text: str) -> frozenset[str]:
+    """Returns the last two words that name a field."""
+    return frozenset(_words(text)[-2:]) - _NO_LABEL
+
+
 def _names(field: Field, words: set[str]) -> bool:
     """Returns whether the words name a field."""
-    label = {*_words(field.label)[-2:]} - _NO_LABEL
+    label = _label(field.label)
     return bool(label) and label <= words and words & _CHANGES <= label
 
 
