@@ -36,8 +36,6 @@ class TimeLimit:
     def __init__(self) -> None:
         self.reason = ""
         """What the last limited call took too long over; ``""`` if it did not."""
-        self.on_step: Callable[[str], None] | None = None
-        """Is told of each step."""
         self._step, self._thread, self._listens = "", 0, False
 
     @property
@@ -77,13 +75,6 @@ class TimeLimit:
     def step(self, name: str) -> None:
         """Notes what is done next."""
         self._step = name
-        if self.on_step is not None:
-            # What is sent must not break off.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-            try:
-                self.on_step(name)
-            finally:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
 
     def _end(self, *_: object) -> None:
         thread = self._thread
