@@ -1,4 +1,4 @@
-"""The long proofs of docs/internals/reliability-tests.md: command, ledger and aim of each."""
+"""The long proofs of docs/internals/ledgers.md: command, ledger and aim of each."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     python tests/lab/proofs/all.py --resume         # each up to its aim, from where it stopped: days
     python tests/lab/proofs/all.py --resume --share 15  # each for a quarter of an hour, so that all go on
     python tests/lab/proofs/all.py --only model.py --only damage.py --resume
-    python tests/lab/proofs/all.py --table    # writes the ledgers into docs/internals/reliability-tests.md
+    python tests/lab/proofs/all.py --table    # writes the ledgers into docs/internals/ledgers.md
 
 Without ``--resume`` only those are run that have not come to anything yet. What is printed at the end names the proofs
 that failed, that were not run, and those for which there is no script yet. Leaves with 1 if one failed.
@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.campaigns import CAMPAIGNS, PROOFS, Campaign, table, with_table  # noqa: E402
 
-_PAGE = ROOT / "docs/internals/reliability-tests.md"
+_PAGE = ROOT / "docs/internals/ledgers.md"
 
 
 def main() -> int:
@@ -74,7 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--share", type=float, metavar="MINUTES", help="each is broken off after so long")
     scripts = [each.script for each in CAMPAIGNS if each.script]
     parser.add_argument("--only", action="append", choices=scripts, metavar="SCRIPT", help=", ".join(scripts))
-    parser.add_argument("--table", action="store_true", help="write docs/internals/reliability-tests.md, and leave")
+    parser.add_argument("--table", action="store_true", help="write docs/internals/ledgers.md, and leave")
     return parser.parse_args()
 
 

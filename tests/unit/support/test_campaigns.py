@@ -37,7 +37,7 @@ def test_lines_are_added_up_and_problems_counted(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_table_and_keeps_the_rest() -> None:
-    page = (PROOFS.parents[2] / "docs/internals/reliability-tests.md").read_text()
+    page = (PROOFS.parents[2] / "docs/internals/ledgers.md").read_text()
     assert page.count(BEGINS) == page.count(ENDS) == 1
     made = with_table(page)
     assert all(each.name in made for each in CAMPAIGNS)
