@@ -10,7 +10,7 @@ reading quicker than it is. Captures are short runs with little text; the last c
 "20 attributes" is the median of a dialect's spans with 15 to 25 attributes; where it has fewer than ten of them, the
 line through all its spans (cost by attributes) at 20, in brackets, if it has spans on both sides. "JSON" is what it
 takes only to parse the JSON texts of the same spans, each of them once: nothing that reads them all can cost less, but
-some are remembered. The second table has all spans by what they are and how much text they carry.
+some are remembered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import gc
 import statistics
 import sys
 import time
-from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,8 +38,6 @@ from tests.golden.conformance_capture import read  # noqa: E402
 _OWN = _REPO / "tests" / "golden" / "captures"
 _SHARED = _REPO.parent / "shared" / "captures"
 _FEW = 10
-_SIZES = (500, 2_000, 8_000)
-"""Characters of text on a span, at which the second table's rows begin."""
 
 Pair = tuple[RawSpan, tuple[RawLog, ...]]
 
@@ -65,25 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def report(passes: int, roots: Sequence[Path] = ()) -> str:
-    """Both tables."""
+    """Return the table of dialects."""
     pairs = [pair for root in roots or [_OWN, _SHARED] if root.is_dir() for pair in _spans(root)]
     by_dialect: dict[str, list[_Cost]] = {}
-    by_kind: dict[tuple[str, int], list[_Cost]] = {}
     texts = [_json_texts(span, logs) for span, logs in pairs]
     whole = _measured([partial(normalize, span, logs) for span, logs in pairs], passes)
     parsing = _measured([partial(_parse, each) for each in texts], passes)
     for (span, logs), us, json_us in zip(pairs, whole, parsing, strict=True):
         cost = _Cost(us, json_us, len(span.attributes), _characters(span, logs))
-        found = normalize(span, logs)
-        for name in found.dialects:
+        for name in normalize(span, logs).dialects:
             by_dialect.setdefault(name, []).append(cost)
-        by_kind.setdefault((found.kind, bisect(_SIZES, cost.characters)), []).append(cost)
     head = ["dialect", "spans", "median", "p95", "20 attributes", "JSON", "attributes, median", "characters, median"]
     rows = [_row(name, costs) for name, costs in sorted(by_dialect.items())]
-    first = table(f"Microseconds to normalise a span, {len(pairs):,} spans", head, rows)
-    head = ["kind", "characters", "spans", "median", "p95", "JSON, median", "characters, median"]
-    rows = [_row_of_kind(*key, costs) for key, costs in sorted(by_kind.items()) if len(costs) >= _FEW]
-    return first + "\n" + table("The same by kind and content", head, rows)
+    return table(f"Microseconds to normalise a span, {len(pairs):,} spans", head, rows)
 
 
 def _spans(root: Path) -> Iterator[Pair]:
@@ -146,17 +137,6 @@ def _row(name: str, costs: Sequence[_Cost]) -> list[object]:
     parsing = f"{statistics.median(near):.1f}" if len(near) >= _FEW else ""
     median = f"{statistics.median(times):.1f}"
     return [name, len(costs), median, f"{high:.0f}", _of_twenty(costs), parsing, *map(int, sizes)]
-
-
-def _row_of_kind(kind: str, size: int, costs: Sequence[_Cost]) -> list[object]:
-    times = [cost.us for cost in costs]
-    low, high = (0, *_SIZES)[size], (*_SIZES, None)[size]
-    parsing, characters = (
-        statistics.median(each) for each in ([cost.json_us for cost in costs], [cost.characters for cost in costs])
-    )
-    p95 = f"{statistics.quantiles(times, n=20)[-1]:.0f}"
-    sizes = f"{low:,} to {high:,}" if high else f"{low:,} and more"
-    return [str(kind), sizes, len(costs), f"{statistics.median(times):.1f}", p95, f"{parsing:.1f}", int(characters)]
 
 
 def _of_twenty(costs: Sequence[_Cost]) -> str:
