@@ -155,7 +155,7 @@ def test_shapes_of_secrets_that_agents_meet_are_taken_out_whole(table: str) -> N
 
 
 def test_every_kind_of_key_is_documented() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "internals" / "judge-quality.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "internals" / "redaction.md").read_text()
     assert [kind for kind in KEY_KINDS if kind not in page] == []
 
 
