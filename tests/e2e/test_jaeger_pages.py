@@ -1,6 +1,6 @@
-"""Jaeger's own pages: the searches of docs/internals/dashboards.md, and a looping run.
+"""Jaeger's own pages: the searches of docs/guides/dashboards.md, and a looping run.
 
-JAEGER_UI=FOLDER python -m pytest -m e2e tests/e2e/test_jaeger_pages.py  # to build them: docs/internals/dashboards.md
+JAEGER_UI=FOLDER python -m pytest -m e2e tests/e2e/test_jaeger_pages.py  # to build them: docs/internals/interfaces.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.jaeger_house import JaegerHouse, jaeger_house
 from support.jaeger_pages import SERVICE, JaegerPages
 
 PROGRAM = chromium()
-_DOCS = (Path(__file__).parents[2] / "docs" / "internals" / "dashboards.md").read_text()
+_DOCS = (Path(__file__).parents[2] / "docs" / "guides" / "dashboards.md").read_text()
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(600),
@@ -32,7 +32,7 @@ pytestmark = [
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JaegerHouse]:
     shown = pages(tmp_path_factory.mktemp("pages"))
     if shown is None:
-        pytest.skip("needs Jaeger's built pages: $JAEGER_UI, see docs/internals/dashboards.md")
+        pytest.skip("needs Jaeger's built pages: $JAEGER_UI, see docs/internals/interfaces.md")
     with jaeger_house(tmp_path_factory.mktemp("house"), shown) as made:
         yield made
 
@@ -46,15 +46,14 @@ def jaeger(house: JaegerHouse, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def _searches() -> list[str]:
     """The tags that the docs tell to search for, with everything in them that stands for another word."""
-    table = _DOCS.partition("| to find | in Jaeger")[2].partition("\n\n")[0]
+    table = _DOCS.partition("| to find | Jaeger")[2].partition("\n\n")[0]
     return [found for row in table.splitlines()[2:] for found in re.findall(r"`([^`]+=[^`]+)`", row.split("|")[2])]
 
 
 def test_the_docs_name_searches() -> None:
-    """But for ``error=true``, which Jaeger 2.13 does not find in memory, each is typed in below."""
+    """The tests below type each of them."""
     assert {re.sub("=[^= ]+$", "", each) for each in _searches()} == {
         "pandaeval.verdict",
-        "error",
         "pandaeval.verdict=fail pandaeval.service",
         "pandaeval.verdict=fail pandaeval.session.id",
         "pandaeval.score.tool_loop",

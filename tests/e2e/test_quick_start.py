@@ -1,4 +1,4 @@
-"""The commands of docs/internals/dashboards.md, in order, lead to scores in Jaeger; with what is installed already."""
+"""The commands of docs/internals/interfaces.md, in order, lead to scores in Jaeger; with what is installed already."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _used(port: int) -> bool:
 def test_the_way_to_a_first_score(tmp_path: Path) -> None:
     if taken := [port for port in _PORTS if _used(port)]:
         pytest.skip(f"the commands use fixed ports, and something listens on {taken}")
-    page = (_ROOT / "docs" / "internals" / "dashboards.md").read_text()
+    page = (_ROOT / "docs" / "internals" / "interfaces.md").read_text()
     block = re.search(r"^## From `pip install`.*?^```bash\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert block
     lines = [line for line in block[1].splitlines() if not re.match(r"python3 -m venv|pip install", line)]

@@ -191,9 +191,9 @@ def main() -> None:
     if asked.table:
         print(table(recorded(asked.ledger)))
     if asked.write_docs:
-        from support.metrics_page import PAGE, reference_page
+        from support.metrics_page import QUALITY, quality_page
 
-        PAGE.write_text(reference_page(), encoding="utf-8")
+        QUALITY.write_text(quality_page(), encoding="utf-8")
     if asked.verdicts is None and not asked.table and not asked.write_docs:
         drawn = draw(asked.sets or SETS, asked.half, asked.metric or [*QUESTIONS], asked.seed, asked.count, asked.out)
         for metric, count in drawn.items():

@@ -31,7 +31,7 @@ _COMMON |= {"injection_suspected", "over_budget", "not_sampled", "simulator_fail
 """Reasons that docs/reference/statuses.md explains for all metrics."""
 _MOST_WORDS = 45
 """Words of a description, in whole sentences. ``pandaeval metrics NAME`` prints all of it."""
-_KEPT = ("labelled", "read_by_hand", "planted", "aims", "repeated_calls")
+_KEPT = ("labelled", "planted", "repeated_calls")
 """Results of benchmarks (``--summary`` of those in tests/lab/bench)."""
 _HEAD = """\
 # Metrics
