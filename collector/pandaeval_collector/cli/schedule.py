@@ -62,7 +62,7 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 @schedule.command("remove")
 @at_collector
 def remove(schedule_id: _Id, *, api: ApiClient) -> None:
-    """Remove a schedule; its runs stay."""
+    """Remove a schedule, but keep its runs."""
     with api:
         api.delete(f"/schedules/{schedule_id}")
     typer.echo(f"schedule {schedule_id} is removed")
@@ -71,7 +71,7 @@ def remove(schedule_id: _Id, *, api: ApiClient) -> None:
 @schedule.command("pause")
 @at_collector
 def pause(schedule_id: _Id, *, api: ApiClient) -> None:
-    """Have a schedule rest."""
+    """Pause a schedule."""
     with api:
         api.post(f"/schedules/{schedule_id}/pause")
     typer.echo(f"schedule {schedule_id} is paused; `pandaeval schedule resume {schedule_id}` goes on")
@@ -80,6 +80,6 @@ def pause(schedule_id: _Id, *, api: ApiClient) -> None:
 @schedule.command("resume")
 @at_collector
 def resume(schedule_id: _Id, *, api: ApiClient) -> None:
-    """Have a schedule go on; what came meanwhile is in its next run."""
+    """Resume a schedule; its next run includes the missed traces."""
     with api:
         show([api.post(f"/schedules/{schedule_id}/resume")], _SCHEDULES)

@@ -31,7 +31,7 @@ store = typer.Typer(help="Look at a data directory, check it, take its spans out
 
 @store.command("stats")
 def stats(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
-    """Show what a data directory holds, also while a collector runs on it."""
+    """Show the content of a data directory, also beside a running collector."""
     with _read(config, store) as (connection, folder):
         found = sizes(connection, folder)
     if format_ == "json":
@@ -43,7 +43,7 @@ def stats(format_: given.Format = "table", config: StoreConfig = None, store: St
 
 @store.command("verify")
 def verify(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
-    """Check every page and row of a data directory, also while a collector runs on it. Exit code 1 if one is damaged.
+    """Check every page and row of a data directory, also beside a running collector. Exit code 1 if one is damaged.
 
     Changes nothing.
     """

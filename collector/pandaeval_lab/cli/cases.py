@@ -54,7 +54,7 @@ def check(
     files: Annotated[list[Path], file_argument("Case files (YAML or JSON).")],
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
-    """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
+    """Check case files, and list their content. Leaves with 2 for the first that cannot."""
     modules = resolve_config(config).config.metrics.modules
     for path in files:
         suite = read_suite(path, modules)
@@ -80,7 +80,7 @@ def promote(
     format_: given.Format = "table",
     output: Annotated[Path | None, output_option("Write the proposed cases, as regression cases.")] = None,
 ) -> None:
-    """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
+    """Propose capability cases that pass reliably for the regression suite."""
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
     proposals = promotable(trials(result_lines(results), per="case"), k, least)
@@ -127,7 +127,7 @@ def from_trace(
     *,
     api: ApiClient,
 ) -> None:
-    """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
+    """Make a case of a recorded run, without secrets. You fill in the expected behaviour."""
     runs: Runs | None
     if file:
         runs = _described(file, lambda trace: id_.lower() == trace.trace_id or id_ == trace.session_id)
@@ -156,7 +156,7 @@ def from_failure(
     *,
     api: ApiClient,
 ) -> None:
-    """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
+    """Make a regression case of an incident: of its newest kept run, up to the failure."""
     if (file is None) != (results is None):
         raise UserError("--file and --results go together: a group is known by the results of a file")
     if file is not None and results is not None:

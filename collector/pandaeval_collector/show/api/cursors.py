@@ -13,7 +13,7 @@ from fastapi import Query
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.listed_pages import Position
 
-CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the page before.")]
+CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
 
 

@@ -57,11 +57,11 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
         first, second = _run(stored, a), None if b == "live" else _run(stored, b)
         return Comparison.read(stored, first, second, compared(stored, first, second))
 
-    @reads.operation(app, "/runs/{run_id}", "A run and how far it is", tagged=False)
+    @reads.operation(app, "/runs/{run_id}", "A run and its progress", tagged=False)
     def show(run_id: str) -> RunDetail:
         return RunDetail.read(stored, _run(stored, run_id))
 
-    @reads.operation(app, "/runs/{run_id}/results", "Results of a run, as they came", tagged=False)
+    @reads.operation(app, "/runs/{run_id}/results", "Results of a run, in order of arrival", tagged=False)
     def results(
         run_id: str,
         cursor: CursorText = None,
@@ -81,7 +81,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         "/runs",
         response_model=RunShape | DryRun,
         status_code=201,
-        summary="Start an evaluation run, or say what it would take (dry_run)",
+        summary="Start an evaluation run, or estimate it (dry_run)",
     )
     async def start(body: RunBody, response: Response, key: Key = None) -> RunShape | DryRun:
         try:
@@ -100,11 +100,11 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         response.status_code = 201 if new else 200
         return RunShape.of(run)
 
-    @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
+    @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="Cancel a run")
     async def cancel(run_id: str) -> RunShape:
         return await changed(run_id, runs.cancel, "has ended already")
 
-    @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
+    @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Repeat the failed traces of a run")
     async def retry(run_id: str) -> RunShape:
         return await changed(run_id, runs.retry, "has nothing to retry, or has not ended")
 
@@ -124,7 +124,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     def list_() -> ScheduleList:
         return ScheduleList(items=[ScheduleShape.read(stored, each) for each in stored.all()])
 
-    @app.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Run again and again")
+    @app.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Add a schedule")
     async def add(body: ScheduleBody) -> ScheduleShape:
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule runs in earnest")
@@ -134,17 +134,17 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
             raise _refused(error) from error
         return await reads.run(lambda: ScheduleShape.read(stored, schedule))
 
-    @app.delete("/schedules/{schedule_id}", status_code=204, summary="Its runs stay")
+    @app.delete("/schedules/{schedule_id}", status_code=204, summary="Delete a schedule, but not its runs")
     async def remove(schedule_id: str) -> None:
         if not await asyncio.wrap_future(runs.store.schedules.remove(schedule_id)):
             raise _no_schedule(schedule_id)
 
-    @app.post("/schedules/{schedule_id}/pause", response_model=ScheduleShape)
+    @app.post("/schedules/{schedule_id}/pause", response_model=ScheduleShape, summary="Pause a schedule")
     async def pause(schedule_id: str) -> ScheduleShape:
         """It does not fire until it is resumed."""
         return await paused(schedule_id, True)
 
-    @app.post("/schedules/{schedule_id}/resume", response_model=ScheduleShape)
+    @app.post("/schedules/{schedule_id}/resume", response_model=ScheduleShape, summary="Resume a schedule")
     async def resume(schedule_id: str) -> ScheduleShape:
         """It fires again; what came meanwhile is in its next run."""
         return await paused(schedule_id, False)

@@ -25,9 +25,9 @@ Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the las
 Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
 TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of which the first few are enough.")]
 Severity = Annotated[
-    Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
+    Literal["low", "medium", "high", "critical"] | None, Field(description="At least this severity; null: all.")
 ]
-State = Annotated[Standing, Field(description="What people say of it; open: new or known.")]
+State = Annotated[Standing, Field(description="State of triage; open: new or known.")]
 _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
 _RUN_FILTERS = (
     *("hours", "agent", "service", "environment", "session", "metric", "label", "failed", "status", "text"),
@@ -178,7 +178,9 @@ class Tools:
         self,
         metrics: Annotated[list[str], Field(min_length=1, max_length=20, description="Such as trace.task_completion.")],
         budget_usd: Annotated[float, Field(gt=0, le=1000, description="US dollars that judges may cost at most.")],
-        model: Annotated[str | None, Field(description="Who judges, of those configured; null: the judge.")] = None,
+        model: Annotated[
+            str | None, Field(description="Judge model, one of the configured; null: the default.")
+        ] = None,
         *,
         filters: dict[str, Any],
     ) -> str:
