@@ -3,7 +3,6 @@ right; those to agents have few words and are marked as data."""
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -101,7 +100,7 @@ async def test_twenty_questions_get_right_answers_in_few_words(collector: Collec
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         writing = {name for name, tool in tools.items() if not (tool.annotations and tool.annotations.read_only_hint)}
-        assert writing == {"start_run"}, "it may cost money"
+        assert not writing
         agent = Agent(client)
         await _about_sessions(agent, told)
         await _about_one_trace(agent, told)
@@ -146,13 +145,6 @@ async def _about_one_trace(agent: Agent, told: Told) -> None:
         assert f"{len(failed)} of {many(len(row['results']), 'result')} failed" in why
         for each in failed:
             assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail" in why
-        case = json.loads(await agent.data("export_case", trace_id=row["trace_id"]))
-        whole = told.get(f"/traces/{row['trace_id']}")["understood"]
-        assert case["trace_id"] == row["trace_id"]
-        assert [call["name"] for call in case["tool_calls"]] == [call["name"] for call in whole["tool_calls"]]
-        assert {each["metric"] for each in case["results"]} == {
-            f"{each['level']}.{each['metric']}" for each in row["results"] if each["outcome"] == "scored"
-        }
     crashed = next(row for row in told.traces if row["error"] is not None)
     assert "the run itself failed" in await agent.data("why_failed", trace_id=crashed["trace_id"].upper())
 
@@ -204,7 +196,7 @@ async def _about_differences(agent: Agent, told: Told) -> None:
 async def _about_nothing(agent: Agent) -> None:
     assert "32 hex digits" in await agent.refused("why_failed", trace_id="../../etc/passwd")
     assert "did you mean" in await agent.refused("find_traces", metric="tool_lop")
-    assert "no scored trace" in await agent.refused("export_case", trace_id="0" * 32)
+    assert "no scored trace" in await agent.refused("trace_steps", trace_id="0" * 32)
     assert "limit" in await agent.refused("worst_sessions", limit=0)
 
 
@@ -214,8 +206,8 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         assert client.server_info.version == installed_version()
         agent, seen = Agent(client), f"People see it at {collector.http}/#"
-        agents = await agent("list_agents")  # 1. which agents are there?
-        assert {row["agent"] for row in told.traces} == set(re.findall(r'^agent "(.*?)" in ', agents, re.MULTILINE))
+        agents = await agent("pass_rates")  # 1. which agents are there?
+        assert {row["agent"] for row in told.traces} == set(re.findall(r'of agent "(.*?)": ', agents))
         assert seen in agents
         failures = await agent("incidents")  # 2. what fails most gravely, and how often?
         groups = told.get("/incidents")["incidents"]
@@ -226,7 +218,7 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         why = await agent("why_failed", trace_id=example[:12])  # 3. why, by the beginning of an id
         assert "results failed:" in why
         assert f"{seen}/trace/{example}" in why
-        assert "not judged; by rules" in await agent("verdict", trace_id=example)
+        assert "not judged; by rules" in why
         steps = await agent.data("trace_steps", trace_id=example)  # 4. what did it do, and where did it break?
         whole = told.get(f"/traces/{example}")
         assert len(re.findall(r"^ *\d+\. ", steps, re.MULTILINE)) == len(whole["detail"]["spans"])
@@ -261,7 +253,7 @@ async def _same_over_stdio(collector: CollectorProcess, *arguments: str) -> None
     async with over_stdio(*arguments) as client:
         agent = Agent(client)
         assert worst in await agent.data("worst_sessions", limit=1)
-        assert json.loads(await agent.data("export_case", trace_id=worst))["trace_id"] == worst
+        assert "asked: " in await agent.data("why_failed", trace_id=worst)
 
 
 def test_a_collector_that_is_not_there_or_wants_a_token_is_said_with_the_cure(

@@ -67,7 +67,7 @@ def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page
     assert "by code: counted" in grounds
     assert "by a judge" not in grounds  # none was asked, though code found what a judged metric names
     assert "17 questions not asked" in grounds
-    assert "does not apply: too little is said" in missing
+    assert "Too little of what this metric builds on" in missing
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.run("document.documentElement.scrollWidth") <= 1280
     assert page.count(".row.unit") == 10
@@ -117,18 +117,12 @@ def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
     page.click(".row.trace.bad")
     page.wait("document.querySelector('.fall') !== null")
     assert "search_catalogue 6 times over" in page.text()
-    assert "↻ ×6" in page.text(".line.loop")
-    assert "5 calls wasted" in page.text(".line.loop")
-    assert "↻ 2/6" in page.text(".line.pointed"), "the first wrong step lies in the loop, which is open"
-    unfolded = page.count(".line")
-    page.click(".line.loop")
-    assert page.count(".line") == unfolded - 10
-    assert "⚑ broke it" in page.text(".line.loop"), "a folded loop bears the gravest mark of what it hides"
-    page.click(".line.loop")
+    assert "↻ 2/6" in page.text(".line.pointed"), "the first wrong step is in the loop"
     assert "↻ 6/6" in page.text(".fall")
+    assert page.count(".line.in-loop") == 6
     page.click(".line.in-loop")
     assert page.count(".panel") == 1
-    assert "INPUT" in page.text(".panel").upper()
+    assert "ARGUMENTS" in page.text(".panel").upper()
 
 
 def test_a_score_points_to_the_spans_that_it_speaks_of(page: Page, demo: Path) -> None:
@@ -165,17 +159,11 @@ def test_keys_alone_are_enough(page: Page, demo: Path) -> None:
     page.press("?")
     assert "next and previous step" in page.text("dialog")
     page.press("Escape")
-    page.run("document.querySelector('.line.loop').focus()")
-    page.press("ArrowRight")
-    assert page.run("document.querySelector('.line.loop').getAttribute('aria-expanded')") == "true"
-    page.press("ArrowLeft")
-    assert page.count(".line.in-loop") == 0
     page.press("p")
     page.wait("document.querySelector('.crumbs').innerText.includes('trace 1 of')")
 
 
 MOCKED = {"tool": "look_up", "arguments": {"id": 1}, "kind": "result", "result": "found"}
-MOCKED_TEXTS = ["look_up", "result", '{"id": 1}', '"found"']
 
 
 @pytest.fixture(scope="module")
@@ -222,9 +210,6 @@ def test_cases_stand_in_a_table_that_breaks_no_word(page: Page, trials: Path, tm
     for width in (1200, 390):
         page.resize(width, 900)
         page.open(made)
-        assert page.texts("details.mocks summary") == ["6 calls of mocked tools"]
-        page.run("document.querySelector('details.mocks').open = true")
-        assert page.texts("details.mocks tbody tr:first-child td") == ["refuse", "1", *MOCKED_TEXTS]
         assert page.texts("h2 + .cases tbody td:first-child") == ["refuse", "look-it-up"]
         assert is_whole(page, ".cases th")
         assert page.run("document.documentElement.scrollWidth") <= width
@@ -375,7 +360,7 @@ def test_only_unscored_results(page: Page, tmp_path: Path) -> None:
     file = report([made], [result(made, finding=Unscored(Why.NO_CONTENT, "nothing was captured"))]).save(tmp_path)
     page.open(file)
     assert page.text("h1") == "Nothing could be scored"
-    assert "Content capture is off in service 'shop'" in page.text(".cure")
+    assert "how to switch it on" in page.text(".cure")
     page.open(report([], []).save(tmp_path))
     assert page.text("h1") == "No agent traces in this input"
 

@@ -65,7 +65,9 @@ def rubric_of(body: Mapping[str, Any]) -> str:
     if _TOGETHER.search(question.partition("Taken from the record")[0]):
         return "turn" if "Judge one turn" in question else "trace"
     known = (
-        rubric for rubrics in (GROUPING, *(m.rubrics for m in registry((GRADERS,)).values())) for rubric in rubrics
+        rubric
+        for rubrics in (GROUPING, *(getattr(m, "rubrics", ()) for m in registry((GRADERS,)).values()))
+        for rubric in rubrics
     )
     begun = question.removeprefix("# Question\n")
     alike = [each for each in known if begun.startswith(each.text.strip().partition("\n- [")[0])]

@@ -6,16 +6,24 @@ import base64
 import io
 import json
 import re
+import tempfile
 import zlib
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
-from pandaeval_lab.report.collect import Report, ReportOrigin
+from pandaeval_collector.pipeline.line.listing import listed
+from pandaeval_collector.show.view.results import signal_of
+from pandaeval_collector.store import DecidedTrace, ResultRow, SessionTraceRow, Store, WriteSet
+from pandaeval_collector.store.finding import Finder
+from pandaeval_lab.report import page
+from pandaeval_lab.report.page import ReportOrigin
 from pandaeval_otel.model import Trace
 
 
@@ -55,16 +63,38 @@ class Made:
 
 
 def report(traces: Iterable[Trace], results: Iterable[Result], about: ReportOrigin | None = None) -> Made:
-    """A report of these."""
-    traces = list(traces)
-    out = io.StringIO()
-    with Report(len(traces)) as made:
-        made.traces(traces)
-        for each in results:
-            made.result(each, each.to_dict())
-        contents = made.write(out, about or ReportOrigin(["made.jsonl"], "2026-01-02T03:04:05+00:00"))
+    """A report of a store with these."""
+    known, results, out = {each.trace_id: each for each in traces}, [*results], io.StringIO()
+    others = [(each.unit.id, each.to_dict()) for each in results if each.unit.level in ("trial", "task")]
+    rows = [_row(each) for each in results if each.unit.level not in ("trial", "task")]
+    sessions = {each.session_id for each in known.values()} | {e.unit.id for e in results if e.unit.level == "session"}
+    with tempfile.TemporaryDirectory() as name, closing(Store(Path(name), "off")) as store:
+        changes = WriteSet(
+            traces=[DecidedTrace(bytes.fromhex(id_), 1, True, "d", frozenset(), [], 0) for id_ in known],
+            session_traces=[
+                SessionTraceRow(bytes.fromhex(id_), each.session_id, each.start_ns, each.end_ns, b"{}")
+                for id_, each in known.items()
+                if each.session_id is not None
+            ],
+            listed=[listed(each) for each in known.values()],
+            results=rows,
+            touched={each for each in sessions if each is not None},
+        )
+        store.commit(changes).result()
+        with closing(Finder(store.path)) as finder, patch.object(page, "_read", lambda _, id_: known[id_]):
+            origin = about or ReportOrigin(["made.jsonl"], "2026-01-02T03:04:05+00:00")
+            contents = page.write_report(out, finder, origin, others=others)
     assert f"{len(out.getvalue().encode()) / 1e6:.1f} MB" in contents
     return parsed(out.getvalue())
+
+
+def _row(result: Result) -> ResultRow:
+    unit = result.unit
+    about = f"{unit.trace_id}:{unit.id}" if unit.level == "turn" else unit.id
+    key, revision = f"{unit.level}.{result.metric}", result.revision
+    row = ResultRow(f"{about} {key} {revision}", about, key, revision, result.to_json())
+    row.success, row.signal = result.success, signal_of(result.to_dict())
+    return row
 
 
 def parsed(page: str) -> Made:

@@ -14,7 +14,14 @@ from pandaeval_collector.cli._list_group import ListGroup
 from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.cli._run_place import Place, placed
-from pandaeval_collector.show.view.lines import headline, incident_line, result_text, session_headline, trace_lines
+from pandaeval_collector.show.view.lines import (
+    headline,
+    incident_line,
+    result_text,
+    session_headline,
+    step_lines,
+    trace_lines,
+)
 from pandaeval_collector.show.view.texts import NONE, moment, said
 from pandaeval_collector.store.triage import Standing
 
@@ -124,7 +131,7 @@ def _of_worst(session: Row, key: str) -> str:
 
 def _tell_trace(row: Row) -> None:
     """Prints all that is known of one trace."""
-    _lines((f"trace {row['trace_id']}", *trace_lines(row)))
+    _lines((f"trace {row['trace_id']}", *trace_lines(row), *step_lines(row)))
 
 
 def _tell_session(row: Row) -> None:

@@ -19,7 +19,7 @@ _SCHEDULES = Listing(
     (
         "id",
         ("cron (UTC)", lambda row: row["cron"]),
-        ("next", lambda row: "paused" if row["next_at"] is None else moment(row["next_at"])),
+        ("next", lambda row: "never" if row["next_at"] is None else moment(row["next_at"])),
         ("last run", lambda row: row["last_run"] or ""),
         ("metrics", lambda row: ", ".join(row["run"]["metrics"])),
         ("name", lambda row: row["run"]["name"]),
@@ -66,20 +66,3 @@ def remove(schedule_id: _Id, *, api: ApiClient) -> None:
     with api:
         api.delete(f"/schedules/{schedule_id}")
     typer.echo(f"schedule {schedule_id} is removed")
-
-
-@schedule.command("pause")
-@at_collector
-def pause(schedule_id: _Id, *, api: ApiClient) -> None:
-    """Pause a schedule."""
-    with api:
-        api.post(f"/schedules/{schedule_id}/pause")
-    typer.echo(f"schedule {schedule_id} is paused; `pandaeval schedule resume {schedule_id}` goes on")
-
-
-@schedule.command("resume")
-@at_collector
-def resume(schedule_id: _Id, *, api: ApiClient) -> None:
-    """Resume a schedule; its next run includes the missed traces."""
-    with api:
-        show([api.post(f"/schedules/{schedule_id}/resume")], _SCHEDULES)

@@ -57,7 +57,7 @@ async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
     schedules, fired = store.schedules, list[RunRow]()
 
     def due() -> list[ScheduleRow]:
-        timed = [(each, next_time(each.cron, each.fired_at)) for each in schedules.all() if not each.paused]
+        timed = [(each, next_time(each.cron, each.fired_at)) for each in schedules.all()]
         ready = [each for each, at in timed if at is not None and at <= now]
         return [each for each in ready if (newest := schedules.newest_run(each.id)) is None or newest.ended]
 

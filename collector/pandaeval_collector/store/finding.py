@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,8 @@ from pandaeval_collector.store.triage import Triage, triages
 _NAMES_AGE = 50.0
 """Names are read again after this multiple of the time that reading them took: 2 % of a reader's time at most."""
 
+_PAGE = 200
+"""Rows that :func:`every` reads at once."""
 MOST_FAILED = 20_000
 """Most failed runs that are read, the newest."""
 MOST_MEASURED = 5_000
@@ -94,6 +96,17 @@ class Page:
 
     rows: Sequence[Any]
     next: Position | None
+
+
+def every(find: Callable[..., Page], wanted: Wanted, **options: Any) -> Iterator[Any]:
+    """Yields all rows of a list, a page at a time. ``options``: further arguments of ``find``."""
+    after = None
+    while True:
+        page = find(wanted, after=after, limit=_PAGE, **options)
+        yield from page.rows
+        after = page.next
+        if after is None:
+            return
 
 
 class Finder:

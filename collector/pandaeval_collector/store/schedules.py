@@ -17,7 +17,6 @@ class ScheduleRow:
 
     id: str
     cron: str
-    paused: bool
     created_at: float
     fired_at: float
     seen: float
@@ -33,11 +32,7 @@ class Schedules(StoreTable):
     def all(self) -> list[ScheduleRow]:
         """Returns all schedules, in order of creation."""
         rows = self._rows(f"SELECT {_SCHEDULE} FROM schedules ORDER BY created_at, id")  # noqa: S608
-        return [ScheduleRow(id_, cron, bool(paused), *rest) for id_, cron, paused, *rest in rows]
-
-    def find(self, id_: str) -> ScheduleRow | None:
-        """The schedule of an id."""
-        return next((row for row in self.all() if row.id == id_), None)
+        return [ScheduleRow(*row) for row in rows]
 
     def newest_run(self, id_: str) -> RunRow | None:
         """Returns the run that a schedule started last."""
@@ -51,7 +46,7 @@ class Schedules(StoreTable):
         (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
         if kept >= MOST_WAITING:
             raise FullError(f"there are {kept} schedules already: remove some")
-        row = ScheduleRow(secrets.token_hex(4), cron, False, now, now, self._clock.calendar(), body)
+        row = ScheduleRow(secrets.token_hex(4), cron, now, now, self._clock.calendar(), body)
         insert(connection, f"schedules ({_SCHEDULE})", [astuple(row)])
         return row
 
@@ -59,13 +54,6 @@ class Schedules(StoreTable):
     def remove(self, connection: sqlite3.Connection, id_: str) -> int:
         """Deletes a schedule and keeps its runs. Returns 0 where there was none."""
         return connection.execute("DELETE FROM schedules WHERE id = ?", (id_,)).rowcount
-
-    @written
-    def pause(self, connection: sqlite3.Connection, id_: str, paused: bool, now: float) -> int:
-        """Pauses a schedule or resumes it: what came meanwhile is then in its next run, at its next time after ``now``.
-        Returns 0 where there is no such schedule."""
-        statement = "UPDATE schedules SET paused = ?, fired_at = CASE WHEN ? THEN fired_at ELSE ? END WHERE id = ?"
-        return connection.execute(statement, (paused, paused, now, id_)).rowcount
 
     @written
     def fire(self, connection: sqlite3.Connection, id_: str, body: bytes, now: float, until: float) -> RunRow | None:

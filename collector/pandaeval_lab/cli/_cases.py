@@ -78,7 +78,7 @@ class CaseStage(Stage):
         return graded(files, grader, self._matcher, judge)
 
     def about(self) -> Mapping[str, Any]:
-        return {"cases": self._report.brief(), "mock_calls": self._report.calls()}
+        return {"cases": self._report.brief()}
 
     def show(self, out: Console) -> None:
         """Prints a table with a row for each case, and a table with a row for each kind of case."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -14,14 +14,16 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.store.failures import failure_of
+from pandaeval_collector.store.finding import Finder
 from pandaeval_lab.cli._ci import write_junit
 from pandaeval_lab.cli._gates import with_groups
+from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import MOST_FAILURES
 from pandaeval_lab.cli._tables import print_summary
 from pandaeval_lab.cli._writing import output_file, write_json_line
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.collect import Report
+from pandaeval_lab.report.page import write_report
 
 ResultFormat = Literal["table", "json", "junit", "html"]
 
@@ -74,23 +76,26 @@ class JUnit(_Output):
 
 
 class HtmlReport(_Output):
-    """Writes the HTML report."""
+    """Writes the HTML report from the store of the evaluation."""
 
-    def open(self, held: ExitStack) -> None:
-        super().open(held)
-        self._report = held.enter_context(Report())
+    def __init__(self, path: Path | None) -> None:
+        super().__init__(path)
+        self._left_out: set[str] = set()
+        self._others: list[tuple[str, Mapping[str, Any]]] = []
 
     def begin(self, files: TraceFiles) -> None:
-        self._report.expected = files.waiting()
+        self._folder = files.store.path
 
     def decided(self, conclusion: Conclusion) -> None:
-        self._report.traces(conclusion.traces)
+        self._left_out.update(conclusion.left_out)
 
     def take(self, result: Result, document: Mapping[str, Any]) -> None:
-        self._report.result(result, document)
+        if result.unit.level in ("trial", "task"):
+            self._others.append((result.unit.id, document))
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        contents = self._report.write(self._target, outcome.about)
+        with closing(Finder(self._folder, READ_LIMIT_S)) as finder:
+            contents = write_report(self._target, finder, outcome.about, left_out=self._left_out, others=self._others)
         typer.echo(f"{self._path or 'report'}: {contents}", err=True)
 
 

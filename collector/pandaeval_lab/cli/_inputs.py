@@ -19,9 +19,8 @@ from pandaeval_collector.cli._options import declared
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.finding import Finder, every
 from pandaeval_collector.store.listed import Wanted
-from pandaeval_collector.store.listed_pages import Listed
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.sources import TraceSource
 
@@ -29,8 +28,6 @@ _EXPECTED = (
     "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
     "length-delimited OTLP protobuf, or traces as Jaeger and Tempo answer them."
 )
-_PAGE = 200
-"""Traces that are read at once from a store."""
 READ_LIMIT_S = 120.0
 """Time limit of reading one page: only the caller waits for it."""
 _FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
@@ -142,19 +139,8 @@ def _stored(folder: Path) -> Iterator[Request]:
         raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
     given: set[str] = set()
     with closing(Finder(folder, limit_s=READ_LIMIT_S)) as finder:
-        for row in stored_rows(finder, Wanted()):
+        for row in every(finder.traces, Wanted(), worst_first=False):
             for trace_id in (row.facts["id"], *(finder.members(row.session) if row.session else ())):
                 if trace_id not in given:
                     given.add(trace_id)
                     yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
-
-
-def stored_rows(finder: Finder, wanted: Wanted) -> Iterator[Listed]:
-    """Yields the stored traces newest first, so that traces scored meanwhile are left out and none comes twice."""
-    after = None
-    while True:
-        page = finder.traces(wanted, worst_first=False, after=after, limit=_PAGE)
-        yield from page.rows
-        after = page.next
-        if after is None:
-            return

@@ -17,7 +17,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.collect import ReportOrigin
+from pandaeval_lab.report.page import ReportOrigin
 
 if TYPE_CHECKING:
     from pandaeval_lab.replay.judge import ReplayJudge

@@ -45,7 +45,7 @@ from pandaeval_lab.cli._where import TraceFilter, attribute_keys, parse_where
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.collect import ReportOrigin
+from pandaeval_lab.report.page import ReportOrigin
 
 if TYPE_CHECKING:
     from pandaeval_lab.replay.judge import ReplayJudge

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
-from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import now
@@ -25,16 +24,14 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.filters import wanted_of
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import ProblemError
-from pandaeval_collector.show.report.detail import stored_trace
-from pandaeval_collector.show.report.index import facts_of
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._formats import default_file
-from pandaeval_lab.cli._inputs import READ_LIMIT_S, stored_rows
+from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._writing import output_file
-from pandaeval_lab.report.collect import Report, ReportOrigin
+from pandaeval_lab.report.page import ReportOrigin, write_report
 
 _NO_STORE = (
     "there is no store in {folder} (store.path or PANDAEVAL_DATA): `pandaeval collector` makes one and scores the "
@@ -95,38 +92,22 @@ def write_stored(
     where: str = "",
     on_read: Callable[[int, int], None] = lambda read, total: None,
 ) -> str:
-    """Writes the report of the stored traces that fit ``wanted``, and returns a sentence on its size. ``out`` opens the
-    file when the report is complete; ``where``: the filters as text; ``on_read`` gets the number of traces read, and of
-    all. Raises ``UserError`` if no trace fits."""
+    """Writes the report of the stored sessions with a trace that fits ``wanted``, and returns a sentence on its size.
+    ``out`` opens the file; ``where``: the filters as text; ``on_read``: see :func:`write_report`. Raises ``UserError``
+    if no trace fits."""
     total, stored = finder.count(wanted), finder.count(Wanted())
     if not total:
         raise UserError(_nothing(finder, settings, stored))
-    unreadable = 0
-    sessions: dict[str, None] = {}
-    with Report(total) as page:
-        for read, row in enumerate(stored_rows(finder, wanted), 1):
-            on_read(read, total)
-            try:
-                trace = stored_trace(finder.contents(bytes.fromhex(row.facts["id"])))
-            except (ValueError, DecodeError):
-                unreadable, trace = unreadable + 1, None
-            page.stored(facts_of(row), trace, row.results.values())
-            if row.session:
-                sessions[row.session] = None
-        for session_id, results in finder.of_sessions(list(sessions)).items():
-            page.stored_session(session_id, results.values())
-        origin = ReportOrigin(
-            sources=[f"store {Path(settings.store.path).resolve().name}"],
-            made_at=now().isoformat(timespec="seconds"),
-            version=installed_version(),
-            judge=settings.judge.model,
-            unreadable=unreadable,
-            problems=["the spans of traces could not be read again"] if unreadable else [],
-            where=where,
-            left_out=stored - total,
-            modules=tuple(settings.metrics.modules),
-        )
-        return page.write(out(), origin)
+    origin = ReportOrigin(
+        sources=[f"store {Path(settings.store.path).resolve().name}"],
+        made_at=now().isoformat(timespec="seconds"),
+        version=installed_version(),
+        judge=settings.judge.model,
+        where=where,
+        left_out=stored - total,
+        modules=tuple(settings.metrics.modules),
+    )
+    return write_report(out(), finder, origin, wanted, on_read=on_read)
 
 
 def _nothing(finder: Finder, settings: Config, stored: int) -> str:

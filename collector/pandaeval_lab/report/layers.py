@@ -8,21 +8,47 @@ and not how it reasoned.
 from __future__ import annotations
 
 import json
+import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
+import orjson
+
 from pandaeval_collector.base.untrusted.printable import for_xml
-from pandaeval_lab.report.collect import Spool
 
 LAYERS = ("reasoning", "action", "outcome")
 CORRECT = "trial_correct"
 _KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
 Row = Mapping[str, Any]
 """A trial's JSON object, as :class:`LayerReport` makes it, or a result's."""
+
+
+class Spool:
+    """Keeps JSON values, compressed, in a temporary file without a name. One thread."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._end = 0
+
+    def put(self, value: Any) -> tuple[int, int]:
+        """Stores a value, and returns the place with which :meth:`get` reads it."""
+        packed = zlib.compress(orjson.dumps(value), 1)
+        self._file.seek(self._end)
+        self._file.write(packed)
+        place = self._end, len(packed)
+        self._end += len(packed)
+        return place
+
+    def get(self, place: tuple[int, int]) -> Any:
+        self._file.seek(place[0])
+        return orjson.loads(zlib.decompress(self._file.read(place[1])))
+
+    def close(self) -> None:
+        self._file.close()
 
 
 @dataclass(slots=True)
@@ -124,12 +150,6 @@ class LayerReport:
         if self._spool is not None:
             yield from map(self._spool.get, self._places.get(case, ()))
 
-    def calls(self, most: int = 500) -> list[dict[str, Any]]:
-        """Returns a table row for each call that a mock was asked, and for each that asked none though its case has
-        mocks, by case and trial; with no trials kept, none."""
-        told = ((case, row) for case in self.cases() for row in self.trials(case))
-        return [*islice((row for case, trial in told for row in _calls(case, trial)), most)]
-
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
         """Returns a table row for each case, those that broke first."""
         return [count.brief(case) for case, count in [*self.cases().items()][:most]]
@@ -161,16 +181,6 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
         "trace_ids": results[0]["metadata"]["traces"],
         **{key: (verdict or results[0])["metadata"].get(key, ()) for key in ("mock_calls", "past_mocks")},
     }
-
-
-def _calls(case: str, trial: Row) -> Iterator[dict[str, Any]]:
-    place = {"case": case[:200], "trial": trial["trial"]}
-    for call in trial["mock_calls"]:
-        texts = {"arguments": call["arguments"], "answer": call.get("error", call.get("result"))}
-        told = {key: json.dumps(value, ensure_ascii=False)[:300] for key, value in texts.items()}
-        yield {**place, "tool": call["tool"], "kind": call["kind"], **told}
-    for tool in trial["past_mocks"]:
-        yield {**place, "tool": tool, "kind": "no mock was asked", "arguments": "", "answer": ""}
 
 
 def _state(graders: Sequence[Row]) -> str:

@@ -41,8 +41,8 @@ _ORDERS: dict[str, Any] = {
     "/runs": _RUN,
     "/schedules": {"cron": "0 3 * * *", "run": _RUN | {"name": "nightly"}},
 }
-_ACTS = ("/runs/{}/cancel", "/runs/{}/retry", "/schedules/{}/pause", "/schedules/{}/resume")
-_TOOLS = ("find_traces", "incidents", "why_failed", "trace_steps", "export_case", "pass_rates", "none")
+_ACTS = ("/runs/{}/cancel", "/runs/{}/retry")
+_TOOLS = ("find_traces", "incidents", "why_failed", "trace_steps", "pass_rates", "none")
 _SAID = ("initialize", "ping", "tools/list", "tools/call", "tools/call", "tools/call", "prompts/get", "notifications/x")
 _ODD: tuple[Any, ...] = (None, True, -1, 2**63, 1e308, "", "\ud800", "x" * 5_000, [], {}, [[[[[]]]]], {"a": {"b": {}}})
 

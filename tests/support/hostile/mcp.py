@@ -39,7 +39,7 @@ def orders_to_a_coding_agent(target: Target, scale: int) -> Iterator[str]:
     calls: list[tuple[str, dict[str, Any]]] = [("incidents", {}), ("find_traces", {"text": _MARKER})]
     calls += [("find_traces", {"failed": True}), ("pass_rates", {})]
     for id_ in ids[:3]:
-        calls += [("why_failed", {"trace_id": id_.hex()}), ("export_case", {"trace_id": id_.hex()})]
+        calls += [("why_failed", {"trace_id": id_.hex()}), ("trace_steps", {"trace_id": id_.hex()})]
     yield from at_once([partial(ask_mcp, target.http, *call) for call in calls] * (10 * scale))
 
 

@@ -16,7 +16,7 @@ from support.judge_kills import FailingProvider
 
 RUBRICS = {
     rubric.name: rubric
-    for rubric in (*GROUPING, *(rubric for metric in registry().values() for rubric in metric.rubrics))
+    for rubric in (*GROUPING, *(rubric for metric in registry().values() for rubric in getattr(metric, "rubrics", ())))
 }
 PACK = Pack("the record", "c0de" * 3, "d" * 16, 10, ())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from fastapi import FastAPI, Request, Response
@@ -12,7 +11,7 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.rows import ComponentErrors, Metrics, MetricShape, Missing, Overview, Rate
-from pandaeval_collector.show.view.unscored import CURES
+from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store.finding import Finder
 
 _COUNTER = "pandaeval.evaluations"
@@ -60,9 +59,10 @@ def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
 
 def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping[tuple[str, str], int]) -> Overview:
     names, rates = finder.names(), rates_of(finder.counters(_COUNTER))
+    unscored = missing((f"{rate.level}.{rate.metric}", rate.unscored) for rate in rates)
     overview = Overview(
         rates=rates,
-        unscored=_missing(rates),
+        unscored=[Missing(**entry) for entry in unscored],
         agents=names["agent"],
         services=names["service"],
         environments=names["environment"],
@@ -84,19 +84,6 @@ def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping
         overview.jobs, overview.data = work.store.jobs.counts(), str(work.store.path)
         overview.spent_usd = spending.spent(spending.today(time.time()))
     return overview
-
-
-def _missing(rates: Iterable[Rate]) -> list[Missing]:
-    """Return the unscored results by reason, most first."""
-    by_reason: dict[str, Counter[str]] = {}
-    for rate in rates:
-        for reason, times in rate.unscored.items():
-            by_reason.setdefault(reason, Counter())[f"{rate.level}.{rate.metric}"] += times
-    missing = []
-    for reason, counts in by_reason.items():
-        metrics, cure = dict(counts.most_common()), CURES.get(reason, "")
-        missing.append(Missing(why=reason, count=counts.total(), metrics=metrics, cure=cure))
-    return sorted(missing, key=lambda entry: -entry.count)
 
 
 def _component_errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:

@@ -14,19 +14,14 @@ from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
+from pandaeval_collector.show.report.detail import ROOM, content, stored_trace
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view.rows import Cursor, Order
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.listed import Wanted
-from pandaeval_collector.store.listed_pages import Position
 
 _MOST_TRACES = 300
-_MOST_PAGES, _ENOUGH = 6, 10
-"""If sessions that failed alike share a row: the most pages to read, and the rows that suffice."""
 Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
-Together = Annotated[bool, Query(description="Sessions that failed alike as one row, with how many they are.")]
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
 PageContent = Annotated[
     dict[str, Any],
@@ -55,12 +50,10 @@ class PageSession(BaseModel):
 
 
 class PageTrace(BaseModel):
-    """A trace for the page. ``detail``: conversation, spans and results; null where its spans are not kept any more,
-    ``results`` are there then, too."""
+    """A trace for the page. ``detail``: its results and, if its spans are kept, conversation and spans."""
 
     index: PageContent
-    detail: PageContent | None
-    results: list[dict[str, Any]]
+    detail: PageContent
 
 
 class PageReads:
@@ -75,7 +68,6 @@ class PageReads:
         of: Of = "sessions",
         window: Window = "24h",
         order: Order = "worst",
-        together: Together = False,
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> PageIndex:
@@ -86,14 +78,15 @@ class PageReads:
             page = self._finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
             for row in page.rows:
                 index.trace(row, brief=True)
-            after = page.next
-        elif together:
-            after = self._alike(index, wanted, after, limit)
         else:
-            after = self._add_sessions(index, wanted, after, limit)
+            page = self._finder.sessions(wanted, after=after, limit=limit)
+            for unit in page.rows:
+                index.unit(unit, filter(None, [unit.worst]))
         traces, failed = self._finder.counts(wanted) or (None, None)
         newest = self._finder.newest()
-        return PageIndex(index=self._made(index), traces=traces, failed=failed, newest=newest, next=cursor_of(after))
+        return PageIndex(
+            index=self._made(index), traces=traces, failed=failed, newest=newest, next=cursor_of(page.next)
+        )
 
     def session(self, id: SessionId) -> PageSession:
         """Return a session with its worst traces."""
@@ -102,7 +95,7 @@ class PageReads:
         if found is None:
             raise ProblemError(404, NO_SESSION)
         index = LiveIndex({session_id: self._finder.members(session_id)})
-        index.session(*found)
+        index.unit(*found)
         return PageSession(index=self._made(index))
 
     def trace(self, trace_id: str) -> PageTrace:
@@ -116,26 +109,8 @@ class PageReads:
             index = LiveIndex({row.session: self._finder.members(row.session)})
             of_session = [*self._finder.of_sessions([row.session])[row.session].values()]
         results = index.trace(row, of_session=of_session)
-        page, trace = self._made(index), stored_trace(self._finder.contents(id_))
-        if trace is None:
-            return PageTrace(index=page, detail=None, results=plain(with_results({"spans": []}, results))["results"])
-        return PageTrace(index=page, detail=plain(with_results(detail(trace, ROOM), results)), results=[])
-
-    def _alike(self, index: LiveIndex, wanted: Wanted, after: Position | None, limit: int) -> Position | None:
-        """Add pages of sessions until there are enough rows; sessions that failed alike share a row."""
-        for _ in range(_MOST_PAGES):
-            after = self._add_sessions(index, wanted, after, limit, together=True)
-            if after is None or len(index) >= _ENOUGH:
-                break
-        return after
-
-    def _add_sessions(
-        self, index: LiveIndex, wanted: Wanted, after: Position | None, limit: int, together: bool = False
-    ) -> Position | None:
-        page = self._finder.sessions(wanted, after=after, limit=limit)
-        for unit in page.rows:
-            index.unit(unit, together)
-        return page.next
+        trace = stored_trace(self._finder.contents(id_))
+        return PageTrace(index=self._made(index), detail=plain(content(trace, ROOM, results)))
 
     def _made(self, index: LiveIndex) -> dict[str, Any]:
         return plain(index.made(self._work.judge, self._work.modules))

@@ -173,7 +173,6 @@ class ScheduleShape(BaseModel):
 
     id: str
     cron: str
-    paused: bool
     created_at: Milliseconds
     fired_at: Milliseconds
     next_at: Milliseconds | None
@@ -183,12 +182,10 @@ class ScheduleShape(BaseModel):
     @classmethod
     def read(cls, stored: Schedules, schedule: ScheduleRow) -> Self:
         """Returns a schedule in this form."""
-        last = stored.newest_run(schedule.id)
-        due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
+        last, due = stored.newest_run(schedule.id), next_time(schedule.cron, schedule.fired_at)
         return cls(
             id=schedule.id,
             cron=schedule.cron,
-            paused=schedule.paused,
             created_at=int(schedule.created_at * 1000),
             fired_at=int(schedule.fired_at * 1000),
             next_at=None if due is None else int(due * 1000),

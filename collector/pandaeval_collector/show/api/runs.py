@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import Annotated
@@ -138,27 +137,6 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     async def remove(schedule_id: str) -> None:
         if not await asyncio.wrap_future(runs.store.schedules.remove(schedule_id)):
             raise _no_schedule(schedule_id)
-
-    @app.post("/schedules/{schedule_id}/pause", response_model=ScheduleShape, summary="Pause a schedule")
-    async def pause(schedule_id: str) -> ScheduleShape:
-        """It does not fire until it is resumed."""
-        return await paused(schedule_id, True)
-
-    @app.post("/schedules/{schedule_id}/resume", response_model=ScheduleShape, summary="Resume a schedule")
-    async def resume(schedule_id: str) -> ScheduleShape:
-        """It fires again; what came meanwhile is in its next run."""
-        return await paused(schedule_id, False)
-
-    async def paused(schedule_id: str, value: bool) -> ScheduleShape:
-        await asyncio.wrap_future(runs.store.schedules.pause(schedule_id, value, time.time()))
-
-        def read() -> ScheduleShape:
-            schedule = stored.find(schedule_id)
-            if schedule is None:
-                raise _no_schedule(schedule_id)
-            return ScheduleShape.read(stored, schedule)
-
-        return await reads.run(read)
 
 
 def _run(stored: RunTable, id_: str) -> RunRow:

@@ -12,13 +12,13 @@ from urllib.parse import quote
 from pydantic import Field
 
 from pandaeval_collector.base.filters import MOST_TEXT, in_place_of, meaning
+from pandaeval_collector.show import API
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.api.filters import filter_types
 from pandaeval_collector.show.api.run_filters import RunFilters
-from pandaeval_collector.show.mcp.fence import fenced, fenced_json
+from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
-from pandaeval_collector.show.view.texts import dollars, many
+from pandaeval_collector.show.view.rates import compared, handled_line, rate_lines
 from pandaeval_collector.store.triage import Standing
 
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
@@ -29,10 +29,6 @@ Severity = Annotated[
 ]
 State = Annotated[Standing, Field(description="State of triage; open: new or known.")]
 _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
-_RUN_FILTERS = (
-    *("hours", "agent", "service", "environment", "session", "metric", "label", "failed", "status", "text"),
-    "attribute",
-)
 
 
 def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
@@ -102,41 +98,22 @@ class Tools:
         return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
     async def why_failed(self, trace_id: TraceId) -> str:
-        """Why a trace failed: its failed results with their reasons, what was asked and answered, its tool calls."""
-        row = await self._trace(trace_id)
-        rest = "trace_steps has its steps, export_case the trace itself."
-        return await self._answer([*written.trace_lines(row)], f"/trace/{row['trace_id']}", rest)
-
-    async def verdict(self, trace_id: TraceId) -> str:
-        """Whether a run did its job: what a judge says of each thing that was asked for, and the first step that went
-        wrong; without a judge what rules found; and what people say of it."""
+        """Why a trace failed: whether the run did its job (a judge's verdict on each thing that was asked for, else
+        that of rules), the verdicts of people, its results with their reasons, and what was asked and answered."""
         row = await self._trace(trace_id)
         own, labels = [], [*(await self._asker.get("/annotations", trace_id=row["trace_id"]))["items"]]
         if (session := row["session_id"]) is not None:
             own = (await self._asker.get(f"/sessions/{quote(session, safe='')}"))["results"]
             labels += (await self._asker.get("/annotations", session_id=session))["items"]
-        return await self._answer([*written.verdict_lines(row, own, labels)], f"/trace/{row['trace_id']}")
+        lines = [*written.verdict_lines(row, own, labels), *written.trace_lines(row)]
+        return await self._answer(lines, f"/trace/{row['trace_id']}", "trace_steps has its steps.")
 
     async def trace_steps(self, trace_id: TraceId) -> str:
         """What a run did, step by step: agents, model calls with their last words, and tools with arguments and results
         as a tree, with times and errors, and which steps the failed results blame."""
         row = await self._trace(trace_id)
-        return await self._answer(
-            [*written.step_lines(row)], f"/trace/{row['trace_id']}", "export_case has the calls whole."
-        )
-
-    async def export_case(self, trace_id: TraceId) -> str:
-        """A trace as JSON, to make a regression case of it: input, answer, turns, tool calls with arguments and
-        results, and what was scored. Secrets and links are masked."""
-        row = await self._trace(trace_id)
-        trace = row["understood"] or {key: row[key] for key in ("trace_id", "session_id", "agent", "input", "output")}
-        scores = [
-            {"metric": f"{each['level']}.{each['metric']}", "score": each["score"], "success": each["success"]}
-            for each in row["results"]
-            if each["outcome"] == "scored"
-        ]
-        shown = await asyncio.to_thread(fenced_json, {**trace, "results": scores})
-        return "\n".join(filter(None, [shown, await self._link(f"/trace/{row['trace_id']}")]))
+        rest = f"GET {API}/traces/{row['trace_id']} has all of it."
+        return await self._answer([*written.step_lines(row)], f"/trace/{row['trace_id']}", rest)
 
     @filtered("agent", "metric")
     async def pass_rates(self, filters: dict[str, Any]) -> str:
@@ -154,15 +131,6 @@ class Tools:
             return "No results fit."
         return await self._answer(rate_lines(rates), "/", "Ask by agent or metric.", f"In all: {handled_line(rates)}.")
 
-    async def list_agents(self) -> str:
-        """The agents that there are, with the services they run in, how many of their runs failed since the store
-        began, and which metric fails most; most failures first."""
-        rates = (await self._asker.get("/overview"))["rates"]
-        if not rates:
-            return "No agent has results yet."
-        runs = (await self._asker.get("/incidents", limit=1))["agents"]
-        return await self._answer(agent_lines(rates, runs), "/agents?window=all", "pass_rates has the rest, by agent.")
-
     async def compare_versions(
         self,
         a: RunFilters,
@@ -172,45 +140,6 @@ class Tools:
         """The share of runs that failed, at all or by one metric, in two groups: two versions of an agent, or the times
         before and after a change. With the 95 % interval of the difference."""
         return await self._answer([compared(await self._failed(a, metric), await self._failed(b, metric))], "/")
-
-    @filtered(*_RUN_FILTERS)
-    async def start_run(
-        self,
-        metrics: Annotated[list[str], Field(min_length=1, max_length=20, description="Such as trace.task_completion.")],
-        budget_usd: Annotated[float, Field(gt=0, le=1000, description="US dollars that judges may cost at most.")],
-        model: Annotated[
-            str | None, Field(description="Judge model, one of the configured; null: the default.")
-        ] = None,
-        *,
-        filters: dict[str, Any],
-    ) -> str:
-        """Scores kept traces again with these metrics, apart from the live results; answers with the id of the run.
-        Costs money where a judge is asked: what it would cost is counted first, and nothing is begun if that is more
-        than the budget, or unknown."""
-        body: dict[str, Any] = {"metrics": metrics, "model": model, "budget_usd": budget_usd, "name": "mcp"}
-        body["filters"] = {name: value for name, value in filters.items() if value is not None}
-        dry = await self._asker.post("/runs", body | {"dry_run": True})
-        traces, calls, cost = dry["traces"], dry["calls"], dry["cost_usd"]
-        if not traces:
-            raise AskError("not begun: no stored trace is like that; find_traces shows which there are")
-        if calls and cost is None:
-            raise AskError(f"not begun: {many(calls, 'call')} of a model without a list price, at an unknown cost")
-        if calls and cost > budget_usd:
-            needed = f"{many(calls, 'call')} on {many(traces, 'trace')} for about {dollars(cost)}"
-            raise AskError(f"not begun: {needed}, more than ${budget_usd:g}; narrow it down")
-        run = await self._asker.post("/runs", body)
-        asked = "no judge is asked"
-        if calls:
-            asked = f"{many(calls, 'call')} for about {dollars(cost or 0)}"
-        return f"Run {run['id']} has begun: {many(traces, 'trace')}, {asked}. Ask show_run how far it is."
-
-    async def show_run(
-        self, run_id: Annotated[str, Field(pattern=r"^[0-9a-f]{1,64}$", description="Of start_run.")]
-    ) -> str:
-        """How far a run is, what it found in numbers, and what differs from the live results."""
-        run = await self._asker.get(f"/runs/{run_id}")
-        both = await self._asker.get("/runs/compare", a=run_id) if run["ended_at"] is not None else None
-        return await self._answer(written.run_lines(run, both), "/runs")
 
     async def _trace(self, trace_id: str) -> Any:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")

@@ -8,7 +8,6 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
-from pandaeval_collector.show.report.loops import folds
 from pandaeval_collector.show.report.text import TextPool, written
 from pandaeval_collector.show.view.results import ShownResult
 from pandaeval_otel.model import (
@@ -216,13 +215,7 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
                 yield role, texts.add(said)
 
 
-def with_results(shown: dict[str, Any], results: Iterable[ShownResult]) -> dict[str, Any]:
-    """Returns what :func:`detail` made, with the ``results`` in full and the ``loops`` that they found."""
-    results = [*results]
-    cycles: list[Row] = []
-    for result in results:
-        if result.short["metric"] == "trace.tool_loop":
-            cycles = result.full.get("metadata", {}).get("cycles", [])
-            break
-    loops = folds(shown["spans"], [cycle for cycle in cycles if isinstance(cycle, dict)])
-    return {**shown, "results": [result.full for result in results], "loops": loops}
+def content(trace: Trace | None, room: int, results: Iterable[ShownResult]) -> dict[str, Any]:
+    """Returns the :func:`detail` of a trace, if its spans are kept, and its results in full."""
+    shown = {} if trace is None else detail(trace, room)
+    return {**shown, "results": [result.full for result in results]}

@@ -1,10 +1,10 @@
 """The index of the page: sessions and traces in the order of their list, with their results, and the metrics that gave
-them. The report's file has the same and more (:mod:`pandaeval_lab.report.collect`)."""
+them. The report's file has the same and more (:mod:`pandaeval_lab.report.page`)."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -12,17 +12,16 @@ from urllib.parse import quote
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.rates import OutcomeCounts
-from pandaeval_collector.show.view.results import INLINE, ShownResult, failing, is_inline, shown, spelled_out, verdict
+from pandaeval_collector.show.view.results import INLINE, ShownResult, is_inline, shown, spelled_out, verdict
 from pandaeval_collector.show.view.unscored import unasked
-from pandaeval_collector.store.failures import plain
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
 
 @dataclass(slots=True)
 class LiveIndex:
-    """Builds one index of rows of the store: call :meth:`unit`, :meth:`trace` or :meth:`session` in the order in which
-    they are to be shown, then :meth:`made`. ``members``: the ids of all traces of sessions, by session."""
+    """Builds one index of rows of the store: call :meth:`unit` or :meth:`trace` in the order in which they are to
+    be shown, then :meth:`made`. ``members``: the ids of all traces of sessions, by session."""
 
     members: Mapping[str, Sequence[str]] = field(default_factory=dict)
     _traces: list[dict[str, Any]] = field(default_factory=list)
@@ -30,27 +29,6 @@ class LiveIndex:
     _at: dict[str, int] = field(default_factory=dict)
     _order: list[list[Any]] = field(default_factory=list)
     _results: list[ShownResult] = field(default_factory=list)
-    _alike: dict[Hashable, list[Any]] = field(default_factory=dict)
-
-    def unit(self, unit: ListedSession, together: bool = False) -> None:
-        """Adds a row of the list of sessions: a session with its worst trace, or a trace that belongs to none.
-        ``together``: a row that failed as an earlier one did is only counted with that."""
-        cause = _cause(unit) if together and unit.failed else None
-        if cause in self._alike:
-            self._alike[cause][2] += 1
-            return
-        worst = [] if unit.worst is None else [unit.worst]
-        if unit.id is None:
-            self.trace(worst[0], brief=True)
-        else:
-            self.session(unit, worst)
-        if cause is not None:
-            self._order[-1].append(1)
-            self._alike[cause] = self._order[-1]
-
-    def __len__(self) -> int:
-        """Returns how many rows there are."""
-        return len(self._order)
 
     def trace(
         self, row: Listed, brief: bool = False, of_session: Iterable[Mapping[str, Any]] = ()
@@ -63,9 +41,12 @@ class LiveIndex:
             self._session(row.session, of_session)
         return results
 
-    def session(self, unit: ListedSession, rows: Iterable[Listed]) -> None:
-        """Adds a session with some of its traces."""
-        assert unit.id is not None
+    def unit(self, unit: ListedSession, rows: Iterable[Listed]) -> None:
+        """Adds a session with some of its traces, or the trace that belongs to none."""
+        if unit.id is None:
+            for row in rows:
+                self.trace(row, brief=True)
+            return
         at = self._session(unit.id, unit.results.values())
         self._sessions[at] |= {
             "count": unit.traces,
@@ -85,15 +66,24 @@ class LiveIndex:
 
     def made(self, judge: str | None, modules: tuple[str, ...]) -> dict[str, Any]:
         """Returns the index, JSON-ready; traces and sessions refer to each other by position. ``order``: a session as
-        ``["s", position]``, a trace by itself as ``["t", position]``, and how many are like it where that was asked.
+        ``["s", position]``, a trace by itself as ``["t", position]``.
         ``judge``: the model that is configured; ``modules``: the user's own metrics, as :func:`registry` takes them."""
         return {
             "metrics": metrics_of(self._results, modules),
             "sessions": self._sessions,
             "traces": self._traces,
             "order": self._order,
-            "unasked": unasked(tallies_of(self._results), len(self._traces), judge),
+            "unasked": unasked(self.tallies(), len(self._traces), judge),
         }
+
+    def tallies(self) -> dict[str, OutcomeCounts]:
+        """Counts the results by metric."""
+        tallies: dict[str, OutcomeCounts] = {}
+        for result in self._results:
+            short = result.short
+            counts = tallies.setdefault(short["metric"], OutcomeCounts())
+            counts.add(short["outcome"], short.get("success"), short.get("why"))
+        return tallies
 
     def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:
         """Adds results that are ``told`` of the session with this id, and returns its position."""
@@ -117,20 +107,6 @@ class LiveIndex:
         return results
 
 
-def _cause(unit: ListedSession) -> Hashable:
-    """Return a key that sessions share if they failed alike: agent, error and failed results."""
-    agent = error = ""
-    results = [*unit.results.values()]
-    if unit.worst is not None:
-        agent, error = unit.worst.facts.get("agent", ""), unit.worst.facts.get("error") or ""
-        results += unit.worst.results.values()
-    failed = set()
-    for result in failing(results):
-        group = result["metadata"].get("failure_group") or {}
-        failed.add((result["metric"], result["label"], group.get("id") or plain(result["reason"])))
-    return agent, plain(error), frozenset(failed)
-
-
 def facts_of(row: Listed) -> dict[str, Any]:
     """Returns what lists show of a stored trace, with the session that it belongs to now."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
@@ -144,16 +120,6 @@ def session_result(result: ShownResult) -> dict[str, Any]:
         return whole
     label = result.short["label"]
     return {**whole, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, result.full["reason"])}
-
-
-def tallies_of(results: Iterable[ShownResult]) -> dict[str, OutcomeCounts]:
-    """Counts results by metric."""
-    tallies: dict[str, OutcomeCounts] = {}
-    for short in (result.short for result in results):
-        tallies.setdefault(short["metric"], OutcomeCounts()).add(
-            short["outcome"], short.get("success"), short.get("why")
-        )
-    return tallies
 
 
 def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.show.view.results import ResultView, failing
-from pandaeval_collector.show.view.texts import NONE, dollars, estimate, many, moment, said
+from pandaeval_collector.show.view.texts import NONE, many, moment, said
 
 Row = Mapping[str, Any]
-_MOST_CALLS = 30
 
 
 def incident_line(row: Row) -> str:
@@ -184,7 +183,6 @@ def trace_lines(row: Row) -> Iterator[str]:
             yield f"- step {step['span_id']} ({what}): {_blame(result, step).removeprefix('trace.blame: ')}"
     yield f"asked: {_captured(row['input'])}"
     yield f"answered: {_captured(row['output'])}"
-    yield from _calls(row["understood"])
     for result in row["results"]:
         if result not in failed:
             yield f"- {result_text(result, 120)}"
@@ -192,36 +190,3 @@ def trace_lines(row: Row) -> Iterator[str]:
 
 def _captured(text: str | None) -> str:
     return "not captured" if text is None else said(text, 500)
-
-
-def _calls(understood: Row | None) -> Iterator[str]:
-    if understood is None:
-        yield "its spans are not kept any more: no tool calls to show"
-        return
-    calls = understood["tool_calls"]
-    for number, call in enumerate(calls[:_MOST_CALLS], 1):
-        ended = said(call["result"], 120)
-        if call["error"] is not None:
-            ended = f"ERROR {said(call['error'], 160)}"
-        yield f"call {number}: {said(call['name'], 60)}({said(call['arguments'], 160)}) → {ended}"
-    if len(calls) > _MOST_CALLS:
-        yield f"… {many(len(calls) - _MOST_CALLS, 'more call')}"
-
-
-def run_lines(run: Row, comparison: Row | None) -> list[str]:
-    """Return lines on a run: its progress, its results by metric, and the differences to the live results."""
-    progress = f"{run['state']}: {run['done']} of {many(run['traces'], 'trace')} done, {run['failed']} failed"
-    head = [progress, f"{many(run['calls'], 'call')}, {dollars(run['cost_usd'])}"]
-    if run["error"]:
-        head.append(said(run["error"]))
-    lines = ["; ".join(head)]
-    for name, counts in sorted(run["results"].items()):
-        lines.append(f"{said(name, 80)}: {', '.join(f'{times} {kind}' for kind, times in sorted(counts.items()))}")
-    if comparison is None:
-        return lines
-    for metric in comparison["metrics"]:
-        difference = metric["difference"]
-        if difference is not None:
-            mean = estimate(difference["mean"], difference["low"], difference["high"], "+.4f")
-            lines.append(f"{said(metric['metric'], 80)}: live minus run {mean} over {difference['n']}")
-    return lines

@@ -128,24 +128,6 @@ def rate_lines(rates: Iterable[Row]) -> list[str]:
     return [f"{_metric(level, name)} of {_agent(agent)}: {counts.text}" for (level, name, agent), counts in sums]
 
 
-def agent_lines(rates: Iterable[Row], runs: Iterable[Row]) -> list[str]:
-    """Returns a line on each agent: its services, how many of its runs failed, what fails most; most failures first.
-    ``runs``: agents with their ``runs`` and ``failed`` ones."""
-    lines, rates, runs_of = [], [*rates], {row["agent"]: row for row in runs}
-    for (agent,) in summed(rates, "agent"):
-        own = [rate for rate in rates if rate["agent"] == agent]
-        services = ", ".join(f'"{said(name, 60)}"' for name in sorted({rate["service"] for rate in own})[:5])
-        (level, name), most = next(iter(summed(own, "level", "metric").items()))
-        about = "no findings"
-        if most.failed:
-            about = f"fails most: {_metric(level, name)}, {most.failed} times"
-        if row := runs_of.get(agent):
-            share = row["failed"] / row["runs"]
-            about = f"{row['failed']} of {many(row['runs'], 'run')} failed ({share:.0%}); {about}"
-        lines.append(f"{_agent(agent)} in {services}: {handled_line(own)}; {about}")
-    return lines
-
-
 def _metric(level: str, name: str) -> str:
     return said(f"{level}.{name}", 80)
 

@@ -68,9 +68,10 @@ def test_a_session_in_a_list_brings_its_worst_trace_and_tells_of_the_others() ->
     live = LiveIndex()
     row = _stored(made, _results(made))
     said: dict[str, Any] = {"session.agent_reliability": whole}
-    live.unit(ListedSession("a/b\u202e%", 3, (0.1, 1), 60, 2, 5, 9, True, row, said, [10.75, 0.25, 9.5, 12.0]))
-    live.unit(ListedSession(None, 2, (0.2, 2), 1, 1, 7, 7, True, _stored(alone, [], 2), {}))
-    live.unit(ListedSession("late", 4, (10.5, -4), 0, 0, 0, 0, False, None, {}))
+    live.unit(ListedSession("a/b\u202e%", 3, (0.1, 1), 60, 2, 5, 9, True, row, said, [10.75, 0.25, 9.5, 12.0]), [row])
+    single = _stored(alone, [], 2)
+    live.unit(ListedSession(None, 2, (0.2, 2), 1, 1, 7, 7, True, single, {}), [single])
+    live.unit(ListedSession("late", 4, (10.5, -4), 0, 0, 0, 0, False, None, {}), [])
     found = live.made(None, ())
     assert found["order"] == [["s", 0], ["t", 1], ["s", 1]]
     first = found["sessions"][0]

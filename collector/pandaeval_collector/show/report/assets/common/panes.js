@@ -9,7 +9,7 @@ let current = null; // the view of the trace that is shown, for the keys
 // `start`: the ids of spans that are pointed to, of which the first is chosen; `reading`: whether it is opened on a phone, too.
 function panes(trace, found, results, start, reading) {
   const rows = found.spans, marks = marksOf(found, results);
-  const view = { trace, found, rows, marks, loose: looseOf(results), folded: new Set(), loops: new Set(), pointed: new Set(), shape: "steps", chosen: null, ...conversationOf(found, marks) };
+  const view = { trace, found, rows, marks, loose: looseOf(results), folded: new Set(), pointed: new Set(), shape: "steps", chosen: null, ...conversationOf(found, marks) };
   view.list = el("div", { class: "fall", role: "tree", "aria-label": "Steps", onkeydown: (event) => { if (steer(view, event.key)) event.preventDefault(); } });
   view.pane = el("section", { class: "panel card", "aria-label": "The chosen step", tabindex: "0" });
   view.whole = el("div", { class: "panes" }, el("div", { class: "list" }, view.list), view.pane);
@@ -24,10 +24,7 @@ function draw(view) {
   view.list.replaceChildren(...shown);
   view.list.className = `fall ${view.shape}`;
   const button = (text, run, on) => el("button", { class: on === undefined ? "link" : "pill", type: "button", "aria-pressed": on === undefined ? null : String(on), onclick: run }, text);
-  const loops = view.found.loops.some((loop) => loop.first !== null);
-  const all = (open) => () => { view.folded.clear(); view.loops = new Set(open ? view.found.loops.keys() : []); draw(view); };
-  view.tools.replaceChildren(...Object.entries(VIEWS).map(([shape, [name]]) => button(name, () => { view.shape = shape; draw(view); }, shape === view.shape)),
-    ...(loops ? [button("Unfold loops", all(true)), button("Fold loops", all(false))] : []), button("Keys ?", keyHelp));
+  view.tools.replaceChildren(...Object.entries(VIEWS).map(([shape, [name]]) => button(name, () => { view.shape = shape; draw(view); }, shape === view.shape)), button("Keys ?", keyHelp));
   settled(view);
 }
 
@@ -42,7 +39,7 @@ function settled(view) {
   return chosen;
 }
 
-// Shows a step in the right pane. `key`: a row's position, `user-0` or `answer-0` of a turn, `loop-0`.
+// Shows a step in the right pane. `key`: a row's position, `user-0` or `answer-0` of a turn.
 function choose(view, key, { focus = true, reading = false, address = true } = {}) {
   view.chosen = key;
   view.pane.replaceChildren(el("button", { class: "link back", type: "button", onclick: () => { view.whole.classList.remove("reading"); const line = settled(view); if (line) line.focus(); } }, "← All steps"), ...[stepOf(view, key)].flat(5).filter(Boolean));
@@ -77,7 +74,6 @@ function reveal(view) {
 function point(view, ids, reading = false, focus = false) {
   view.pointed = new Set(ids);
   view.folded.clear();
-  view.found.loops.forEach((loop, at) => loop.calls.some(([row]) => view.pointed.has(view.rows[row].id)) && view.loops.add(at));
   draw(view);
   const first = view.rows.findIndex((row) => row.id === ids[0]);
   choose(view, first >= 0 ? first : ending(view), { focus, reading, address: false });
@@ -95,8 +91,8 @@ function steer(view, key) {
     const next = lines[to].dataset.row;
     choose(view, /^\d+$/.test(next) ? Number(next) : next, { reading });
   } else if (["Enter", " "].includes(key) && lines[at]) {
-    if (lines[at].dataset.row.startsWith("loop-")) lines[at].click();
-    else { view.whole.classList.add("reading"); view.pane.focus(); }
+    view.whole.classList.add("reading");
+    view.pane.focus();
   } else if (key === "Escape") {
     view.whole.classList.remove("reading");
     if (lines[at]) lines[at].focus();
@@ -130,8 +126,6 @@ function marksOf(found, results) {
     const row = at.get(id);
     if (row !== undefined && !marks[row].some(({ text }) => text === mark.text)) marks[row].push(mark);
   };
-  found.loops.forEach((loop) => loop.calls.forEach(([row, round]) =>
-    note(found.spans[row].id, { text: `↻ ${round}/${loop.rounds}`, state: "loop", reason: `round ${round} of ${loop.rounds}: ${loopName(loop)}` })));
   for (const [result, full] of results) {
     const held = full.metadata || {}, state = standing(result), reason = full.reason || "";
     if (result.metric === "trace.blame") {
@@ -140,7 +134,15 @@ function marksOf(found, results) {
       }
     } else if (result.metric === "trace.argument_correctness" && Array.isArray(held.verdicts)) {
       for (const each of held.verdicts) if (each && each.verdict === "no") note(found.calls[each.call - 1], { text: "✗ arguments", state: "fail", reason: each.reason || "" });
-    } else if (result.metric !== "trace.tool_loop") {
+    } else if (result.metric === "trace.tool_loop") {
+      for (const loop of held.cycles || []) {
+        const each = loop.span_ids.length / loop.rounds; // calls of a round
+        loop.span_ids.forEach((id, place) => {
+          const round = Math.min(loop.rounds, Math.floor(place / each) + 1);
+          note(id, { text: `↻ ${round}/${loop.rounds}`, state: "loop", reason: `round ${round} of ${loop.rounds}: ${loopName(loop)}` });
+        });
+      }
+    } else {
       const name = state === "fail" ? failureName(result) : metricName(result.metric);
       for (const id of full.spans || []) if (id !== full.span || isOfTurn(result)) note(id, { text: `${MARK[state]} ${name}`, state, reason });
     }
@@ -156,25 +158,20 @@ function tags(marks) {
   return marks.map((mark) => el("span", { class: `tag ${mark.state}`, title: mark.reason }, mark.text));
 }
 
-// The gravest of what folded rows would show.
-function bestMark(view, from, to) {
-  const hidden = view.marks.slice(from, to + 1).flat().filter((mark) => mark.state === "fail");
-  return hidden.find((mark) => mark.text.startsWith("⚑")) || hidden[0] || null;
+// By row: whether it is to be seen, and not below a folded one.
+function unfolded(view) {
+  let hiddenBelow = Infinity;
+  return view.rows.map((row, at) => {
+    if (row.depth <= hiddenBelow) hiddenBelow = Infinity;
+    const seen = hiddenBelow === Infinity;
+    if (seen && view.folded.has(at)) hiddenBelow = row.depth;
+    return seen;
+  });
 }
 
-// By row: whether it is to be seen, folded parents and loops considered, and the loop whose line comes before it.
-function unfolded(view) {
-  const starts = new Map(view.found.loops.map((loop, at) => [loop.first, at]).filter(([first]) => first !== null));
-  let loop = null, hiddenBelow = Infinity;
-  return view.rows.map((row, at) => {
-    if (loop !== null && at > view.found.loops[loop].last) loop = null;
-    if (row.depth <= hiddenBelow) hiddenBelow = Infinity;
-    const isOpen = hiddenBelow === Infinity, begins = starts.has(at);
-    if (begins) loop = starts.get(at);
-    const seen = isOpen && (loop === null || view.loops.has(loop));
-    if (seen && view.folded.has(at)) hiddenBelow = row.depth;
-    return { seen, inLoop: loop !== null, loop: begins && isOpen ? loop : null };
-  });
+// Whether a row is a call of a loop.
+function inLoop(view, at) {
+  return view.marks[at].some((mark) => mark.text.startsWith("↻"));
 }
 
 // What each line of both views has. `fold`: of a row with others below it.
@@ -192,19 +189,4 @@ function folding(view, at, isParent) {
 
 function indent(depth) {
   return `${Math.min(depth, 14) * 16}px`;
-}
-
-// The later rounds of a loop as one line, with the gravest mark of those that it hides.
-function loopLine(view, at, row) {
-  const loop = view.found.loops[at], open = view.loops.has(at);
-  const calls = loop.calls.filter(([, round]) => round > 1).map(([place]) => view.rows[place]);
-  const cost = [many(loop.wasted, "call") + " wasted", loop.seconds ? duration(Math.round(loop.seconds * 1e6)) : "", loop.tokens ? `${number(loop.tokens)} tokens` : ""].filter(Boolean).join(", ");
-  const best = open ? null : bestMark(view, loop.first, loop.last);
-  const depth = view.shape === "steps" ? view.depth(row) : view.rows[row].depth;
-  return lineOf(view, `loop-${at}`, { class: "line loop", "aria-level": depth + 1, "aria-expanded": String(open), onclick: () => toggle(view, view.loops, at),
-    onfold: (event) => { if (open !== event.detail) toggle(view, view.loops, at); } },
-    el("span", { class: "what", "--indent": indent(depth) }, el("span", { class: "twist" }, open ? "▾" : "▸"), el("span", { class: "turns", "aria-hidden": "true" }, `↻ ×${loop.rounds}`),
-      el("span", { class: "name" }, loopName(loop)), best ? el("span", { class: "marks" }, tags([best])) : null,
-      el("span", { class: "muted" }, `${number(loop.rounds - 1)} more ${loop.rounds === 2 ? "time" : "times"}, nothing new: ${cost}`)),
-    view.shape === "time" ? loopTime(view, calls) : null);
 }

@@ -52,8 +52,8 @@ function unscoredOf(unit) {
   return whys.length ? `not scored: ${whys.join(", ")}` : "nothing to score";
 }
 
-// A session, or a trace that belongs to none, in the list. `query`: the view, in which like ones can be looked at one by one.
-function unitRow(unit, query) {
+// A session, or a trace that belongs to none, in the list.
+function unitRow(unit) {
   const worst = worstOf(unit);
   const state = unitState(unit);
   const first = unit.rows[0] || {};
@@ -75,7 +75,7 @@ function unitRow(unit, query) {
       el("span", { class: "muted facts" }, [has("agent") && agents.slice(0, 3).join(", "), has("id") && unit.session && title && el("span", { class: "id" }, unit.session.id)].filter(Boolean).map((fact, place) => [place ? " · " : "", fact]))),
     says: () => el("span", { class: "says" }, el("span", { class: "said", dir: "auto" }, said), asked ? exchange(asked, asked.in === title) : null),
     traces: () => el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
-    verdict: () => el("span", { class: "verdict" }, verdict, unit.same > 1 && el("b", { class: "same", title: `${number(unit.same)} that failed alike` }, `×${number(unit.same)}`)),
+    verdict: () => el("span", { class: "verdict" }, verdict),
     taken: () => el("span", { class: "taken" }, has("took") && el("span", {}, us ? duration(us) : "–"), el("small", {}, [has("tokens") && tokens && `${compact(tokens)} tokens`, has("cost") && usd && dollars(usd)].filter(Boolean).join(" · "))),
     when: () => el("span", { class: "when" }, at ? when(at) : ""),
   };

@@ -39,10 +39,9 @@ function outermost(rows) {
 
 function stepLines(view) {
   const turns = (items) => (items || []).map((item) => turnLine(view, item));
-  const made = unfolded(view).flatMap(({ seen, inLoop, loop }, at) => [...turns(view.before.get(at)), loop === null ? null : loopLine(view, loop, at),
-    seen && view.isShown(at) ? stepLine(view, view.rows[at], at, inLoop) : null, ...turns(view.after.get(at))]);
+  const made = unfolded(view).flatMap((seen, at) => [...turns(view.before.get(at)), seen && view.isShown(at) ? stepLine(view, view.rows[at], at) : null, ...turns(view.after.get(at))]);
   if (!view.rows.length) made.push(...view.found.turns.flatMap(([user, answer], turn) => [turnLine(view, { key: `user-${turn}`, side: "user", text: user }), turnLine(view, { key: `answer-${turn}`, side: "answer", text: answer })]));
-  if (view.crash !== undefined) made.push(stepLine(view, view.rows[view.crash], view.crash, false));
+  if (view.crash !== undefined) made.push(stepLine(view, view.rows[view.crash], view.crash));
   return made.filter(Boolean);
 }
 
@@ -53,10 +52,10 @@ function turnLine(view, { key, side, text }) {
     el("span", { class: "what" }, el("span", { class: "who" }, isUser ? "user" : "answer"), el("span", { class: "says", dir: "auto" }, text === null ? el("i", { class: "muted" }, isUser ? "not captured" : unanswered(view.trace, view.found)) : spoken(view, text, loose))));
 }
 
-function stepLine(view, row, at, inLoop) {
+function stepLine(view, row, at) {
   const isParent = view.isParent(at) && row.kind === "agent" && view.isShown(at), isAnswer = view.answers.has(at), bad = row.error !== undefined;
   const tokens = row.tokens && sum(row.tokens);
-  return lineOf(view, at, { class: `line ${isAnswer ? "turn answer" : row.kind === "agent" ? "within" : "call"} ${inLoop ? "in-loop" : ""} ${view.pointed.has(row.id) ? "pointed" : ""}`, "aria-level": view.depth(at) + 1, ...folding(view, at, isParent) },
+  return lineOf(view, at, { class: `line ${isAnswer ? "turn answer" : row.kind === "agent" ? "within" : "call"} ${inLoop(view, at) ? "in-loop" : ""} ${view.pointed.has(row.id) ? "pointed" : ""}`, "aria-level": view.depth(at) + 1, ...folding(view, at, isParent) },
     el("span", { class: "what", "--indent": indent(view.depth(at)) }, twist(view, at, isParent), isAnswer ? el("span", { class: "who" }, "answer") : el("i", { class: `dot ${row.kind} ${bad ? "failed" : ""}` }),
       el("span", { class: "says", dir: "auto" }, stepWords(view, row, at, isAnswer)),
       el("span", { class: "marks" }, bad ? el("span", { class: "tag fail", title: plainText(view, row.error) }, "✗ error") : null, tags(view.marks[at]))),

@@ -52,10 +52,9 @@ function failureName({ metric: key, label }) {
 }
 
 // Everything of a session or of a trace that belongs to none, as the order of an index names it.
-// `same`: how many are like it, of which it is one.
-function unitOf(index, [kind, at, same]) {
+function unitOf(index, [kind, at]) {
   const session = kind === "s" ? index.sessions[at] : null;
-  return session ? { session, same, rows: session.rows, href: sessionHref(session) } : { session: null, same, rows: [index.traces[at]], href: traceHref(index.traces[at].id) };
+  return session ? { session, rows: session.rows, href: sessionHref(session) } : { session: null, rows: [index.traces[at]], href: traceHref(index.traces[at].id) };
 }
 
 function unitState(unit) {

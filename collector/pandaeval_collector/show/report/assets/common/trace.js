@@ -3,18 +3,18 @@
 // `wanted`: which step to open: `spans`, ids of spans; `metric`, the key of the one whose finding is meant; `step`, as a
 // judge names it (`call 2`, `turn 1`). Without any it is the first that went wrong.
 async function tracePage(trace, wanted = {}) {
-  const found = await details(trace);
+  const held = await details(trace), found = held && held.spans ? held : null;
   const session = trace.of;
   const place = session ? session.members.indexOf(trace.id) : -1;
-  const full = found ? found.results : trace.full || [];
+  const full = held ? held.results : [];
   const results = trace.results.map((result, at) => [result, { ...result, ...full[at] }]).sort(([a], [b]) => byUrgency(a, b));
   const named = found ? namedSpans(found, wanted) : [];
   const verdicts = (session ? session.results : []).filter((result) => isVerdict(result.metric));
   const wrong = found && !named.length ? firstWrong(found, results, wanted.metric, verdicts.filter(({ metadata }) => metadata && metadata.blame && metadata.blame.trace_id === trace.id)) : [];
-  const held = found ? panes(trace, found, results, [...named, ...wrong], named.length > 0 || Boolean(wanted.metric)) : null;
-  if (held) {
-    current = held.view;
-    onArrival(() => reveal(held.view));
+  const shown = found ? panes(trace, found, results, [...named, ...wrong], named.length > 0 || Boolean(wanted.metric)) : null;
+  if (shown) {
+    current = shown.view;
+    onArrival(() => reveal(shown.view));
   }
   const title = trace.in || trace.agent || "trace";
   return [
@@ -26,8 +26,8 @@ async function tracePage(trace, wanted = {}) {
       many(trace.tools, "tool call"), sum(trace.tokens) && `${number(trace.tokens[0])} + ${number(trace.tokens[1])} tokens`, found && found.models.join(", "),
       trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "), " · ", el("span", { class: "id" }, trace.id)),
     el("div", { class: "ways" }, found && asCase("trace", trace.id), beyond(trace)),
-    scoreStrip(results, held && held.view, found, verdicts.map((result) => [result, (step) => stepHref(session, result, step)])),
-    held ? [held.nodes, footnotes(found, held.view)] : [el("div", { class: "card" }, excerpts(trace)), el("p", { class: "notice" }, missingSpans(trace))],
+    scoreStrip(results, shown && shown.view, found, verdicts.map((result) => [result, (step) => stepHref(session, result, step)])),
+    shown ? [shown.nodes, footnotes(found, shown.view)] : [el("div", { class: "card" }, excerpts(trace)), el("p", { class: "notice" }, missingSpans(trace))],
   ];
 }
 

@@ -2,18 +2,19 @@
 
 function timeLines(view) {
   const total = totalOf(view);
-  return [legend(view.found), axis(total), ...unfolded(view).flatMap(({ seen, inLoop, loop }, at) => [loop === null ? null : loopLine(view, loop, at), seen ? timeLine(view, view.rows[at], at, inLoop, total) : null]).filter(Boolean)];
+  return [legend(view), axis(total), ...unfolded(view).map((seen, at) => (seen ? timeLine(view, view.rows[at], at, inLoop(view, at), total) : null)).filter(Boolean)];
 }
 
 function totalOf(view) {
   return Math.max(1, ...view.rows.map((row) => row.at + row.us));
 }
 
-function legend(found) {
+function legend(view) {
+  const { found } = view;
   const kinds = [...new Set(found.spans.map((row) => row.kind))];
   return el("div", { class: "legend muted", role: "presentation" }, kinds.map((kind) => el("span", {}, el("i", { class: `dot ${kind}` }), kind)),
     found.spans.some((row) => row.error !== undefined) ? el("span", {}, el("i", { class: "dot failed" }), "failed") : null,
-    found.loops.length ? el("span", {}, el("i", { class: "dot loop" }), "repeated in vain") : null);
+    found.spans.some((_, at) => inLoop(view, at)) ? el("span", {}, el("i", { class: "dot loop" }), "repeated in vain") : null);
 }
 
 function axis(total) {
@@ -21,13 +22,13 @@ function axis(total) {
     el("span", { "--at": `${share * 100}%`, class: share === 1 ? "tick last" : "tick" }, share ? duration(Math.round(total * share)) : "0"))));
 }
 
-function timeLine(view, row, at, inLoop, total) {
+function timeLine(view, row, at, isRepeated, total) {
   const isParent = view.isParent(at), bad = row.error !== undefined ? "failed" : "";
-  return lineOf(view, at, { class: `line ${inLoop ? "in-loop" : ""} ${view.pointed.has(row.id) ? "pointed" : ""}`, "aria-level": row.depth + 1, ...folding(view, at, isParent) },
+  return lineOf(view, at, { class: `line ${isRepeated ? "in-loop" : ""} ${view.pointed.has(row.id) ? "pointed" : ""}`, "aria-level": row.depth + 1, ...folding(view, at, isParent) },
     el("span", { class: "what", "--indent": indent(row.depth) }, twist(view, at, isParent) || el("span", { class: "twist" }), el("i", { class: `dot ${row.kind} ${bad}` }),
       el("span", { class: "name" }, row.tool || row.name), row.model && row.kind === "llm" && !row.name.includes(row.model) ? el("span", { class: "muted model" }, row.model) : null,
       el("span", { class: "marks" }, bad ? el("span", { class: "tag fail", title: plainText(view, row.error) }, "✗ error") : null, tags(view.marks[at]))),
-    el("span", { class: "time" }, el("i", { class: `span ${row.kind} ${bad} ${inLoop ? "again" : ""}`, "--at": `${(100 * row.at) / total}%`, "--wide": `${(100 * row.us) / total}%` }),
+    el("span", { class: "time" }, el("i", { class: `span ${row.kind} ${bad} ${isRepeated ? "again" : ""}`, "--at": `${(100 * row.at) / total}%`, "--wide": `${(100 * row.us) / total}%` }),
       took(row, total)));
 }
 
@@ -37,11 +38,4 @@ function took(row, total) {
   if (to < 78) return el("span", { class: "took", "--at": `${to}%` }, duration(row.us));
   if (from > 22) return el("span", { class: "took before", "--at": `${from}%` }, duration(row.us));
   return el("span", { class: "took on", "--at": `${from}%` }, duration(row.us));
-}
-
-// The calls of folded rounds.
-function loopTime(view, calls) {
-  const total = totalOf(view);
-  return el("span", { class: "time" }, calls.map((row) => el("i", { class: "span again", "--at": `${(100 * row.at) / total}%`, "--wide": `${(100 * row.us) / total}%` })),
-    calls.length ? el("i", { class: "reach", "--at": `${(100 * calls[0].at) / total}%`, "--wide": `${(100 * (calls.at(-1).at + calls.at(-1).us - calls[0].at)) / total}%` }) : null);
 }

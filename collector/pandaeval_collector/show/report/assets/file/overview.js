@@ -85,17 +85,7 @@ function cases() {
     ...row.layers, row.broke || "–", row.why];
   return [el("h2", {}, "Cases, broken ones first"), el("section", { class: "card cases scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, head.map((name) => el("th", {}, name)))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text))))))), mocks()];
-}
-
-// What mocks were asked, and the calls in the spans that asked none, though their case has mocks.
-function mocks() {
-  const rows = store.index.about.mock_calls || [];
-  const names = ["case", "trial", "tool", "kind", "arguments", "answer"];
-  return rows.length ? el("details", { class: "mocks" }, el("summary", {}, `${many(rows.length, "call")} of mocked tools`),
-    el("section", { class: "card cases scroll" }, el("table", {},
-      el("thead", {}, el("tr", {}, names.map((name) => el("th", {}, name)))),
-      el("tbody", {}, rows.map((row) => el("tr", {}, names.map((name) => el("td", {}, row[name])))))))) : null;
+    el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text)))))))];
 }
 
 // Failures by metric, each a way to the traces.
@@ -158,14 +148,13 @@ function unscored() {
   return el("section", { class: "card" }, el("h2", {}, "What could not be scored"),
     entries.length ? entries.slice(0, 2).map(unscoredEntry) : el("p", { class: "muted" }, "Everything that was asked has a score."),
     entries.length > 2 ? el("details", { class: "why" }, el("summary", {}, `${many(entries.length - 2, "more reason")}, ${many(sum(entries.slice(2).map((each) => each.count)), "result")}`),
-      entries.slice(2).map((entry, at) => unscoredEntry(entry, at + 2))) : null);
+      entries.slice(2).map(unscoredEntry)) : null);
 }
 
-function unscoredEntry(entry, at) {
+function unscoredEntry(entry) {
   const metrics = Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", ");
   return el("div", { class: "why" },
     el("div", {}, el("b", {}, entry.why.replaceAll("_", " ")), ` × ${number(entry.count)} `, el("span", { class: "muted" }, metrics)),
-    entry.reasons.length ? el("div", { class: "muted" }, entry.reasons.join("; ")) : null,
     entry.cure ? el("div", { class: "cure" }, entry.cure) : null,
-    entry.traces.length ? el("a", { href: `#/traces?reason=${at}` }, `See the ${many(entry.traces.length, "trace")}`) : null);
+    el("a", { href: `#/traces?why=${encodeURIComponent(entry.why)}` }, "See the traces"));
 }

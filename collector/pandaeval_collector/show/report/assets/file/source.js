@@ -64,7 +64,7 @@ function home() {
 }
 
 function missingSpans() {
-  return `The report is large: spans are shown of its worst traces only. See this one with: pandaeval inspect ${store.index.about.sources[0] || "FILE"}`;
+  return "The spans of this trace are no longer kept (store.retention, store.max_bytes, store.keep_content), or the report is large: it shows the spans of its worst traces.";
 }
 
 function beyond() {

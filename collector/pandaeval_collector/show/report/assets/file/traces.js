@@ -1,11 +1,17 @@
 // All traces, filtered and sorted.
 
 const SORTS = {
-  worst: ["worst first", (a, b) => a.rank - b.rank],
+  worst: ["worst first", (a, b) => badness(a) - badness(b)],
   time: ["by time", (a, b) => a.at - b.at],
   slow: ["slowest first", (a, b) => b.us - a.us],
   tokens: ["most tokens first", (a, b) => sum(b.tokens) - sum(a.tokens)],
 };
+
+// Crashes first, then what failed by its signal, then all else.
+function badness(trace) {
+  const signal = trace.error !== undefined ? 0 : trace.worst ? trace.worst.signal : 2;
+  return trace.failed.length || trace.error !== undefined ? signal : 10 + signal;
+}
 
 function tracesPage(query) {
   const list = el("div", { class: "rows" });
@@ -33,8 +39,7 @@ function tracesPage(query) {
     agents.length > 1 ? choice("Agent", "agent", [["", "any"], ...agents.slice(0, 200).map((name) => [name, name])], query, change) : null,
     choice("Sort", "sort", Object.entries(SORTS).map(([name, [label]]) => [name, label]), query, change));
   show();
-  const reason = query.has("reason") && store.index.unscored[query.get("reason")];
-  const told = query.has("from") ? `Scores from ${query.get("from")} to ${query.get("to")}. ` : reason ? `Not scored: ${reason.why.replaceAll("_", " ")}. ${reason.cure} ` : "";
+  const told = query.has("from") ? `Scores from ${query.get("from")} to ${query.get("to")}. ` : "";
   const bin = told ? el("p", { class: "notice" }, told, el("a", { href: "#/traces" }, "All traces")) : null;
   return [el("h1", {}, "Traces"), filters, bin, count, list, foot];
 }
@@ -42,15 +47,13 @@ function tracesPage(query) {
 function matching(query) {
   const wanted = (query.get("q") || "").toLowerCase();
   const key = query.get("metric"), state = query.get("state"), agent = query.get("agent"), why = query.get("why");
-  const reason = query.has("reason") && store.index.unscored[query.get("reason")];
-  const only = reason && new Set(reason.traces);
   const from = Number(query.get("from")), to = Number(query.get("to"));
   const fits = (result) => (!key || result.metric === key) && (!why || result.why === why)
     && (!state || state === "error" || standing(result) === state)
     && (!query.has("from") || (result.outcome === "scored" && result.score >= from && (result.score < to || (to >= 1 && result.score <= 1))));
   const filtered = key || why || query.has("from") || (state && state !== "error");
   return store.index.traces.filter((trace) =>
-    (!only || only.has(trace.at_)) && (!agent || trace.agent === agent) && (state !== "error" || trace.error !== undefined)
+    (!agent || trace.agent === agent) && (state !== "error" || trace.error !== undefined)
     && (!filtered || trace.results.some(fits)) && (!wanted || searched(trace).includes(wanted)));
 }
 

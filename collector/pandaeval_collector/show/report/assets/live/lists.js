@@ -3,7 +3,7 @@
 const WINDOWS = [["1h", "last hour", "1 h"], ["6h", "last 6 hours", "6 h"], ["24h", "last 24 hours", "24 h"], ["7d", "last 7 days", "7 d"], ["all", "", "all"]];
 const STEP = 10;
 const CHOSEN = ["agent", "service", "metric", "q", "failed", "label", "attribute", "min_seconds", "min_usd"]; // what filters choose by
-const VIEW = ["window", "since", "until", ...CHOSEN, "order", "each", "state"];
+const VIEW = ["window", "since", "until", ...CHOSEN, "order", "state"];
 
 function windowName(query) {
   return isZoomed(query) ? "chosen time" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[1];
@@ -31,11 +31,10 @@ function asking(query) {
   return asked;
 }
 
-function pathOf(of, query, collapsed) {
+function pathOf(of, query) {
   const asked = asking(query);
   asked.set("of", of);
   asked.set("limit", "50");
-  if (collapsed && !query.get("each")) asked.set("together", "true");
   if (of === "traces" && query.get("order")) asked.set("order", query.get("order"));
   return `/page/index?${asked}`;
 }
@@ -64,15 +63,15 @@ function zoomable(found, query) {
   });
 }
 
-async function listing(of, query, collapsed) {
-  const path = pathOf(of, query, collapsed);
+async function listing(of, query) {
+  const path = pathOf(of, query);
   const { body } = await ask(path);
   const list = (watched = { path, newest: body.newest, grown: false });
   const rows = el("div", { class: "rows" });
   const foot = el("div", {});
   const draw = ({ index, next }) => {
     const made = linked(index);
-    const more = paged(made.order, of === "traces" ? 3 * STEP : STEP, (each) => of === "traces" ? traceRow(made.traces[each[1]]) : unitRow(unitOf(made, each), query), rows);
+    const more = paged(made.order, of === "traces" ? 3 * STEP : STEP, (each) => of === "traces" ? traceRow(made.traces[each[1]]) : unitRow(unitOf(made, each)), rows);
     more.addEventListener("click", () => { list.grown = true; further(); });
     const on = next === null ? null : el("button", { class: "more", type: "button", hidden: true, onclick: async () => draw((await ask(`${path}&cursor=${next}`)).body) }, "Ask for more");
     const further = () => { if (on) on.hidden = !more.hidden; };
@@ -151,11 +150,8 @@ async function tracesPage(query) {
 }
 
 async function sessionsPage(query) {
-  const { body, rows } = await listing("sessions", query, true);
-  const each = new URLSearchParams(query);
-  if (query.get("each")) each.delete("each"); else each.set("each", "1");
-  return [el("div", { class: "top" }, el("h1", {}, "Sessions"), el("span", { class: "muted", role: "status" }, counted(body, query), ". ", query.get("each") ? "Each by itself. " : "Equal ones together. ",
-    el("a", { href: `#/sessions?${each}` }, query.get("each") ? "Equal ones together" : "Each by itself")), windows(query)), filters("sessions", query), body.index.order.length ? rows : nothing(query)];
+  const { body, rows } = await listing("sessions", query);
+  return [el("div", { class: "top" }, el("h1", {}, "Sessions"), el("span", { class: "muted", role: "status" }, counted(body, query)), windows(query)), filters("sessions", query), body.index.order.length ? rows : nothing(query)];
 }
 
 // How many match what is looked for, of how many: a text or a result is not counted by the list itself.

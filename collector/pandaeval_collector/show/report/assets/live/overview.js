@@ -1,7 +1,7 @@
 // The first page: what failed by cause, over time; then sessions, agents, and how far all that can be trusted.
 
 async function overview(query) {
-  const [{ body, rows }, found, matching] = [await listing("sessions", query, true), await failing(query), await matches("traces", query)];
+  const [{ body, rows }, found, matching] = [await listing("sessions", query), await failing(query), await matches("traces", query)];
   whole = (await ask("/overview")).body;
   if (!whole.rates.length && !body.index.order.length) return [el("h1", {}, "Nothing was scored yet"), raised(), beginning()];
   const blind = isBlind(body);
@@ -13,7 +13,7 @@ async function overview(query) {
     filters("sessions", query),
     blind ? el("div", { class: "cards" }, unscored()) : null,
     incidentList(found, query, FIRST),
-    body.index.order.length ? [el("h2", {}, "Sessions ", el("small", {}, "worst first, equal ones together")), rows] : nothing(query),
+    body.index.order.length ? [el("h2", {}, "Sessions ", el("small", {}, "worst first")), rows] : nothing(query),
     el("div", { class: "cards two" },
       el("section", { class: "card flush" }, el("h2", {}, "Agents ", el("a", { href: `#/agents${carried(query)}` }, "all of them")), found.agents.slice(0, 6).map((agent) => agentRow(agent, query))),
       trust(), blind ? null : unscored(), judging()),

@@ -63,7 +63,6 @@ async function traceOf(id, query) {
   const { body } = await ask(`/page/traces/${encodeURIComponent(id.toLowerCase())}`);
   const [trace] = linked(body.index).traces;
   trace.found = body.detail;
-  trace.full = body.results;
   return tracePage(trace, { spans: query.getAll("span"), metric: query.get("finding"), step: query.get("step") });
 }
 

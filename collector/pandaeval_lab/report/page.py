@@ -1,0 +1,170 @@
+"""The HTML report: the rows of a store as the live page shows them, in one file that loads nothing.
+
+The data is base64 of deflated JSON: an index that is read at once, and blocks of traces that are read when a trace is
+opened. The page builds itself from it by ``textContent`` alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TextIO
+
+import orjson
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.base.untrusted.printable import excerpt
+from pandaeval_collector.show.report.detail import content, stored_trace
+from pandaeval_collector.show.report.index import LiveIndex
+from pandaeval_collector.show.report.text import clean_json, filled_shell
+from pandaeval_collector.show.view.rates import handled
+from pandaeval_collector.show.view.results import shown
+from pandaeval_collector.show.view.texts import many
+from pandaeval_collector.show.view.unscored import missing
+from pandaeval_collector.store.finding import Finder, every
+from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.listed_pages import Listed
+from pandaeval_otel.model import Trace
+
+MAX_DETAILED = 10_000
+"""Traces that are shown span by span, the worst ones."""
+_ALL_TEXTS, _MOST_OF_ONE, _LEAST_OF_ONE = 40_000_000, 200_000, 3_000
+_BLOCK = 256 * 1024
+"""Bytes of JSON in a block."""
+_LENIENT = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+_LOADING = (
+    "Opening the report …",
+    "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
+    "<code>pandaeval evaluate … --format table</code>.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOrigin:
+    """Where a report comes from. ``without_agents``: traces in which no agent worked, which are not shown. ``where``:
+    the filter as text; ``left_out``: traces that do not fit it. ``failures``: groups of failures, most severe first.
+    ``modules``: the user's own metrics. ``cases``: rows of the three-layer report. ``gates``: a sentence on each gate
+    that failed."""
+
+    sources: Sequence[str] = ()
+    made_at: str = ""
+    version: str = ""
+    judge: str | None = None
+    requests: int = 0
+    items: int = 0
+    unreadable: int = 0
+    problems: Sequence[str] = ()
+    without_agents: int = 0
+    where: str = ""
+    left_out: int = 0
+    failures: Sequence[Mapping[str, Any]] = ()
+    modules: tuple[str, ...] = ()
+    cases: Sequence[Mapping[str, Any]] = ()
+    gates: Sequence[str] = ()
+
+
+def write_report(
+    out: TextIO,
+    finder: Finder,
+    about: ReportOrigin,
+    wanted: Wanted | None = None,
+    *,
+    left_out: Collection[str] = (),
+    others: Iterable[tuple[str, Mapping[str, Any]]] = (),
+    on_read: Callable[[int, int], None] = lambda read, total: None,
+) -> str:
+    """Writes the sessions with a trace that fits ``wanted``, and returns a sentence on the size. ``left_out``: IDs of
+    traces that are not shown; ``others``: unit and JSON object of results about neither trace nor session. ``on_read``
+    gets the number of traces read, and of all."""
+    index, rows = _collected(finder, wanted or Wanted(), left_out)
+    size = write_page(out, _index(index, about, others), _details(finder, rows[:MAX_DETAILED], on_read))
+    sessions = len({row.session for row in rows} - {None})
+    return f"{many(sessions, 'session')}, {many(len(rows), 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
+
+
+def _collected(finder: Finder, wanted: Wanted, left_out: Collection[str]) -> tuple[LiveIndex, list[Listed]]:
+    index, shown_rows = LiveIndex(), list[Listed]()
+    for unit in every(finder.sessions, wanted):
+        rows = [] if unit.worst is None else [unit.worst]
+        if unit.id is not None and (session := finder.session(unit.id)) is not None:
+            rows = session[1]
+        rows = [row for row in rows if row.facts["id"] not in left_out]
+        if rows:
+            index.unit(unit, rows)
+            shown_rows += rows
+    return index, shown_rows
+
+
+def _index(index: LiveIndex, about: ReportOrigin, others: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Returns the part of the report that is read when it opens: the index of the live page, and what an overview shows
+    besides."""
+    tallies, facts, beyond = index.tallies(), asdict(about), list[dict[str, Any]]()
+    modules = facts.pop("modules")
+    for unit, result in others:
+        view = shown(result)
+        beyond.append({**view.short, **view.full, "unit": excerpt(unit, 200)})
+    return {
+        **index.made(about.judge, modules),
+        "about": facts,
+        "judged": handled(tallies),
+        "others": beyond,
+        "unscored": missing((metric, counts.unscored) for metric, counts in tallies.items()),
+    }
+
+
+def _details(
+    finder: Finder, rows: Sequence[Listed], on_read: Callable[[int, int], None]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    room = max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, len(rows))))
+    for position, row in enumerate(rows):
+        yield position, content(_read(finder, row.facts["id"]), room, map(shown, row.results.values()))
+        on_read(position + 1, len(rows))
+
+
+def _read(finder: Finder, trace_id: str) -> Trace | None:
+    try:
+        return stored_trace(finder.contents(bytes.fromhex(trace_id)))
+    except (ValueError, DecodeError):  # damaged spans: the scores are shown
+        return None
+
+
+def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
+    """Writes the page, and returns its size in bytes. ``details``: pairs of a trace's position and details, in the
+    report's order. They are read one by one, so memory does not grow with them."""
+    page, _ = filled_shell("file", _LOADING, data="<!-- data -->\n")
+    head, foot = page.split("<!-- data -->")
+    blocks: dict[int, int] = {}
+    size = 0
+
+    def put(text: str) -> None:
+        nonlocal size
+        size += len(text.encode())
+        out.write(text)
+
+    def embed(name: str, data: bytes) -> None:
+        packed = base64.b64encode(zlib.compress(data, 6)).decode()  # base64 cannot end the element
+        put(f'<script type="application/octet-stream" id="{name}">{packed}</script>\n')
+
+    put(head)
+    for number, block in enumerate(_blocks(details)):
+        blocks.update(dict.fromkeys(block, number))
+        embed(f"block-{number}", b"{%s}" % b",".join(block.values()))
+    traces = [{**trace, "block": blocks[at]} if at in blocks else trace for at, trace in enumerate(index["traces"])]
+    embed("index", clean_json(orjson.dumps({**index, "traces": traces}, option=_LENIENT)))
+    put(foot)
+    return size
+
+
+def _blocks(details: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[dict[int, bytes]]:
+    """Yields details by position, each as a member of a JSON object, as many at a time as make a block."""
+    block, size = dict[int, bytes](), 0
+    for position, value in details:
+        block[position] = b'"%d":%s' % (position, clean_json(orjson.dumps(value, option=_LENIENT)))
+        size += len(block[position])
+        if size >= _BLOCK:
+            yield block
+            block, size = {}, 0
+    if block:
+        yield block
