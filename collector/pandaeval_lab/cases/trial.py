@@ -319,9 +319,6 @@ class TrialMatcher:
         """Traces of no case."""
         self.unmatched_said = ""
         """The first words of the user in one such trace, shortened."""
-        self.alike: dict[tuple[str, str], int] = {}
-        """Trials (case, name) of several traces that each begin anew with the same words, and how many those are."""
-        self._began: dict[tuple[str, str], tuple[int, str | None]] = {}
 
     def add(self, traces: Iterable[Trace]) -> None:
         """Takes in traces; counts those of no case."""
@@ -332,11 +329,6 @@ class TrialMatcher:
                 self.unmatched_said = self.unmatched_said or (said_first(trace) or "").strip()[:_MOST_SAID]
                 continue
             trial, session = (found[0].id, found[1]), trace.session_id
-            # A trace that repeats its trial's first words is most likely another attempt under one name.
-            said = hash(said_first(trace))
-            before, its_session = self._began.setdefault(trial, (said, session))
-            if trial in self._gathered and before == said and (session is None or its_session != session):
-                self.alike[trial] = self.alike.get(trial, 1) + 1
             self._gathered.setdefault(trial, []).append(TrialTrace(trace.trace_id, session, trace.trigger))
             if session is not None:
                 self._sessions[session] = found

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
-from xml.etree import ElementTree
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._options import config_option, declared, file_argument, file_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config
@@ -70,7 +68,6 @@ class CaseRunOptions:
     case_timeout: Annotated[str, typer.Option(metavar="TIME", help="What a whole attempt may take.")] = "10m"
     wait: Annotated[str, typer.Option(metavar="TIME", help="Maximum time to wait for the last spans.")] = "1m"
     only: Annotated[list[str] | None, typer.Option(metavar="CASE", help="Only these; * stands for anything.")] = None
-    failed: Annotated[bool, typer.Option("--failed", help="Only the cases that failed in the last run.")] = False
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
     metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated, as for evaluate.")] = None
     model: Annotated[str | None, typer.Option(help="Judge with this model, as for evaluate.")] = None
@@ -245,27 +242,9 @@ async def _arrived(receiver: SpanReceiver, attempts: Sequence[Attempted], is_rem
     typer.echo(f"notice: {problem}", err=True)
 
 
-def _failed(folder: Path) -> set[str]:
-    """Returns the cases of the last run of which a trial or a threshold failed, or a trial could not be told. Raises
-    ``UserError`` where there is no such run."""
-    try:
-        tests = [*ElementTree.parse(folder / "cases.xml").iter("testcase")]  # noqa: S314 - we wrote it
-    except (OSError, ElementTree.ParseError) as error:
-        raise UserError(f"--failed: there is no last run in {folder}: leave it out, or name --output") from error
-    whole = [test.get("name", "") for test in tests if test.find("failure") is not None]
-    untold = [test.get("name", "") for test in tests if test.find("skipped") is not None]
-    gates = {name.rpartition(": ")[0] for name in whole}
-    return gates | {name.rpartition(" [")[0] for name in (*whole, *untold)}
-
-
 def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
     """Returns the requested cases. Raises ``UserError`` for none, and for a case without a user."""
     wanted = _only([case.id for case in suite.cases], options)
-    if options.failed:
-        failed = _failed(options.output)
-        wanted = [id_ for id_ in wanted if for_xml(id_) in failed]
-        if not wanted:
-            raise UserError(f"--failed: no case failed in the last run ({options.output}); leave it out")
     cases = tuple(case for case in suite.cases if case.id in wanted)
     for case in cases:
         if case.scenario and options.simulate is None:
@@ -277,8 +256,8 @@ def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
 
 def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
     """Returns the ids that fit ``--only``. Raises ``UserError``."""
-    if (options.only or options.failed) and options.baseline is not None:
-        raise UserError("--baseline compares whole suites: leave out --only and --failed")
+    if options.only and options.baseline is not None:
+        raise UserError("--baseline compares whole suites: leave out --only")
     if options.only is None:
         return ids
     wanted: set[str] = set()

@@ -124,13 +124,6 @@ class CaseStage(Stage):
     def _matching_notices(self) -> Iterator[str]:
         """Yields notices on traces without a case, cases without a trial, and trials of several runs."""
         matcher, cases = self._matcher, len(self._suite.cases)
-        if matcher.alike:
-            (case, name), count = next(iter(matcher.alike.items()))
-            more = f", and so on in {len(matcher.alike) - 1} more trials" if len(matcher.alike) > 1 else ""
-            yield (
-                f"trial {name} of {case} holds {count} runs of the same task, which are graded as one{more}: give each "
-                "attempt a pandaeval.trial of its own (using_case)"
-            )
         for case, count in sorted(matcher.unknown.items())[:10]:
             yield f"{count} traces name the case {case}, which is not in the file"
         if matcher.ambiguous:

@@ -146,10 +146,6 @@ def from_trace(
 @at_collector
 def from_failure(
     group: Annotated[str, typer.Argument(help="Id of an incident, as `pandaeval failures` lists them.")],
-    file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
-    results: Annotated[
-        Path | None, file_option("With --file: what evaluate --format json said of these files.")
-    ] = None,
     case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
     output: Annotated[Path | None, output_option("Write the case to this file instead of standard output.")] = None,
     config: Annotated[Path | None, config_option("Configuration file (redact).")] = None,
@@ -157,13 +153,8 @@ def from_failure(
     api: ApiClient,
 ) -> None:
     """Make a regression case of an incident: of its newest kept run, up to the failure."""
-    if (file is None) != (results is None):
-        raise UserError("--file and --results go together: a group is known by the results of a file")
-    if file is not None and results is not None:
-        title, runs = failure_in_files(group, results, file)
-    else:
-        with api:
-            title, runs = failure_at_collector(group, api)
+    with api:
+        title, runs = failure_at_collector(group, api)
     write_case(runs, group, case or f"failure-{group[:32]}", title, config, output)
 
 
@@ -184,21 +175,6 @@ def failure_at_collector(group_id: str, api: ApiClient) -> tuple[str, Runs]:
         f"{group_id}: of none of its {len(group['examples'])} newest failures the spans are kept any more "
         "(store.keep_content, store.retention)"
     )
-
-
-def failure_in_files(group_id: str, results: Path, files: Sequence[str]) -> tuple[str, Runs]:
-    """Returns title and traces of the first failure of a group that ``results`` (``evaluate --format json``) has."""
-    of_group = (((each.get("metadata") or {}).get("failure_group") or {}, each) for each in result_lines(results))
-    group, failed = next(((group, each) for group, each in of_group if group.get("id") == group_id), ({}, None))
-    if failed is None:
-        raise UserError(f"{results}: no result is of the group {group_id} (metadata.failure_group.id)")
-    last, session = failed["trace_id"], failed.get("session_id")
-    runs = _described(files, lambda trace: trace.trace_id == last or bool(session and trace.session_id == session))
-    ids = _up_to([run["trace_id"] for run in runs], last)
-    runs = [run for run in runs if run["trace_id"] in ids]
-    if not runs:
-        raise UserError(f"{group_id}: trace {last} is not in these files; give those that were evaluated")
-    return group.get("title", ""), runs
 
 
 def write_case(runs: Runs, id_: str, case: str, description: str, config: Path | None, output: Path | None) -> None:

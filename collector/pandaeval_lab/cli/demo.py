@@ -23,12 +23,9 @@ from pandaeval_collector.cli._options import file_option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import Config, load
-from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._recordings import recorded_judge, requests
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_sessions, print_things
-from pandaeval_lab.cli.report import write_stored
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 _PATIENCE_S = 50.0
@@ -41,7 +38,6 @@ Your own: `pandaeval collector`, or of stored traces `pandaeval evaluate FILE`."
 
 def demo(
     keep: Annotated[Path | None, file_option("Keep the results here, as JSON lines.")] = None,
-    report: Annotated[Path | None, file_option("Write them here as a report, one HTML file.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Do not go on to show them, as in a pipe.")] = False,
 ) -> None:
     """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores.
@@ -49,8 +45,7 @@ def demo(
     A model's verdicts on them are recorded too, and shown unless PANDAEVAL_JUDGE__MODEL names a judge. In a terminal
     its page stays until Ctrl-C.
     """
-    _check_writable("--keep", keep)
-    _check_writable("--report", report)
+    _check_writable(keep)
     out = console()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as name:
@@ -63,23 +58,19 @@ def demo(
             keep.write_bytes(lines)
         traces = _show([orjson.loads(line) for line in lines.splitlines()], out)
         out.print(f"{sent} requests, {traces} agent traces, {time.monotonic() - started:.1f} s")
-        if report is not None:
-            with contextlib.closing(Finder(folder / "data")) as finder, report.open("w", encoding="utf-8") as page:
-                contents = write_stored(finder, _config(), Wanted(), lambda: page)
-            out.print(f"{report}: {contents}")
         out.print(_NEXT.format(judge=_config().judge.model))
         if out.is_terminal and not once:
             with contextlib.suppress(KeyboardInterrupt):
                 asyncio.run(_serve(folder, saved, out))
 
 
-def _check_writable(option: str, path: Path | None) -> None:
+def _check_writable(path: Path | None) -> None:
     """Raises ``UserError`` if the file cannot be written."""
     try:
         if path is not None:
             path.open("a").close()
     except OSError as error:
-        raise UserError(f"{option} {path}: {error.strerror or error}") from error
+        raise UserError(f"--keep {path}: {error.strerror or error}") from error
 
 
 def _show(results: Sequence[Mapping[str, Any]], out: Console) -> int:

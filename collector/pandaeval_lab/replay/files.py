@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 import zstandard
 
 from pandaeval_collector.base.untrusted.user_files import open_given
-from pandaeval_lab.replay.query_answers import from_envelope, from_jaeger
+from pandaeval_lab.replay.query_answers import from_envelope
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
 from pandaeval_otel.wire.splitting import split_logs, split_traces
@@ -157,7 +157,7 @@ def _requests(document: Any) -> Iterator[Request]:
     spans = document if keys & _SPANS else None
     has_logs = bool(keys & _LOGS)
     if spans is None and not has_logs:
-        spans = from_jaeger(document) or from_envelope(document)
+        spans = from_envelope(document)
     if spans is not None:
         yield Request(False, traces_from_json(spans).SerializeToString())
     if has_logs:

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +25,6 @@ from pandaeval_lab.cases.trial import MOCK_SCOPE, RUN_SCOPE
 from pandaeval_lab.replay.trace_files import traces_by_start
 
 _FREE = "127.0.0.1:0"
-_PREFIX, _DAY_S = "pandaeval-cases-", 86_400.0
 
 
 class SpanReceiver:
@@ -37,8 +34,7 @@ class SpanReceiver:
     before; without it on free ports of this machine."""
 
     def __init__(self, given: Config | None = None) -> None:
-        _remove_left_folders()
-        self._folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
+        self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-cases-")
         self._data = Path(self._folder.name) / "data"
         settings = {
             "SERVER__GRPC": _FREE if given is None else given.server.grpc,
@@ -107,15 +103,6 @@ class SpanReceiver:
         for trace_id, chunks, _, _ in traces_by_start(reads):
             for chunk in chunks if trace_id.hex() in ids else ():
                 yield trace_id.hex(), reads.chunks([chunk])[chunk][1]
-
-
-def _remove_left_folders() -> None:
-    """Removes what runs of this user that were killed have left, once nothing in it has changed for a day."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another run removes it as well
-            last = max(each.lstat().st_mtime for each in (folder, *folder.rglob("*")))
-            if folder.lstat().st_uid == os.getuid() and last < time.time() - _DAY_S:
-                shutil.rmtree(folder)
 
 
 async def _open(config: Config, _: Peer) -> Handlers:

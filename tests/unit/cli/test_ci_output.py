@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.store.failures import Failure
-from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cli._ci import add_summary, write_junit
 from pandaeval_lab.cli._gates import GateOutcome, severity_gate
 from pandaeval_lab.cli._summary import Summary
@@ -155,23 +154,6 @@ def test_json_results_that_are_failures_name_their_group(tmp_path: Path) -> None
     assert [group["occurrences"] for group in groups] == [2, 2]
     assert len({group["id"] for group in groups}) == 1
     assert sum("failure_group" in each["metadata"] for each in results) == 2
-
-
-def test_a_regression_case_is_made_of_a_group(tmp_path: Path) -> None:
-    results, made = tmp_path / "results.jsonl", tmp_path / "case.yaml"
-    evaluate(tmp_path, "{}", "--format", "json", "--output", str(results))
-    failed = next(each for each in map(json.loads, results.read_text().splitlines()) if each["metric"] == "response")
-    group_id = failed["metadata"]["failure_group"]["id"]
-    files = ["--file", str(tmp_path / "traces.jsonl"), "--results", str(results), "--output", str(made)]
-    done = CliRunner().invoke(app, ["cases", "from-failure", group_id, *files])
-    assert done.exit_code == 0, done.output
-    [case] = read_suite(made).cases
-    assert (case.id, case.kind) == (f"failure-{group_id}", "regression")
-    assert case.description == "error: boom"
-    assert case.inputs["task"] == "When does it open?"
-    unknown = CliRunner().invoke(app, ["cases", "from-failure", "none", *files])
-    assert unknown.exit_code == 2
-    assert "no result is of the group none" in unknown.output
 
 
 def test_junit_and_summary_of_a_run(tmp_path: Path) -> None:

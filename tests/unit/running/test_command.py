@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,10 +17,6 @@ cases:
 - {id: refund-1, inputs: {task: Refund order 17}}
 - {id: refund-2, inputs: {task: Refund order 18}}
 """
-LAST = """<testsuites>
-<testcase name="refund-1 [1]"><properties/></testcase>
-<testcase name="refund-2 [1]"><properties/></testcase>{}
-</testsuites>"""
 
 
 @pytest.fixture
@@ -31,8 +26,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mute.yaml").write_text("cases: [{id: mute}]")
     (tmp_path / "played.yaml").write_text("cases: [{id: played, scenario: {goal: Get it}}]")
     (tmp_path / "wrong.yaml").write_text("cases: [{id: played, scenario: {gaol: Get it}}]")
-    (tmp_path / "last").mkdir()
-    (tmp_path / "last" / "cases.xml").write_text(LAST.format(""))
     return tmp_path
 
 
@@ -42,9 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("suite.yaml --agent a:b --only refund-3", "suite.yaml has no such case; the nearest is refund-"),
         ("suite.yaml --agent a:b --only x", "suite.yaml has no such case; it has refund"),
         ("suite.yaml --agent a:b -o /proc", "--output /proc: No such file or directory; name a folder that can be"),
-        ("suite.yaml --agent a:b --failed", "there is no last run in pandaeval-run: leave it out, or name --output"),
-        ("suite.yaml --agent a:b --failed -o last", "no case failed in the last run (last); leave it out"),
-        ("suite.yaml --agent a:b --failed --baseline x", "--baseline compares whole suites: leave out --only"),
+        ("suite.yaml --agent a:b --only refund-1 --baseline x", "--baseline compares whole suites: leave out --only"),
         ("suite.yaml --agent a:b --turn-timeout soon", "--turn-timeout soon: is not a duration; write 10s"),
         ("suite.yaml --agent http://127.0.0.1:9/x", "cannot be reached (Connection refused): start it first"),
         ("suite.yaml --agent a:b -o suite.yaml", "--output suite.yaml: File exists; name a folder"),
@@ -69,18 +60,13 @@ def test_what_the_simulated_user_is_told_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "more", "chosen"),
+    ("only", "chosen"),
     [
-        ({}, "", ["refund-1", "refund-2"]),
-        ({"only": ["refund-2"]}, "", ["refund-2"]),
-        ({"only": ["*-1", "refund-2"]}, "", ["refund-1", "refund-2"]),
-        ({"failed": True}, '<testcase name="refund-2 [2]"><failure/></testcase>', ["refund-2"]),
-        ({"failed": True}, '<testcase name="refund-2 [2]"><skipped/></testcase>', ["refund-2"]),
-        ({"failed": True}, '<testcase name="refund-1: turn.helpfulness"><failure/></testcase>', ["refund-1"]),
-        ({"failed": True, "only": ["*-2"]}, 2 * '<testcase name="refund-2 [2]"><failure/></testcase>', ["refund-2"]),
+        (None, ["refund-1", "refund-2"]),
+        (["refund-2"], ["refund-2"]),
+        (["*-1", "refund-2"], ["refund-1", "refund-2"]),
     ],
 )
-def test_some_cases_are_chosen(folder: Path, words: dict[str, Any], more: str, chosen: list[str]) -> None:
-    (folder / "last" / "cases.xml").write_text(LAST.format(more))
-    options = CaseRunOptions(folder / "suite.yaml", "a:b", output=folder / "last", **words)
+def test_some_cases_are_chosen(folder: Path, only: list[str] | None, chosen: list[str]) -> None:
+    options = CaseRunOptions(folder / "suite.yaml", "a:b", only=only)
     assert [case.id for case in _chosen(read_suite(folder / "suite.yaml"), options).cases] == chosen

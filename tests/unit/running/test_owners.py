@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import time
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
-
-import pytest
 
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cli._case_run import _owners
@@ -42,19 +36,3 @@ def test_a_trace_is_of_the_attempt_whose_turn_it_is_or_whose_session_it_names() 
         "21": "b/a/1/ff",
         "31": "a/1/ff",
     }, "what an earlier run left belongs to none"
-
-
-def test_a_run_removes_the_folders_of_killed_ones_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    hours = {"left": 25, "under-way": 25, "new": 0}
-    for name, ago in hours.items():
-        folder = tmp_path / f"pandaeval-cases-{name}"
-        (folder / "data").mkdir(parents=True)
-        (folder / "data" / "spans").touch()
-        at = time.time() - ago * 3600
-        for path in (folder / "data" / "spans", folder / "data", folder):
-            os.utime(path, (at, at))
-    (tmp_path / "pandaeval-cases-under-way" / "data" / "spans").touch()
-    SpanReceiver()
-    left = {path.name.removeprefix("pandaeval-cases-") for path in tmp_path.iterdir()}
-    assert left & hours.keys() == {"under-way", "new"}

@@ -79,8 +79,7 @@ class Jaeger:
             names = self._asking.get("/api/v3/services", None, lambda answer: [*map(str, answer.get("services") or ())])
         except (MissingError, NoJsonError) as error:
             raise self._place.told(
-                f"{self._place.url} is no query API of Jaeger, v3 (its port is 16686, as a rule); of an older Jaeger "
-                "save the Trace JSON, and name the file"
+                f"{self._place.url} is no query API of Jaeger, v3 (its port is 16686, as a rule)"
             ) from error
         except AnswerTooLargeError as error:
             raise self._place.told(f"the list of its services is too large ({TOO_LARGE})") from error

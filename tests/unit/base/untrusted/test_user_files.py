@@ -62,7 +62,7 @@ def test_what_the_shell_opened_is_read() -> None:
         "drill {}",
         "drill none --baseline {}",
         "config check {}",
-        "cases from-failure g --file {} --results {}",
+        "cases from-trace t --file {}",
         "collector --config {}",
     ],
 )

@@ -278,13 +278,6 @@ def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) 
     assert "what the user says first, letter for letter, such as 'Send invoice inv_1'" in other
 
 
-def test_two_runs_under_one_name_are_told(tmp_path: Path) -> None:
-    runs = [run(n, case="send", trial="1", calls=RIGHT) for n in (1, 2, 3)]
-    talk = [run(n, case="send", trial="2", calls=RIGHT, session="s") for n in (4, 5)]
-    said = noticed((write(tmp_path / "t.jsonl", [*runs, *talk]), tmp_path), tmp_path, SUITE)
-    assert "trial 1 of send holds 3 runs of the same task, which are graded as one: give each attempt" in said
-
-
 def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text("- {id: send}\n- {id: refuse, expected_answer: No.}\n")
     evaluate(
