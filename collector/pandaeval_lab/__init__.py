@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pandaeval_lab.drill.edits import AnswerEdit as AnswerEdit
     from pandaeval_lab.drill.edits import ArgumentsEdit as ArgumentsEdit
     from pandaeval_lab.drill.edits import CustomEdit as CustomEdit
-    from pandaeval_lab.drill.edits import ToolNameEdit as ToolNameEdit
     from pandaeval_lab.drill.edits import ToolResultEdit as ToolResultEdit
     from pandaeval_lab.drill.fault import Fault as Fault
     from pandaeval_lab.drill.fault import NotApplicableError as NotApplicableError
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     ".cases": "Case Trial TrialContext",
-    ".drill.edits": "AnswerEdit ArgumentsEdit CustomEdit ToolNameEdit ToolResultEdit",
+    ".drill.edits": "AnswerEdit ArgumentsEdit CustomEdit ToolResultEdit",
     ".drill.fault": "Fault NotApplicableError Subject",
     ".running.mocked": "MockedToolError mocked",
 }

@@ -44,7 +44,7 @@ def keys(**fields: str | tuple[str, ...]) -> Table:
 def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
     """Fills the fields of a table whose attributes are there."""
     for stated, field, read in table:
-        value = first(attributes, stated)
+        value = attributes.get(stated[0]) if len(stated) == 1 else first(attributes, stated)
         if value is None:
             continue
         if field == "outcome":
@@ -60,14 +60,17 @@ class ByKind(Reading, Dialect):
     fields, and so do the methods :meth:`read_any` and ``read_llm``, ``read_tool`` … (``read_unstated``: no kind).
     """
 
+    __slots__ = ("attributes", "get", "logs", "span")
     reads_any_kind: ClassVar[bool] = False
     """Whether it also reads spans whose kind :meth:`kind_of` does not tell."""
     any_keys: ClassVar[Table] = ()
     _readers: ClassVar[dict[Kind | None, tuple[Table, Callable[..., None] | None]]]
 
     def __init__(self, span: RawSpan, logs: Logs) -> None:
-        super().__init__()
-        self.span, self.logs, self.attributes = span, logs, span.attributes
+        Reading.__init__(self)
+        self.span = span
+        self.logs = logs
+        self.attributes = span.attributes
         self.get = span.attributes.get
 
     def __init_subclass__(cls) -> None:
@@ -97,10 +100,12 @@ class ByKind(Reading, Dialect):
     def read_as(self, kind: Kind | None) -> Reading:
         """Reads the span as one of this kind."""
         self.kind = kind
-        self.fill(self.any_keys)
+        if self.any_keys:
+            self.fill(self.any_keys)
         self.read_any()
         table, read = self._readers[kind]
-        self.fill(table)
+        if table:
+            self.fill(table)
         if read is not None:
             read(self)
         return self
@@ -116,10 +121,10 @@ class ByKind(Reading, Dialect):
         """Returns the first of these attributes that the span has."""
         return first(self.attributes, keys)
 
-    def name_in(self, *keys: str) -> str:
-        """Returns the first of these attributes that the span has as an id or a name."""
-        return identifier(first(self.attributes, keys))
+    def name_in(self, key: str) -> str:
+        """Returns an attribute as an id or a name."""
+        return identifier(self.get(key))
 
-    def parsed(self, *keys: str) -> Any:
-        """Returns the first of these attributes that the span has, with the structure that it spells."""
-        return parsed(first(self.attributes, keys))
+    def parsed(self, key: str) -> Any:
+        """Returns an attribute with the structure that it spells."""
+        return parsed(self.get(key))

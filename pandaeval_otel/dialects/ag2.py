@@ -7,11 +7,8 @@ from dataclasses import replace
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Dialect,
-    Logs,
+    ByKind,
     Messages,
-    RawSpan,
-    Reading,
     count,
     kinds,
     messages_of,
@@ -24,28 +21,29 @@ _THOUGHT = "gen_ai.usage.thinking_tokens"
 _TURNED = {"user": "assistant", "assistant": "user"}
 
 
-class AG2(Dialect):
+class AG2(ByKind):
     """Reads AG2's deviations from the conventions."""
 
     name = "ag2"
     priority = 70
     roots = frozenset({"ag2"})
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        word = attributes.get("ag2.span.type")
+    def kind_of(self) -> Kind | None:
+        word = self.get("ag2.span.type")
         if type(word) is not str:
             return None
-        reading = Reading(kind=_KINDS.get(word, Kind.STEP))
-        if reading.kind is Kind.WORKFLOW:
-            reading.input = messages_of(attributes.get(semconv.INPUT_MESSAGES), "user")
-            question = reading.input[-1].text if reading.input else ""
-            history = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant") or ()
-            reading.output = _after(question, [_turned(message) for message in history])
-        elif reading.kind is Kind.LLM and _THOUGHT in attributes:
-            usage = usage_of(attributes)
-            reading.usage = usage and replace(usage, reasoning=count(attributes[_THOUGHT]) or 0)
-        return reading
+        return _KINDS.get(word, Kind.STEP)
+
+    def read_workflow(self) -> None:
+        self.input = messages_of(self.get(semconv.INPUT_MESSAGES), "user")
+        question = self.input[-1].text if self.input else ""
+        history = messages_of(self.get(semconv.OUTPUT_MESSAGES), "assistant") or ()
+        self.output = _after(question, [_turned(message) for message in history])
+
+    def read_llm(self) -> None:
+        if _THOUGHT in self.attributes:
+            usage = usage_of(self.attributes)
+            self.usage = usage and replace(usage, reasoning=count(self.attributes[_THOUGHT]) or 0)
 
 
 def _turned(message: Message) -> Message:
@@ -65,4 +63,4 @@ def _after(question: str, history: list[Message]) -> Messages | None:
     return tuple(history[start:]) or None
 
 
-DIALECT = AG2()
+DIALECT = AG2

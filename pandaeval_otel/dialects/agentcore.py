@@ -8,11 +8,9 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Dialect,
-    Logs,
+    ByKind,
     Messages,
     Object,
-    RawSpan,
     Reading,
     answered,
     as_dict,
@@ -40,7 +38,7 @@ _TOOL_WORDS = (
 )
 
 
-class AgentCore(Dialect):
+class AgentCore(ByKind):
     """Reads log records whose body is ``{"input": {"messages": […]}, "output": {"messages": […]}}``."""
 
     name = "agentcore"
@@ -48,27 +46,26 @@ class AgentCore(Dialect):
     # The records name no vendor, and the spans are those of any instrumentation.
     only_logs = True
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        sides = [items for log in logs if (items := _sides(log.body)) is not None] if logs else []
+    def read_span(self) -> Reading | None:
+        sides = [items for log in self.logs if (items := _sides(log.body)) is not None]
         if not sides:
             return None
         given = [item for side, _ in sides for item in side]
         made = [item for _, side in sides for item in side]
-        reading = Reading()
-        if any(span.attributes.get(key) == word for key, word in _TOOL_WORDS):
+        if any(self.get(key) == word for key, word in _TOOL_WORDS):
             if given:
-                value, reading.tool_call_id = _value(given[0])
-                reading.arguments = tool_arguments(value)
+                value, self.tool_call_id = _value(given[0])
+                self.arguments = tool_arguments(value)
             if made:
-                give_outcome(reading, tool_outcome(_value(made[-1])[0]))
+                give_outcome(self, tool_outcome(_value(made[-1])[0]))
         else:
-            reading.input = _messages(given, "user")
-            reading.output = _messages(made, "assistant")
-            reading.system = system_of(reading.input)
-        return reading.stated()
+            self.input = _messages(given, "user")
+            self.output = _messages(made, "assistant")
+            self.system = system_of(self.input)
+        return self.stated()
 
 
-DIALECT = AgentCore()
+DIALECT = AgentCore
 
 
 def _sides(body: Any) -> tuple[list[Any], list[Any]] | None:

@@ -63,7 +63,7 @@ class ClaudeCode(ByKind):
     def kind_of(self) -> Kind | None:
         if not self.span.name.startswith(_PREFIX):
             return None
-        if self.span.name == _EXECUTION and self.name_in(*_CALL_IDS):
+        if self.span.name == _EXECUTION and identifier(self.first(*_CALL_IDS)):
             return Kind.TOOL
         return _KINDS.get(self.span.name.removeprefix(_PREFIX), Kind.STEP)
 
@@ -83,8 +83,8 @@ class ClaudeCode(ByKind):
         self.usage = usage and replace(usage, input=usage.input + usage.cache_read + usage.cache_write)
 
     def read_tool(self) -> None:
-        self.tool_name = tool_of_server(self.name_in(semconv.TOOL_NAME, _TOOL))
-        self.tool_call_id = self.name_in(*_CALL_IDS)
+        self.tool_name = tool_of_server(identifier(self.first(semconv.TOOL_NAME, _TOOL)))
+        self.tool_call_id = identifier(self.first(*_CALL_IDS))
         places = {name: self.attributes[key] for key, name in _PLACES.items() if not hidden(self.get(key))}
         if self.arguments is None and places:
             self.arguments = Captured(places)

@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     Attributes,
-    Dialect,
+    ByKind,
     Logs,
     Outcome,
     RawSpan,
@@ -41,7 +41,7 @@ _CALL_KEYS = keys(tool_name="tool_name", tool_call_id="call_id", arguments="argu
 _Record = tuple[str, Attributes]
 
 
-class Codex(Dialect):
+class Codex(ByKind):
     """Reads spans and ``codex.*`` records of Codex CLI, its app server and ``codex exec``."""
 
     name = "codex"
@@ -55,29 +55,29 @@ class Codex(Dialect):
         }
     )
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        if not span.scope.name.startswith(_SCOPE):
+    def read_span(self) -> Reading | None:
+        if not self.span.scope.name.startswith(_SCOPE):
             return None
-        records = [*_records(span, logs)]
+        records = [*_records(self.span, self.logs)]
         results = _results(records)
-        reading = Reading(_kind_of(span, records, len(results)))
-        everything = [span.attributes, *(attributes for _, attributes in records)]
+        self.kind = _kind_of(self.span, records, len(results))
+        everything = [self.attributes, *(attributes for _, attributes in records)]
         sessions = [one_session(attributes.get("conversation.id")) for attributes in everything]
-        reading.session_ids = next(filter(None, [*sessions[1:], sessions[0]]), ())
-        if reading.kind in (Kind.AGENT, Kind.LLM):
+        self.session_ids = next(filter(None, [*sessions[1:], sessions[0]]), ())
+        if self.kind in (Kind.AGENT, Kind.LLM):
             models = (identifier(attributes.get("model")) for attributes in everything)
-            reading.request_model = next(filter(None, models), "")
-            reading.usage = _usage(span, records)
-        if reading.kind is Kind.AGENT:
-            _read_turn(reading, records, results)
-        elif reading.kind is Kind.TOOL:
-            call = {**span.attributes, **(results[0] if results else {})}
-            fill(reading, call, _CALL_KEYS)
-            give_outcome(reading, _outcome(call))
-        return reading
+            self.request_model = next(filter(None, models), "")
+            self.usage = _usage(self.span, records)
+        if self.kind is Kind.AGENT:
+            _read_turn(self, records, results)
+        elif self.kind is Kind.TOOL:
+            call = {**self.attributes, **(results[0] if results else {})}
+            fill(self, call, _CALL_KEYS)
+            give_outcome(self, _outcome(call))
+        return self
 
 
-DIALECT = Codex()
+DIALECT = Codex
 
 
 def _records(span: RawSpan, logs: Logs) -> Iterator[_Record]:

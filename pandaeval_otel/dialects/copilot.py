@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Dialect,
-    Logs,
-    RawSpan,
+    ByKind,
     Reading,
     Switch,
     hidden,
@@ -21,7 +19,7 @@ _TYPED, _THOUGHT = "copilot_chat.user_request", "copilot_chat.reasoning_content"
 _SWITCH = "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
 
 
-class Copilot(Dialect):
+class Copilot(ByKind):
     """Reads the messages of spans with ``github.copilot.*`` or ``copilot_chat.*``."""
 
     name = "copilot"
@@ -34,18 +32,17 @@ class Copilot(Dialect):
         }
     )
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        typed, thought = said_by_user(span.attributes.get(_TYPED)), span.attributes.get(_THOUGHT)
-        reading = Reading()
+    def read_span(self) -> Reading | None:
+        typed, thought = said_by_user(self.get(_TYPED)), self.get(_THOUGHT)
         if typed:  # in place of the last message of the user
-            given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0] or ()
+            given = read_messages(self.get(semconv.INPUT_MESSAGES), "user")[0] or ()
             places = [at for at, message in enumerate(given) if message.role == "user" and message.text]
             last = max(places, default=len(given))
-            reading.input = (*given[:last], *typed, *given[last + 1 :])
+            self.input = (*given[:last], *typed, *given[last + 1 :])
         if not hidden(thought):
-            made = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0]
-            reading.output = with_thought(made or (Message("assistant", ()),), thought)
-        return reading.stated()
+            made = read_messages(self.get(semconv.OUTPUT_MESSAGES), "assistant")[0]
+            self.output = with_thought(made or (Message("assistant", ()),), thought)
+        return self.stated()
 
 
-DIALECT = Copilot()
+DIALECT = Copilot

@@ -92,7 +92,7 @@ class CrewAI(ByKind):
         result = self.first("crewai.crew.output", "crewai.flow.result")
         if not hidden(result):
             self.output = spoken("assistant", Text(str(result)))
-        metrics = self.parsed("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")
+        metrics = parsed(self.first("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics"))
         self.usage = usage_in(metrics, *_TOKENS)
 
     def read_tool(self) -> None:

@@ -7,10 +7,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     CUT,
-    Attributes,
-    Dialect,
-    Logs,
-    RawSpan,
+    ByKind,
     Reading,
     Switch,
     answered,
@@ -19,7 +16,6 @@ from pandaeval_otel.dialects._kit import (
     dicts_in,
     give_error,
     hidden,
-    identifier,
     parsed,
     parts_in,
     read_messages,
@@ -29,7 +25,7 @@ from pandaeval_otel.model import Captured, Kind, ToolResponse
 _CUT = "...[TRUNCATED: original length "
 
 
-class GeminiCLI(Dialect):
+class GeminiCLI(ByKind):
     """Reads ``gen_ai.input.messages`` and ``gen_ai.output.messages`` as Gemini CLI writes them."""
 
     name = "gemini_cli"
@@ -43,54 +39,51 @@ class GeminiCLI(Dialect):
         }
     )
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        operation = attributes.get(semconv.OPERATION)
-        given, cut_in = _content(attributes, semconv.INPUT_MESSAGES)
-        made, cut_out = _content(attributes, semconv.OUTPUT_MESSAGES)
-        reading = Reading(notes=CUT if cut_in or cut_out else ())
+    def read_span(self) -> Reading | None:
+        operation = self.get(semconv.OPERATION)
+        given, cut_in = self._content(semconv.INPUT_MESSAGES)
+        made, cut_out = self._content(semconv.OUTPUT_MESSAGES)
+        self.notes = CUT if cut_in or cut_out else ()
         if operation == "tool_call":
-            reading.kind = Kind.TOOL
-            reading.tool_call_id = identifier(attributes.get("gen_ai.tool.call_id"))
-            _read_tool(reading, parsed(given), parsed(made))
+            self.kind = Kind.TOOL
+            self.tool_call_id = self.name_in("gen_ai.tool.call_id")
+            self._read_tool(parsed(given), parsed(made))
         elif operation == "schedule_tool_calls":
-            reading.kind = Kind.OTHER  # the calls are below it, and the model's next call has them in its history
+            self.kind = Kind.OTHER  # the calls are below it, and the model's next call has them in its history
         elif operation == "agent_call":
-            reading.kind = Kind.AGENT
+            self.kind = Kind.AGENT
             # The part of a subagent's result that is for the model rather than for the screen.
             result = parsed(made)
-            reading.input = asked(given)[0]
-            reading.output = answered(result.get("llmContent", result) if type(result) is dict else result)[0]
+            self.input = asked(given)[0]
+            self.output = answered(result.get("llmContent", result) if type(result) is dict else result)[0]
         else:
-            reading.input = read_messages(given, "user")[0] if cut_in else None
-            reading.output = read_messages(made, "assistant")[0] if cut_out else None
-        return reading.stated()
+            self.input = read_messages(given, "user")[0] if cut_in else None
+            self.output = read_messages(made, "assistant")[0] if cut_out else None
+        return self.stated()
+
+    def _content(self, key: str) -> tuple[Any, bool]:
+        """Returns the attribute without the mark that a length limit left, and whether there was one."""
+        value = self.get(key)
+        if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
+            return value[: value.rindex(_CUT)], True
+        return value, False
+
+    def _read_tool(self, request: Any, call: Any) -> None:
+        arguments = as_dict(request).get("args")
+        if not hidden(arguments):
+            self.arguments = Captured(parsed(arguments))
+        response = as_dict(call).get("response")
+        if type(response) is not dict:
+            return
+        blocks = dicts_in(response.get("responseParts"))
+        results = [part.result for block in blocks for part in parts_in(block) if isinstance(part, ToolResponse)]
+        shown = results[0] if results else response.get("resultDisplay")
+        if shown is not None:
+            self.result = Captured(shown)
+        error = response.get("error")
+        if error or call.get("status") == "error":
+            message = error.get("message") if type(error) is dict else error
+            give_error(self, message or shown)
 
 
-DIALECT = GeminiCLI()
-
-
-def _content(attributes: Attributes, key: str) -> tuple[Any, bool]:
-    """Returns the attribute without the mark that a length limit left, and whether there was one."""
-    value = attributes.get(key)
-    if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
-        return value[: value.rindex(_CUT)], True
-    return value, False
-
-
-def _read_tool(reading: Reading, request: Any, call: Any) -> None:
-    arguments = as_dict(request).get("args")
-    if not hidden(arguments):
-        reading.arguments = Captured(parsed(arguments))
-    response = as_dict(call).get("response")
-    if type(response) is not dict:
-        return
-    blocks = dicts_in(response.get("responseParts"))
-    results = [part.result for block in blocks for part in parts_in(block) if isinstance(part, ToolResponse)]
-    shown = results[0] if results else response.get("resultDisplay")
-    if shown is not None:
-        reading.result = Captured(shown)
-    error = response.get("error")
-    if error or call.get("status") == "error":
-        message = error.get("message") if type(error) is dict else error
-        give_error(reading, message or shown)
+DIALECT = GeminiCLI

@@ -18,6 +18,7 @@ from pandaeval_otel.dialects._kit import (
     keys,
     kinds,
     messages_of,
+    parsed,
     put_output,
     read_sides,
     said_by_user,
@@ -71,7 +72,7 @@ class Haystack(ByKind):
         read_sides(self, self.first(*_INPUTS), self.first(*_OUTPUTS))
 
     def read_llm(self) -> None:
-        given, made = self.parsed(*_INPUTS), self.parsed(*_OUTPUTS)
+        given, made = parsed(self.first(*_INPUTS)), parsed(self.first(*_OUTPUTS))
         if type(given) is dict:
             self.input = messages_of(given.get("messages"), "user") or said_by_user(given.get("prompt"))
             self.tools = tool_definitions(given.get("tools"))
@@ -89,7 +90,7 @@ class Haystack(ByKind):
             give_error(self, value.get("error") if type(value) is dict else value)
 
     def read_agent(self) -> None:
-        given, made = self.parsed(*_INPUTS), self.parsed(*_OUTPUTS)
+        given, made = parsed(self.first(*_INPUTS)), parsed(self.first(*_OUTPUTS))
         self.input = messages_of(given.get("messages"), "user") if type(given) is dict else asked(given)[0]
         if type(made) is not dict:
             put_output(self, answered(made))
@@ -102,7 +103,7 @@ class Haystack(ByKind):
             self.output = messages_of([made["last_message"]], "assistant")
 
     def read_retrieval(self) -> None:
-        self.documents = documents_in(as_dict(self.parsed(*_OUTPUTS)), "documents")
+        self.documents = documents_in(as_dict(parsed(self.first(*_OUTPUTS))), "documents")
 
     def _read_meta(self, made: Object) -> None:
         """Reads model and tokens from what a generator tells about its replies."""

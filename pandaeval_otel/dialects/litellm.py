@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
-    Dialect,
-    Logs,
+    ByKind,
     Messages,
-    RawSpan,
     Reading,
     fill,
     first,
@@ -47,7 +44,7 @@ _METADATA = ("metadata.requester_metadata", "metadata.spend_logs_metadata")
 _SESSIONS = ("metadata.litellm_session_id", "metadata.session_id", "litellm.session_id")
 
 
-class LiteLLM(Dialect):
+class LiteLLM(ByKind):
     """Reads ``litellm.*``, ``gen_ai.completion.N.function_call.*`` and the bodies on ``raw_gen_ai_request``."""
 
     name = "litellm"
@@ -55,44 +52,40 @@ class LiteLLM(Dialect):
     roots = frozenset({"litellm"})
     names = (_RAW,)
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        if span.name == _RAW:
-            return _raw(attributes)
-        if "litellm.call_id" not in attributes:
+    def read_span(self) -> Reading | None:
+        if self.span.name != _RAW and "litellm.call_id" not in self.attributes:
             return None
-        reading = Reading(kind=Kind.LLM)
-        reading.output = _with_calls(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"), attributes)
-        named = [one_session(attributes.get(key)) for key in _SESSIONS]
-        named += [metadata_sessions(attributes.get(key)) for key in _METADATA]
-        reading.session_ids = next((sessions for sessions in named if sessions), ())
-        return reading
+        self.kind = Kind.LLM
+        if self.span.name == _RAW:
+            self._read_bodies()
+            return self
+        self.output = self._with_calls(messages_of(self.get(semconv.OUTPUT_MESSAGES), "assistant"))
+        named = [one_session(self.get(key)) for key in _SESSIONS]
+        named += [metadata_sessions(self.get(key)) for key in _METADATA]
+        self.session_ids = next((sessions for sessions in named if sessions), ())
+        return self
+
+    def _with_calls(self, output: Messages | None) -> Messages | None:
+        """Returns ``output`` with the tool calls beside it."""
+        items = indexed(self.attributes, _CALLS).get("gen_ai.completion", ())
+        calls = [
+            ToolRequest(identifier(fields[_NAME]), parsed(fields.get("function_call.arguments")), "")
+            for fields in items
+            if fields.get(_NAME)
+        ]
+        if not calls or any(type(part) is ToolRequest for part in all_parts(output)):
+            return output
+        *before, last = output or (Message("assistant", ()),)
+        return (*before, last.with_parts(*last.parts, *calls))
+
+    def _read_bodies(self) -> None:
+        # The members of the request and response bodies: `llm.PROVIDER.MEMBER`.
+        paths = ((key, key.split(".", 2)) for key in self.attributes if key.startswith("llm."))
+        body = {path[2]: self.attributes[key] for key, path in paths if len(path) > 2}
+        fill(self, body, _BODY_KEYS)
+        if not _MADE.isdisjoint(body):
+            self.output = messages_of({key: parsed(body[key]) for key in _MADE & body.keys()}, "assistant")
+        self.usage = usage_in(parsed(first(body, _USAGE)), _SPENT, _MADE_TOKENS)
 
 
-DIALECT = LiteLLM()
-
-
-def _with_calls(output: Messages | None, attributes: Attributes) -> Messages | None:
-    """Returns ``output`` with the tool calls beside it."""
-    items = indexed(attributes, _CALLS).get("gen_ai.completion", ())
-    calls = [
-        ToolRequest(identifier(fields[_NAME]), parsed(fields.get("function_call.arguments")), "")
-        for fields in items
-        if fields.get(_NAME)
-    ]
-    if not calls or any(type(part) is ToolRequest for part in all_parts(output)):
-        return output
-    *before, last = output or (Message("assistant", ()),)
-    return (*before, last.with_parts(*last.parts, *calls))
-
-
-def _raw(attributes: Attributes) -> Reading:
-    # The members of the request and response bodies: `llm.PROVIDER.MEMBER`.
-    keys = ((key, key.split(".", 2)) for key in attributes if key.startswith("llm."))
-    body = {path[2]: attributes[key] for key, path in keys if len(path) > 2}
-    reading = Reading(kind=Kind.LLM)
-    fill(reading, body, _BODY_KEYS)
-    if not _MADE.isdisjoint(body):
-        reading.output = messages_of({key: parsed(body[key]) for key in _MADE & body.keys()}, "assistant")
-    reading.usage = usage_in(parsed(first(body, _USAGE)), _SPENT, _MADE_TOKENS)
-    return reading
+DIALECT = LiteLLM

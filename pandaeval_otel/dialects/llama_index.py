@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.dialects._kit import (
-    Dialect,
-    Logs,
+    ByKind,
     Object,
     RawEvent,
     RawSpan,
@@ -64,14 +63,15 @@ _RETRIEVAL_KEYS = keys(question=(_QUERY, f"{_QUERY}.query_str"), documents="node
 _TOOL_KEYS = keys(tool_name="tool.name", arguments="arguments")
 
 
-class LlamaIndex(Dialect):
+class LlamaIndex(ByKind):
     """Reads the spans of ``llama-index-observability-otel``."""
 
     name = "llama_index"
     priority = 70
     scopes = (_SCOPE,)
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
+    def read_span(self) -> Reading | None:
+        span = self.span
         if not span.scope.name.startswith(_SCOPE):
             return None
         events = {event.name: event for event in span.events}
@@ -79,29 +79,26 @@ class LlamaIndex(Dialect):
         if calls:
             return _call(calls)
         if _RETRIEVED in events:
-            reading = Reading(Kind.RETRIEVAL)
-            fill(reading, events[_RETRIEVED].attributes, _RETRIEVAL_KEYS)
-            return reading
+            fill(self, events[_RETRIEVED].attributes, _RETRIEVAL_KEYS)
+            return self.read_as(Kind.RETRIEVAL)
         if any(name in events for name in _EMBEDDED):
-            return Reading(kind=Kind.EMBEDDING)
+            return self.read_as(Kind.EMBEDDING)
         if span.name.endswith(".call_tool") or _TOOL_EVENT in events:
             return _tool(span, events.get(_TOOL_EVENT))
         if any(name in events for name in _QUERY_EVENTS):
             fields: Object = {}
             for name in _QUERY_EVENTS:
                 fields |= events[name].attributes if name in events else {}
-            return Reading(
-                kind=run_kind(not span.parent_id),
-                input=asked(first(fields, ("query", "query.query_str")))[0],
-                output=answered(first(fields, ("response", "response.response")))[0],
-            )
+            self.input = asked(first(fields, ("query", "query.query_str")))[0]
+            self.output = answered(first(fields, ("response", "response.response")))[0]
+            return self.read_as(run_kind(not span.parent_id))
         owner, _, method = span.name.rpartition(".")
-        if method == "run":
-            return Reading(kind=Kind.AGENT if "Agent" in owner else Kind.WORKFLOW)
-        return Reading(kind=Kind.STEP)
+        if method != "run":
+            return self.read_as(Kind.STEP)
+        return self.read_as(Kind.AGENT if "Agent" in owner else Kind.WORKFLOW)
 
 
-DIALECT = LlamaIndex()
+DIALECT = LlamaIndex
 
 
 def _call(events: Sequence[RawEvent]) -> Reading:

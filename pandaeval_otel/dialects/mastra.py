@@ -23,6 +23,7 @@ from pandaeval_otel.dialects._kit import (
     dicts_in,
     give_error,
     hidden,
+    identifier,
     keys,
     kinds,
     model_input,
@@ -81,7 +82,7 @@ class Mastra(ByKind):
     def read_any(self) -> None:
         read_metadata(self, self.attributes, _METADATA)
         self.session_ids = self.session_ids or one_session(self.get("threadId"))
-        self.user_id = self.user_id or self.name_in("mastra.metadata.resourceId", "resourceId")
+        self.user_id = self.user_id or identifier(self.first("mastra.metadata.resourceId", "resourceId"))
 
     def read_agent(self) -> None:
         self.input = asked(self._side("input"))[0]

@@ -5,15 +5,11 @@ from __future__ import annotations
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
-    Dialect,
-    Logs,
-    RawSpan,
+    ByKind,
     Reading,
     as_dict,
     give_outcome,
     identifier,
-    parsed,
     tool_arguments,
     tool_outcome,
 )
@@ -25,7 +21,7 @@ _LOGFIRE = "logfire.mcp"
 _CALL = f"{semconv.MCP_TOOL_CALL} "
 
 
-class MCP(Dialect):
+class MCP(ByKind):
     """Reads the method and the tool of an MCP call outside the conventions' own attributes."""
 
     name = "mcp"
@@ -34,37 +30,36 @@ class MCP(Dialect):
     scopes = (_LOGFIRE, "mcp-python-sdk", "fastmcp")
     names = ("MCP ",)
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        if "fastmcp.provider.type" in attributes and not span.name.startswith(semconv.MCP_TOOL_CALL):
-            return Reading(kind=Kind.STEP)  # inside a server, from the one that was asked to the one that has the tool
-        of_logfire = span.scope.name.startswith(_LOGFIRE)
-        request = as_dict(parsed(attributes.get("request"))) if of_logfire else {}
-        method = _method(attributes) or (identifier(request.get("method")) if of_logfire else None)
+    def read_span(self) -> Reading | None:
+        span_name = self.span.name
+        if "fastmcp.provider.type" in self.attributes and not span_name.startswith(semconv.MCP_TOOL_CALL):
+            return self.read_as(Kind.STEP)  # inside a server, from the one that was asked to the one that has the tool
+        of_logfire = self.span.scope.name.startswith(_LOGFIRE)
+        request = as_dict(self.parsed("request")) if of_logfire else {}
+        method = self._method() or (identifier(request.get("method")) if of_logfire else None)
         if method is None:
             return None
         if method != semconv.MCP_TOOL_CALL:
-            return Reading(kind=Kind.STEP)
-        reading = Reading(kind=Kind.TOOL)
-        if semconv.TOOL_NAME not in attributes:
-            reading.tool_name = identifier(span.name.partition(_CALL)[2])
+            return self.read_as(Kind.STEP)
+        self.kind = Kind.TOOL
+        if semconv.TOOL_NAME not in self.attributes:
+            self.tool_name = identifier(span_name.partition(_CALL)[2])
         if of_logfire:
             # Logfire records the bodies of request and response.
             parameters = as_dict(request.get("params"))
-            reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
-            reading.arguments = tool_arguments(parameters.get("arguments"))
-            give_outcome(reading, tool_outcome(attributes.get("response")))
-        return reading
+            self.tool_name = identifier(parameters.get("name")) or self.tool_name
+            self.arguments = tool_arguments(parameters.get("arguments"))
+            give_outcome(self, tool_outcome(self.get("response")))
+        return self
+
+    def _method(self) -> str | None:
+        method = self.get(semconv.MCP_METHOD)
+        if type(method) is str and method:
+            return method
+        method = self.get(_RPC_METHOD)
+        if str(self.get("rpc.system")) in _RPC_SYSTEMS and type(method) is str:
+            return method
+        return None
 
 
-DIALECT = MCP()
-
-
-def _method(attributes: Attributes) -> str | None:
-    method = attributes.get(semconv.MCP_METHOD)
-    if type(method) is str and method:
-        return method
-    method = attributes.get(_RPC_METHOD)
-    if str(attributes.get("rpc.system")) in _RPC_SYSTEMS and type(method) is str:
-        return method
-    return None
+DIALECT = MCP

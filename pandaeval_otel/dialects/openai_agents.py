@@ -10,10 +10,8 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._kit import (
-    Dialect,
-    Logs,
+    ByKind,
     Messages,
-    RawSpan,
     Reading,
     from_repr,
     messages_of,
@@ -28,29 +26,26 @@ _OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"c
 """Beginnings of a text part that is the repr of a ``Response…`` object or of a dictionary."""
 
 
-class OpenAIAgents(Dialect):
+class OpenAIAgents(ByKind):
     """Reads the peculiarities of openai-agents-v2."""
 
     name = "openai_agents"
     priority = 70
     scopes = ("opentelemetry.instrumentation.openai_agents",)
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        reading = Reading(
-            input=_with_objects(attributes.get(semconv.INPUT_MESSAGES), "user"),
-            output=_with_objects(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"),
-        )
-        if attributes.get(semconv.OPERATION) == _AGENT:
-            if semconv.AGENT_NAME not in attributes and not span.name.startswith(_AGENT):
-                reading.kind = Kind.WORKFLOW
-            elif span.status_code == STATUS_ERROR and semconv.OUTPUT_MESSAGES in attributes:
+    def read_span(self) -> Reading | None:
+        self.input = _with_objects(self.get(semconv.INPUT_MESSAGES), "user")
+        self.output = _with_objects(self.get(semconv.OUTPUT_MESSAGES), "assistant")
+        if self.get(semconv.OPERATION) == _AGENT:
+            if semconv.AGENT_NAME not in self.attributes and not self.span.name.startswith(_AGENT):
+                self.kind = Kind.WORKFLOW
+            elif self.span.status_code == STATUS_ERROR and semconv.OUTPUT_MESSAGES in self.attributes:
                 # What was said last before the failure is no answer.
-                reading.output = (Message("assistant", (NOT_CAPTURED,)),)
-        return reading.stated()
+                self.output = (Message("assistant", (NOT_CAPTURED,)),)
+        return self.stated()
 
 
-DIALECT = OpenAIAgents()
+DIALECT = OpenAIAgents
 
 
 def _with_objects(value: Any, role: str) -> Messages | None:

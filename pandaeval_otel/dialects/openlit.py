@@ -10,15 +10,11 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Attributes,
-    Dialect,
-    Logs,
-    RawSpan,
-    Reading,
+    ByKind,
     Switch,
-    first,
     give_outcome,
     identifier,
+    keys,
     parsed,
     tool_arguments,
     tool_outcome,
@@ -30,49 +26,44 @@ _MODEL_CALLS = ("chat", "text_completion", "generate_content", "completion")  # 
 _SEPARATOR = ", "
 
 
-class OpenLIT(Dialect):
+class OpenLIT(ByKind):
     """Reads OpenLIT's extensions under ``gen_ai.tool.*``."""
 
     name = "openlit"
     priority = 55
     roots = frozenset({"openlit"})
     scopes = ("openlit",)
+    reads_any_kind = True
+    tool_keys = keys(tool_name=semconv.TOOL_NAME)
     content_switch = Switch({"openlit": "call openlit.init(capture_message_content=True)"})
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        operation = attributes.get(semconv.OPERATION)
-        if operation != "execute_tool":
-            if operation in _MODEL_CALLS:
-                return _asked_for(attributes)
-            return None
-        reading = Reading(Kind.TOOL)
-        reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
-        if semconv.TOOL_ARGUMENTS not in attributes:
-            reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
-        if semconv.TOOL_RESULT not in attributes:
-            give_outcome(reading, tool_outcome(first(attributes, ("gen_ai.tool.output", "gen_ai.tool.result"))))
-        return reading
-
-
-DIALECT = OpenLIT()
-
-
-def _asked_for(attributes: Attributes) -> Reading | None:
-    if semconv.TOOL_NAME not in attributes or semconv.OUTPUT_MESSAGES in attributes:
+    def kind_of(self) -> Kind | None:
+        if self.get(semconv.OPERATION) == "execute_tool":
+            return Kind.TOOL
         return None
-    names, ids = _pieces(attributes.get(semconv.TOOL_NAME)), _pieces(attributes.get(semconv.TOOL_CALL_ID))
-    # JSON objects joined by commas as a list, if there are as many as expected; else so many `None`.
-    value = first(attributes, _ARGUMENTS)
-    arguments = parsed(f"[{value}]") if type(value) is str else None
-    if not isinstance(arguments, list) or len(arguments) != len(names):
-        arguments = [None] * len(names)
-    if len(ids) != len(names):
-        ids = [""] * len(names)
-    requests = map(ToolRequest, names, arguments, ids)
-    if names:
-        return Reading(output=(Message("assistant", (NOT_CAPTURED, *requests)),))
-    return None
+
+    def read_tool(self) -> None:
+        if semconv.TOOL_ARGUMENTS not in self.attributes:
+            self.arguments = tool_arguments(self.first(*_ARGUMENTS))
+        if semconv.TOOL_RESULT not in self.attributes:
+            give_outcome(self, tool_outcome(self.first("gen_ai.tool.output", "gen_ai.tool.result")))
+
+    def read_unstated(self) -> None:
+        if self.get(semconv.OPERATION) not in _MODEL_CALLS or semconv.OUTPUT_MESSAGES in self.attributes:
+            return
+        names, ids = _pieces(self.get(semconv.TOOL_NAME)), _pieces(self.get(semconv.TOOL_CALL_ID))
+        # JSON objects joined by commas as a list, if there are as many as expected; else so many `None`.
+        value = self.first(*_ARGUMENTS)
+        arguments = parsed(f"[{value}]") if type(value) is str else None
+        if not isinstance(arguments, list) or len(arguments) != len(names):
+            arguments = [None] * len(names)
+        if len(ids) != len(names):
+            ids = [""] * len(names)
+        if names:
+            self.output = (Message("assistant", (NOT_CAPTURED, *map(ToolRequest, names, arguments, ids))),)
+
+
+DIALECT = OpenLIT
 
 
 def _pieces(value: Any) -> list[str]:

@@ -20,6 +20,7 @@ from pandaeval_otel.dialects._kit import (
     crew_question,
     documents_in,
     drop_unnamed,
+    identifier,
     indexed,
     indexed_messages,
     keys,
@@ -118,7 +119,7 @@ class OpenLLMetry(ByKind):
     read_unstated = read_llm
 
     def read_tool(self) -> None:
-        named = self.name_in(semconv.TOOL_NAME, _TOOL_NAME)
+        named = identifier(self.first(semconv.TOOL_NAME, _TOOL_NAME))
         self.tool_name = named or self._entity() or self.tool_name
         drop_unnamed(self)
 

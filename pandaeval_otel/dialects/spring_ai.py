@@ -14,6 +14,7 @@ from pandaeval_otel.dialects._kit import (
     keys,
     kinds,
     one_session,
+    parsed,
     session_id,
     spoken,
     tool_arguments,
@@ -59,7 +60,7 @@ class SpringAI(ByKind):
             self.session_ids = one_session(conversation)
         self.input = _texts(self.first(*_INPUT), "user")
         self.output = _texts(self.first(*_OUTPUT), "assistant")
-        names = self.parsed(*_TOOL_NAMES)
+        names = parsed(self.first(*_TOOL_NAMES))
         self.tools = tool_definitions(names.split(",") if type(names) is str else names)
 
     def read_tool(self) -> None:

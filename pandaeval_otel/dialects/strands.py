@@ -5,14 +5,10 @@ from __future__ import annotations
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    Dialect,
-    Logs,
-    RawSpan,
-    Reading,
+    ByKind,
     Switch,
-    first,
+    keys,
     result_value,
-    system_text,
     tool_definitions,
     tool_values,
 )
@@ -22,33 +18,37 @@ _SCOPES = ("strands.telemetry.tracer", "strands-agents")
 _TOOL_SCHEMA = "gen_ai.tool.json_schema"
 
 
-class Strands(Dialect):
+class Strands(ByKind):
     """Reads the attributes of Strands that no convention defines."""
 
     name = "strands"
     priority = 75
     roots = frozenset({"event_loop"})
     scopes = _SCOPES
+    reads_any_kind = True
+    unstated_keys = keys(system="system_prompt")
     content_switch = Switch(
         {"strands": "send the log records here as well: some exporters move the content of spans into log records"}
     )
 
-    def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        attributes = span.attributes
-        if "event_loop.cycle_id" in attributes or span.name == "execute_event_loop_cycle":
-            return Reading(kind=Kind.STEP)
-        reading = Reading(system=system_text(attributes.get("system_prompt")))
-        tool = attributes.get(semconv.TOOL_NAME)
-        if tool is not None and _TOOL_SCHEMA in attributes:
-            description = attributes.get("gen_ai.tool.description")
-            definition = {"name": tool, "description": description, "parameters": attributes[_TOOL_SCHEMA]}
-            reading.tools = tool_definitions([definition])
-        if tool is not None and first(attributes, (semconv.TOOL_STATUS, "tool.status")) == "error":
-            result = attributes.get(semconv.TOOL_RESULT)
+    def kind_of(self) -> Kind | None:
+        if "event_loop.cycle_id" in self.attributes or self.span.name == "execute_event_loop_cycle":
+            return Kind.STEP
+        return None
+
+    def read_unstated(self) -> None:
+        tool = self.get(semconv.TOOL_NAME)
+        if tool is None:
+            return
+        if _TOOL_SCHEMA in self.attributes:
+            description = self.get("gen_ai.tool.description")
+            definition = {"name": tool, "description": description, "parameters": self.attributes[_TOOL_SCHEMA]}
+            self.tools = tool_definitions([definition])
+        if self.first(semconv.TOOL_STATUS, "tool.status") == "error":
+            result = self.get(semconv.TOOL_RESULT)
             if result is None:
-                result = tool_values(span)[1]
-            reading.error = span.status_message or str(result_value(result) or "tool error")
-        return reading.stated()
+                result = tool_values(self.span)[1]
+            self.error = self.span.status_message or str(result_value(result) or "tool error")
 
 
-DIALECT = Strands()
+DIALECT = Strands

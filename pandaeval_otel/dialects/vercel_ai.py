@@ -16,6 +16,7 @@ from pandaeval_otel.dialects._kit import (
     dicts_in,
     first,
     hidden,
+    identifier,
     keys,
     messages_of,
     one_session,
@@ -128,7 +129,7 @@ class VercelAI(ByKind):
         if type(structured) is str and not hidden(structured):
             parts.append(text_part(structured))
         requests = [request_of(call) for call in dicts_in(calls)]
-        reason = self.name_in("ai.response.finishReason", "ai.finishReason")
+        reason = identifier(self.first("ai.response.finishReason", "ai.finishReason"))
         if reason == "stop" and parts:
             # The model waits for none of these calls: its provider ran them, before the words.
             return spoken("assistant", *[replace(request, hosted=True) for request in requests], *parts, reason=reason)

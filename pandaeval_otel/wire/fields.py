@@ -61,10 +61,12 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("the message ends within a number")
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-    """Walks the fields of a message. Yields for each: tag, start of the field, start and end of its content, and how
-    many equal fields follow each other there (runs are yielded once). Raises ``ValueError``."""
-    at, size, seen = 0, len(data), 0
+def fields(data: bytes, at: int = 0, size: int | None = None) -> Iterator[tuple[int, int, int, int, int]]:
+    """Walks the fields of the message between ``at`` and ``size``. Yields for each: tag, start of the field, start and
+    end of its content, and how many equal fields follow each other there (runs are yielded once). Raises
+    ``ValueError``."""
+    size = len(data) if size is None else size
+    seen = 0
     while at < size:
         start = at
         tag = data[at]
@@ -83,7 +85,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
         seen += 1
         if seen % _RUN == 0 and at - start <= 64:
             block = data[start:at] * _RUN
-            while data.startswith(block, at):
+            while data.startswith(block, at, size):
                 at, copies = at + len(block), copies + _RUN
         yield tag, start, content, end, copies
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from pandaeval_otel.wire.fields import read_varint
+from pandaeval_otel.wire.fields import fields
 from pandaeval_otel.wire.skeleton import Request
 
 _ITEM, _MESSAGE, _FIELD, _TRACE = 20, 2, 1, 400  # units: the smallest is that of a field
-_FIXED = {1: 8, 5: 4}  # bytes of numbers of fixed length, by wire type
+_GROUP = 3  # wire type
 _MAX_DEPTH = 100  # protobuf reads no more messages within each other
 
 
@@ -85,63 +85,26 @@ def _items(units: int) -> int:
 def _units(data: bytes, outline: Outline, limit: int) -> int:
     """Returns the units of a message, or any number above ``limit``."""
     try:
-        return _walked(data, outline.parts, limit)
-    except BrokenBytesError:
-        raise
-    except (IndexError, ValueError):
-        raise BrokenBytesError("it ends within a field or a number") from None
+        return _walked(data, 0, len(data), outline.parts, limit, 0)
+    except ValueError as error:
+        raise BrokenBytesError(str(error)) from None
 
 
-def _walked(data: bytes, parts: dict[int, Outline], limit: int) -> int:
-    """Walks depth first, and remembers only the messages around the current place."""
-    at, end, total = 0, len(data), 0
-    around: list[tuple[int, dict[int, Outline]]] = []
-    while total <= limit:
-        if at >= end:
-            if at > end:
-                raise BrokenBytesError("a field is longer than what holds it")
-            if not around:
-                break
-            end, parts = around.pop()
-            continue
-        tag = data[at]
-        at += 1
-        if tag > 127:
-            tag, at = read_varint(data, at - 1)
-        if tag & 7 != 2:
-            total += _FIELD
-            at = _after(data, at, tag & 7)
-            continue
-        size = data[at]
-        at += 1
-        if size > 127:
-            more = data[at]
-            if more < 128:  # two digits, as most spans: a call would take longer than all the rest
-                size, at = size & 127 | more << 7, at + 1
-            else:
-                size, at = read_varint(data, at - 1)
-        inner = parts.get(tag >> 3, _PLAIN)
-        total += inner.units
-        if not inner.parts:
-            at += size
-            continue
-        if at + size > end or len(around) >= _MAX_DEPTH:
-            raise BrokenBytesError("a message is longer than what holds it, or lies too deep")
-        around.append((end, parts))
-        end, parts = at + size, inner.parts
+def _walked(data: bytes, at: int, end: int, parts: dict[int, Outline], limit: int, depth: int) -> int:
+    if depth > _MAX_DEPTH:
+        raise BrokenBytesError("messages lie too deep")
+    total = 0
+    for tag, _, start, stop, copies in fields(data, at, end):
+        kind = tag & 7
+        inner = parts.get(tag >> 3, _PLAIN) if kind == 2 else _PLAIN
+        total += copies * inner.units
+        if kind == _GROUP:
+            total += stop - start  # an overestimate: nobody sends groups
+        elif inner.parts:
+            total += copies * _walked(data, start, stop, inner.parts, limit - total, depth + 1)
+        if total > limit:
+            break
     return total
-
-
-def _after(data: bytes, at: int, wire: int) -> int:
-    """Returns the end of a field without a length. The content of a group is counted as if it were outside, which
-    overestimates at worst."""
-    if wire == 0:
-        while data[at] > 127:
-            at += 1
-        return at + 1
-    if wire > 5:
-        raise BrokenBytesError("a field is of no known type")
-    return at + _FIXED.get(wire, 0)
 
 
 def _values() -> tuple[Outline, Outline]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.judge.thoughts import SAID, said_on_the_way, thoughts
+from pandaeval_collector.judge.run_facts import SAID, said_on_the_way, thoughts
 from pandaeval_collector.scoring.metrics.trace.grounding import METRIC as GROUNDING
 from pandaeval_collector.scoring.metrics.trace.response import response
 from pandaeval_otel.model import ToolCall, Trace

@@ -23,7 +23,7 @@ def _align(server: JudgeServer, *arguments: str) -> Result:
 
 
 @pytest.mark.slow
-def test_the_flaw_is_found_and_mended_and_taken_back_by_one_command(tmp_path: Path) -> None:
+def test_the_flaw_is_found_and_mended_by_one_command(tmp_path: Path) -> None:
     traces, labels = written(tmp_path, _RUNS)
     file = tmp_path / "guidelines.yaml"
     with JudgeServer(flawed) as server:
@@ -44,16 +44,12 @@ def test_the_flaw_is_found_and_mended_and_taken_back_by_one_command(tmp_path: Pa
         results = [json.loads(line) for line in CliRunner().invoke(app, command, env=environ).stdout.splitlines()]
     assert sum(result["success"] is False for result in results) == _RUNS // 3
     assert all("+" in result["evaluator"]["version"] for result in results)
-    undone = CliRunner().invoke(app, ["judge", "align", "--undo", "--guidelines", str(file)])
-    assert undone.exit_code == 0
-    assert [each["state"] for each in yaml.safe_load(file.read_text())] == ["rejected", "withdrawn"]
 
 
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, why in (
-        ((), "name the file of guidelines with --guidelines"),
-        (("--guidelines", "g.yaml"), "name a file of labels"),
+        (("labels.csv",), "name the file of guidelines with --guidelines"),
         (("labels.csv", "--guidelines", "g.yaml"), "name a model with --model"),
     ):
         done = CliRunner().invoke(app, ["judge", "align", *arguments])

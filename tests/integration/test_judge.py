@@ -17,14 +17,12 @@ import pytest
 import pytest_asyncio
 
 from pandaeval_collector.jobs.setup import StoredPurse
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelCall, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, JudgeProcessSetup, ModelCall, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
-from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.judge.limits import LimitedCaller
+from pandaeval_collector.judge.limits import LimitedCaller, estimated
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.judge.prompt import messages
-from pandaeval_collector.judge.usage import estimated
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.store import Store
 from support.judge import FAULTS, Behave, JudgeServer, Say, always, good, parrot, verdict

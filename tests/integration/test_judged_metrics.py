@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.score import Score
+from pandaeval_collector.judge.call import JudgeProcessSetup
 from pandaeval_collector.judge.client import Judge, JudgeClient
-from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings

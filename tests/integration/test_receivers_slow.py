@@ -53,7 +53,7 @@ class TestHalfSentOverGrpc:
     @pytest.mark.parametrize("method", [EXPORT, "/pandaeval.v1.ResultService/WatchResults"])
     async def test_only_what_is_being_read_comes_in(self, method: str) -> None:
         reading = BodyReader(2, patience_s=300, timeout_s=300)  # however slowly this machine sends, it is not too slow
-        handlers = [ResultsHandler(None, DoorSettings(Admission(1)), reading).handler]  # type: ignore[arg-type]
+        handlers = [ResultsHandler(None, DoorSettings(Admission(1), reading=reading)).handler]  # type: ignore[arg-type]
         async with (
             grpc_door(RecordingIngest(), reading=reading, handlers=handlers) as where,
             HalfSender(where.host, where.port) as sender,

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 import grpc
 import pytest
 
-from pandaeval_collector.receivers import Accepted, Dense, Submitted
+from pandaeval_collector.receivers import Accepted, Dense
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.own_grpc import submit_handler
+from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 from pandaeval_otel.wire.fragments import DenseError
 from pandaeval_otel.wire.splitting import split_traces
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door
@@ -54,7 +55,7 @@ class Weighing(RecordingIngest):
 
     logs = traces
 
-    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
+    async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
         self.large.append(large)
         return [""] * len(traces)
 

@@ -168,7 +168,7 @@ class TestScrape:
         store = full()
 
         def noted() -> int:
-            return sum(row.zero_at is not None for row in store.reads.tally.page("scrape", "pandaeval.evaluations"))
+            return sum(row.shown_at is not None for row in store.reads.tally.page("scrape", "pandaeval.evaluations"))
 
         scrape = Scrape(Telemetry(), ZeroFirst(store, "scrape", 0.0))
         _, body = scrape.answer("")

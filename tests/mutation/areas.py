@@ -19,7 +19,7 @@ AREAS: Mapping[str, Area] = {
     "stats": Area(
         (
             *("analysis/stats/*.py", "labels/judge_agreement.py"),
-            *("alignment/align.py", "alignment/verdict_change.py", "cases/arguments.py", "passk/figures.py"),
+            *("alignment/align.py", "cases/arguments.py", "passk/figures.py"),
         ),
         (
             *("analysis/stats", "trials/test_assignment.py", "trials/passk/test_drop.py"),

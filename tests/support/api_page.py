@@ -47,7 +47,7 @@ curl -s 'http://127.0.0.1:4328{API}/annotations' -H 'content-type: application/j
 | 401 | the token is missing or wrong |
 | 403 | the request comes from a page of another origin |
 | 404 | no such object |
-| 409 | the object is in another state, or the `Idempotency-Key` was used for another body |
+| 409 | the object is in another state, or an ID prefix is ambiguous |
 | 413, 415 | the body is larger than 64 KiB, or is not JSON |
 | 421 | the host name is not allowed |
 | 429 | too many runs or estimates wait |

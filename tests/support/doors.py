@@ -71,7 +71,7 @@ class CountingTelemetry(Telemetry):
 
 def settings(admission: Admission | None, options: dict[str, Any]) -> DoorSettings:
     """Takes the settings of a door out of ``options``."""
-    names = ("max_bytes", "max_items", "token", "telemetry")
+    names = ("max_bytes", "max_items", "token", "telemetry", "reading")
     given = {name: options.pop(name) for name in names if name in options}
     return DoorSettings(admission or Admission(256 << 20), **given)
 

@@ -9,10 +9,10 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.runs.engine import RunSurroundings
 from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.access import READER_WRITES, writing
+from pandaeval_collector.store.access import READER_TABLES, writing
 
 
 def evaluation_runs(store: Store, config: Config | None = None) -> EvaluationRuns:
     """Returns the runs of a store, whose processes write to it directly."""
-    answers = {"write": writing(store, READER_WRITES)}
+    answers = {"write": writing(store, READER_TABLES)}
     return EvaluationRuns(RunSurroundings(store, config or Config(), os.environ, answers), Telemetry())

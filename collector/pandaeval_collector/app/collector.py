@@ -44,7 +44,7 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.front import timing, trace_timeout, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.access import JUDGE_WRITES, writing
+from pandaeval_collector.store.access import JUDGE_TABLES, writing
 from pandaeval_collector.store.connection import FILE_NAME, note_damage
 from pandaeval_collector.store.directory import has_no_room
 from pandaeval_collector.store.failure_groups import GroupGauges
@@ -168,16 +168,22 @@ class Collector:
     ) -> tuple[Address, Address]:
         """Starts the listeners for OTLP in front of ``pipeline``. ``routes``: what HTTP answers beside OTLP. Returns
         their addresses (gRPC, HTTP) with real port numbers."""
-        server, reading = self._config.server, self._body_reader
-        settings = DoorSettings(self._admission, server.max_request_bytes, token=self._token, telemetry=self.telemetry)
+        server = self._config.server
+        settings = DoorSettings(
+            self._admission,
+            server.max_request_bytes,
+            token=self._token,
+            telemetry=self.telemetry,
+            reading=self._body_reader,
+        )
         # Other machines reach it under names of their network, which are not known here.
         hosts = server.allowed_hosts if self._token is None and http.is_loopback else None
         app = otlp_http_app(pipeline, settings, hosts=hosts, routes=routes)
         http_server = HttpServer(app, http, setting="server.http", tls=self._tls)
         http_address = await http_server.start()
         self._parts.push_async_callback(http_server.stop)
-        handlers = [submit_handler(pipeline, settings, reading), ResultsHandler(watching, settings, reading).handler]
-        grpc_server = OtlpGrpcServer(pipeline, settings, grpc, reading=reading, tls=self._tls, handlers=handlers)
+        handlers = [submit_handler(pipeline, settings), ResultsHandler(watching, settings).handler]
+        grpc_server = OtlpGrpcServer(pipeline, settings, grpc, tls=self._tls, handlers=handlers)
         grpc_address = await grpc_server.start()
         self._parts.push_async_callback(grpc_server.stop, _GRACE_S)
         self._parts.push_async_callback(watching.close)
@@ -214,7 +220,7 @@ class Collector:
             return pipeline.kept_for
 
         handlers: dict[str, Callable[..., Any]] = {
-            "write": writing(store, JUDGE_WRITES),
+            "write": writing(store, JUDGE_TABLES),
             "judged": partial(commit, "judged"),
             "longest_wait": longest_wait,
             "measured": partial(telemetry.take_in, "judge"),

@@ -22,7 +22,7 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.outcome import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
@@ -65,7 +65,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
             budgets=RecordBudgets(process.record_budget),
             failures=LiveGroups(scorer.embedder, store.reads.failure_groups()),
         )
-        return Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: longest_wait)
+        return Runner(store, attempts, SLOTS * configured.concurrency, lambda: longest_wait)
 
     async def run() -> None:
         """Runs jobs. What keeps it from that ends the process, and the front starts another."""

@@ -24,7 +24,7 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.labels.pass_rate_gauges import PassRates
+from pandaeval_collector.labels.rates import PassRates
 from pandaeval_collector.runs.engine import RunSurroundings
 from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.runs.settings import evaluator, judge

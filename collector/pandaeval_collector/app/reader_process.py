@@ -22,7 +22,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.refusals import refusal
 from pandaeval_collector.show.api.writing import READING
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.access import READER_WRITES, writing
+from pandaeval_collector.store.access import READER_TABLES, writing
 from pandaeval_collector.store.runs import RunBatch
 
 MODULE = "pandaeval_collector.app.reader_main"
@@ -54,7 +54,7 @@ class ReaderProcess:
             return telemetry.component_errors()
 
         handlers: dict[str, Callable[..., Any]] = {
-            "write": writing(store, READER_WRITES),
+            "write": writing(store, READER_TABLES),
             "emitted": lambda _, sent, batch: emitted(sent, batch),
             "session_now": lambda _, session_id: session_now(session_id),
             "component_errors": component_errors,

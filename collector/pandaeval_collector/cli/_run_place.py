@@ -41,9 +41,9 @@ class ApiClient:
         """Returns the JSON of the answer to a GET request."""
         return self._loop.run(self._asker.get(path, **parameters))
 
-    def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        """Asks for a change and returns the answer's JSON. ``key``: repeated requests with it count as one."""
-        return self._loop.run(self._asker.post(path, body, key))
+    def post(self, path: str, body: Any = None) -> Any:
+        """Asks for a change and returns the answer's JSON."""
+        return self._loop.run(self._asker.post(path, body))
 
     def delete(self, path: str) -> None:
         self._loop.run(self._asker.delete(path))

@@ -1,8 +1,7 @@
-"""``pandaeval store``: what a data directory holds, whether it is whole, and its spans as files."""
+"""``pandaeval store``: whether a data directory is whole, and its spans as files."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -18,27 +17,14 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreConfig, StoreFolder, folder_of, opened_folder
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import console, many, progress, safe
-from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.store.checking import CURES, Damage, damages, sizes
+from pandaeval_collector.cli._output import console, many, progress
+from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME
 
 _DAMAGES = Listing(("where", "row", "about", ("what is wrong", itemgetter("what"))), "nothing is damaged")
 
-store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
-
-
-@store.command("stats")
-def stats(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
-    """Show the content of a data directory, also beside a running collector."""
-    with _read(config, store) as (connection, folder):
-        found = sizes(connection, folder)
-    if format_ == "json":
-        return write_json(json.dumps(found, indent=2, ensure_ascii=False))
-    for name, value in found.items():
-        said = ", ".join(f"{key} {each:,}" for key, each in value.items()) if isinstance(value, dict) else value
-        typer.echo(f"{name.replace('_', ' '):<15}  {safe(f'{said:,}' if isinstance(said, int | float) else said)}")
+store = typer.Typer(help="Check a data directory, take its spans out.", no_args_is_help=True)
 
 
 @store.command("verify")
@@ -48,7 +34,7 @@ def verify(format_: given.Format = "table", config: StoreConfig = None, store: S
     Changes nothing.
     """
     with _read(config, store) as (connection, _):
-        found = _damages(connection)
+        found = list(damages(connection))
     _tell(found, format_)
     if found:
         raise typer.Exit(1)
@@ -117,11 +103,6 @@ def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Con
             yield connection, folder
     except sqlite3.DatabaseError as error:
         raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start puts it aside") from error
-
-
-def _damages(connection: sqlite3.Connection) -> list[Damage]:
-    with progress(console(stderr=True), "checking") as told:
-        return list(damages(connection, told))
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:

@@ -8,17 +8,13 @@ from itertools import pairwise
 from pandaeval_collector.base.section import format_duration, format_size
 from pandaeval_collector.config._problem import Problem
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.exporters.otlp import SIGNALS
 from pandaeval_collector.receivers.bind import InsecureBind, check_bind, parse_address
-
-_PATHS = tuple(f"/v1/{signal}" for signal in SIGNALS)
 
 
 def conflicts(config: Config) -> Iterator[Problem]:
     """Yield all conflicts between keys."""
     yield from _limits(config)
     yield from _listeners(config)
-    yield from _endpoints(config)
     judge, otlp, weights = config.judge, config.exporters.otlp, config.session.weights
     if (otlp.client_certificate is None) != (otlp.client_key is None):
         message = "client_certificate and client_key go together: set both or neither"
@@ -65,26 +61,3 @@ def _listeners(config: Config) -> Iterator[Problem]:
         except InsecureBind as refusal:
             others = ("server.insecure_bind", "server.tls", "server.token_env")
             yield Problem(key, str(refusal).strip(), others=others)
-
-
-def _endpoints(config: Config) -> Iterator[Problem]:
-    """Yield endpoints that are this collector, and gRPC endpoints with a path of OTLP/HTTP."""
-    own = {_plain(config.server.grpc): "server.grpc", _plain(config.server.http): "server.http"}
-    otlp = config.exporters.otlp
-    endpoints = {"exporters.otlp.endpoint": otlp.endpoint}
-    for signal in SIGNALS:
-        endpoints[f"exporters.otlp.{signal}.endpoint"] = getattr(otlp, signal).endpoint
-    for key, endpoint in endpoints.items():
-        if endpoint is None:
-            continue
-        if listener := own.get(_plain(endpoint)):
-            yield Problem(key, f"the endpoint is this collector's own address ({listener})", others=(listener,))
-        if otlp.protocol == "grpc" and endpoint.rstrip("/").endswith(_PATHS):
-            message = (
-                "a gRPC endpoint has no path: write http://HOST:4317, or set exporters.otlp.protocol: http/protobuf"
-            )
-            yield Problem(key, message, others=("exporters.otlp.protocol",))
-
-
-def _plain(endpoint: str) -> str:
-    return endpoint.rpartition("//")[2].rstrip("/").replace("localhost:", "127.0.0.1:")

@@ -82,20 +82,9 @@ def _unknown(path: tuple[str, ...], known: list[str], place: WrittenAt | None) -
     name, section = path[-1], path[:-1]
     in_variable = place is not None and place.source == f"environment {variable(path)}"
     meant = closest(name, known)
-    if found := (*section, meant) if meant else _elsewhere(name, section):
-        spelled = variable(found) if in_variable else meant or dotted(found)
-        return f"unknown key; did you mean {spelled}?"
+    if meant is not None:
+        return f"unknown key; did you mean {variable((*section, meant)) if in_variable else meant}?"
     return f"unknown key; known here: {', '.join(known)}"
-
-
-def _elsewhere(name: str, section: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Finds a key with that name, or with its section and name run together as ``name``, elsewhere in the tree."""
-    for path in keys():
-        rest = path[len(section) :]
-        if path[: len(section)] == section and len(rest) > 1 and name in ("_".join(rest), ".".join(rest)):
-            return path
-    found = [path for path in keys() if path[-1] == name]
-    return found[0] if len(found) == 1 else None
 
 
 def _choices(error: ErrorDetails) -> list[str]:

@@ -29,13 +29,6 @@ class MetricNames:
         """Return the keys that ``name`` means: itself as ``level.name``, a key per level for a bare name."""
         return (name,) if name in self.keys else self._by_name.get(name, ())
 
-    def select_threshold(self, name: str, value: float) -> tuple[str, ...]:
-        """Select for a threshold. One value cannot serve two scales, so a bare name of several levels means the turn
-        level above 1 (its scale is 1-5), and stays ambiguous otherwise."""
-        keys = self.select(name)
-        turn = tuple(key for key in keys if key.startswith("turn."))
-        return turn if len(keys) > 1 and value > 1 and turn else keys
-
     def enabled(self, config: Config) -> frozenset[str]:
         """Return the keys of the metrics that run. Names that ``check_metrics`` refuses select none."""
         if config.metrics.enabled == "all":
@@ -45,7 +38,7 @@ class MetricNames:
     def thresholds(self, config: Config) -> dict[str, float]:
         """Return the configured thresholds by key, in the metric's own scale, without defaults."""
         given = config.metrics.thresholds
-        return {key: value for name, value in given.items() for key in self.select_threshold(name, value)}
+        return {key: value for name, value in given.items() for key in self.select(name)}
 
     def by_key(self, given: Mapping[str, T]) -> dict[str, T]:
         """Return values that are configured by names (``judge.models``) by key. A full key outweighs a bare name."""
@@ -89,7 +82,7 @@ def _unknown_names(config: Config, names: MetricNames) -> Iterator[Problem]:
 def _thresholds(config: Config, names: MetricNames, scales: Scales) -> Iterator[Problem]:
     set_by: dict[str, str] = {}
     for name, value in config.metrics.thresholds.items():
-        keys = names.select_threshold(name, value)
+        keys = names.select(name)
         if len(keys) == 1 and keys[0] not in set_by and value <= _best(keys[0], scales):
             set_by[keys[0]] = name
             continue

@@ -124,11 +124,8 @@ def _number(value: float) -> str:
 
 def content_type(accept: str) -> tuple[str, bool]:
     """Returns the content type that fits the ``accept`` header of a request, and whether it is OpenMetrics."""
-    for accepted in accept.split(","):
-        kind, *parameters = (part.strip() for part in accepted.split(";"))
-        version = next((each[8:] for each in parameters if each.startswith("version=")), "1.0.0")
-        if kind == _OPENMETRICS and version == "1.0.0":
-            return f"{_OPENMETRICS}; version=1.0.0; charset=utf-8", True
+    if _OPENMETRICS in accept:
+        return f"{_OPENMETRICS}; version=1.0.0; charset=utf-8", True
     return "text/plain; version=0.0.4; charset=utf-8", False
 
 

@@ -11,9 +11,8 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.store import Store, StoredSeries
-from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
-from pandaeval_collector.store.series_table import attributes_of
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.series import INSTRUMENTS, Point
 
 PAGE = 250
 """Series that are read, rendered and sent at a time: all of them might be more than memory and readers can take."""
@@ -65,24 +64,13 @@ def new_ones(points: Iterable[Point]) -> list[str]:
     return [point.key for point in points if point.shown_at is None and point.key]
 
 
-def visible(rows: Iterable[StoredSeries], now: float, hold_s: float) -> list[Point]:
-    """Converts series to points: 0 while a series is new to the reader, and for ``hold_s`` seconds from then on."""
-    points = []
-    for row in rows:
-        instrument = INSTRUMENTS.get(row.name)
-        if instrument is None or len(row.buckets) != len(instrument.bounds) + 1:
-            continue  # this version does not know it, or knows it with other buckets
-        point = Point(
-            instrument=instrument,
-            attributes=attributes_of(row.attributes),
-            start_ns=row.start_ns,
-            count=row.count,
-            total=row.total,
-            buckets=row.buckets,
-            exemplars=tuple((index, Exemplar(*facts)) for index, facts in sorted(row.exemplars.items())),
-            key=row.key,
-            shown_at=row.zero_at,
-        )
-        is_zero = row.zero_at is None or 0 <= now - row.zero_at < hold_s
-        points.append(point.as_zero() if is_zero else point)
-    return points
+def visible(points: Iterable[Point], now: float, hold_s: float) -> list[Point]:
+    """Returns the points as a reader sees them: 0 while a series is new to it, and for ``hold_s`` seconds from then
+    on. Leaves out those that another version stored with other buckets."""
+    shown = []
+    for point in points:
+        if len(point.buckets) != len(point.instrument.bounds) + 1:
+            continue
+        is_zero = point.shown_at is None or 0 <= now - point.shown_at < hold_s
+        shown.append(point.as_zero() if is_zero else point)
+    return shown

@@ -15,11 +15,16 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained
-from pandaeval_collector.jobs.failure_warnings import FailureWarnings
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret
-from pandaeval_collector.jobs.outcome import GivenUp, Later, Patience, after_failure
-from pandaeval_collector.jobs.pauses import Pauses
-from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.outcome import (
+    FailureWarnings,
+    GivenUp,
+    Later,
+    Patience,
+    Pauses,
+    RecordBudgets,
+    after_failure,
+)
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group
@@ -237,10 +242,10 @@ class Attempts:
     async def _put_back(self, job: Job, later: Later) -> None:
         if later.pause:
             self.pauses.begin(later.due_at)
-        reason = CallFailure.CRASHED.value if later.crashed else "waiting" if later.free else "failed"
+        reason = CallFailure.CRASHED.value if later.crashed else "waiting" if later.pause else "failed"
         self._telemetry.add("pandaeval.jobs", "put_back", 1, reason)
         await asyncio.wrap_future(
-            self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)
+            self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.pause)
         )
 
     def _end(self, job: Job, end: JobEnd, result: Result | None = None) -> None:

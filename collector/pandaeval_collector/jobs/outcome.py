@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
+from pandaeval_collector.judge.known_models import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD
 from pandaeval_collector.store import Job
 
 _MAX_CRASHES = 2
@@ -20,6 +22,30 @@ _WHAT: Mapping[CallFailure, str] = {
     CallFailure.DENIED: "the provider does not let us in (key, permission or name of the model)",
 }
 """Why there is no answer, for people."""
+
+_SAME_PAUSE_S = 1.0
+_IN_VAIN_AT_FIRST, _IN_VAIN = 1, 10
+"""After more pauses in a row than this, a run that somebody waits for asks no more: a judge that never answered is not
+there, one that did may come back."""
+
+_log = logging.getLogger(__name__)
+_KEY = (
+    "set the provider's key in the collector's environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), or name the "
+    "variable that holds it in judge.api_key_env; if the key is right, see whether judge.model exists"
+)
+_NAME = "judge.model has to be provider/model, as litellm spells it, such as openai/gpt-4o-mini"
+_CURES: Mapping[CallFailure, str] = {
+    CallFailure.DENIED: _KEY,
+    CallFailure.TIMEOUT: "give it more time (judge.timeout) or less to do at a time (judge.concurrency)",
+    CallFailure.TOO_LONG: "set judge.context_tokens to the tokens of a record that fit into its window",
+    CallFailure.UNAVAILABLE: "see whether its server is up and reachable from here, and judge.api_base right",
+}
+_SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))
+"""Words of litellm's errors that tell more than their class does."""
+
+
+RecordBudget = Callable[[str], Awaitable[int]]
+"""The tokens of a record that fit into a model's window, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +66,12 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Asks for another attempt at ``due_at`` of the store's running clock. ``free``: this attempt does not count;
-    ``pause``: no other job should be tried before either."""
+    """Asks for another attempt at ``due_at`` of the store's running clock. ``pause``: this attempt does not
+    count, and no other job should be tried before either."""
 
     due_at: float
     error: str
     crashed: bool = False
-    free: bool = False
     pause: bool = False
 
 
@@ -73,10 +98,107 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
                 return given_up
             return Later(now, message, crashed=True)
         case CallFailure.COOLDOWN if now - job.created_at <= patience.max_age:
-            return Later(now + (error.retry_after or patience.longest), message, free=True, pause=True)
+            return Later(now + (error.retry_after or patience.longest), message, pause=True)
         case CallFailure.DENIED if patience.interactive:
             return given_up
         case _:
             if job.attempts >= patience.attempts or now - job.created_at > patience.max_age:
                 return given_up
             return Later(now + max(error.retry_after or 0.0, patience.wait(job.attempts)), message)
+
+
+class Pauses:
+    """The pauses in which a runner's jobs wait for a judge that fails. ``interactive``: somebody waits for the jobs.
+    Times are those of the store's running clock. On one event loop."""
+
+    def __init__(self, interactive: bool) -> None:
+        self._interactive = interactive
+        self._until = 0.0
+        self._in_vain, self._answered = 0, False
+        """Pauses since a judge answered last, and whether one ever did."""
+        self._last = ""
+
+    @property
+    def given_up(self) -> str:
+        """Why this run asks no judge any more; ``""`` as long as it asks."""
+        most = _IN_VAIN if self._answered else _IN_VAIN_AT_FIRST
+        if not self._interactive or self._in_vain <= most:
+            return ""
+        return f"the judge could not be reached, and was not asked again ({self._last or 'no answer'})"
+
+    def room(self, now: float, slots: int) -> int:
+        """Returns how many jobs may run now: none in a pause; after one, a single job to test the judge."""
+        if self.given_up:
+            return slots
+        if now < self._until:
+            return 0
+        return 1 if self._in_vain else slots
+
+    def begin(self, until: float) -> None:
+        """Begins a pause until ``until``, after a call that was not even tried."""
+        if until > self._until + _SAME_PAUSE_S:
+            self._until = until
+            self._in_vain += 1
+
+    def answered(self) -> None:
+        """Notes that a judge answered, whatever it said, and ends the count of pauses in vain."""
+        self._in_vain, self._answered = 0, True
+
+    def failed(self, error: CallFailedError) -> None:
+        """Notes the error of a failed call for :attr:`given_up`."""
+        if error.failure is not CallFailure.COOLDOWN:
+            self._last = told(error)
+
+
+class FailureWarnings:
+    """Logs failures of judges, each once. One event loop."""
+
+    def __init__(self) -> None:
+        self._logged: set[tuple[str, str]] = set()
+
+    def add(self, model: str, error: CallFailedError) -> None:
+        """Logs the cure of a failure, once per model and cure; nothing for failures that pass by themselves."""
+        cure = cure_of(error)
+        if cure and (model, cure) not in self._logged:
+            self._logged.add((model, cure))
+            _log.warning("the judge %s cannot be asked (%s): %s", model, told(str(error).partition("\n")[0]), cure)
+
+
+def cure_of(error: CallFailedError) -> str:
+    """Returns what to do about a failed call; ``""`` where waiting is all that helps."""
+    said = str(error).lower()
+    signed = next((cure for sign, cure in _SIGNS if sign in said), None)
+    return signed or _CURES.get(error.failure, "")
+
+
+class RecordBudgets:
+    """The tokens of a record that each model is shown. On one event loop."""
+
+    def __init__(self, known: RecordBudget | None = None) -> None:
+        """``known`` may raise :class:`CallFailedError`; the call to the model will then raise it too."""
+        self._known = known
+        self._smaller: dict[str, int] = {}
+
+    async def of(self, model: str) -> int:
+        """Returns the tokens of a record for a model: 400 to 12,000 unless the configuration says more."""
+        if model in self._smaller:
+            return self._smaller[model]
+        try:
+            return MOST_RECORD if self._known is None else await self._known(model)
+        except CallFailedError:
+            return MOST_RECORD
+
+    def was_too_long(self, model: str, shown: int) -> int:
+        """Returns a smaller budget after a model refused a record of ``shown`` tokens, and limits all later ones to
+        it."""
+        smaller = max(LEAST_RECORD, min(SMALLER_RECORD, shown * 2 // 3))
+        if smaller < self._smaller.get(model, MOST_RECORD):
+            self._smaller[model] = smaller
+            _log.warning(
+                "the window of the judge %s is too short for %d tokens of a record; it is shown %d at most from now on "
+                "(judge.context_tokens says how many it takes)",
+                model,
+                shown,
+                smaller,
+            )
+        return smaller

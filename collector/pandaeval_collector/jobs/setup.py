@@ -10,9 +10,8 @@ from importlib.util import find_spec
 
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.judge.call import RECORDED, Caller
+from pandaeval_collector.judge.call import RECORDED, Caller, JudgeProcessSetup
 from pandaeval_collector.judge.client import JudgeClient, Memory
-from pandaeval_collector.judge.connection import JudgeProcessSetup
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.scoring.evaluator import JudgeSettings
@@ -24,22 +23,15 @@ class NoJudgeError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of a judge. ``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per minute;
-    ``daily_usd``: US dollars per day (UTC)."""
+class JudgeConfig:
+    """How a judge is reached, and its limits. ``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per
+    minute; ``daily_usd``: US dollars per day (UTC)."""
 
+    setup: JudgeProcessSetup
     concurrency: int = 8
     rpm: int | None = None
     tpm: int | None = None
     daily_usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeConfig:
-    """The configuration of a judge."""
-
-    setup: JudgeProcessSetup
-    limits: Limits
 
 
 class StoredPurse:
@@ -92,10 +84,9 @@ def open_caller(
 ) -> tuple[WorkerProcess, LimitedCaller]:
     """Makes the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
     check_installed(judge.setup.api_base)
-    limits = judge.limits
     process = WorkerProcess(judge.setup, environ)
-    purse = None if limits.daily_usd is None else StoredPurse(store, limits.daily_usd)
-    return process, LimitedCaller(process, limits.concurrency, limits.rpm, limits.tpm, purse)
+    purse = None if judge.daily_usd is None else StoredPurse(store, judge.daily_usd)
+    return process, LimitedCaller(process, judge.concurrency, judge.rpm, judge.tpm, purse)
 
 
 def client_of(caller: Caller, judge: JudgeSettings | None, memory: Memory) -> JudgeClient:

@@ -12,10 +12,16 @@ from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonC
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, Permit
-from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.call import (
+    CallFailedError,
+    CallFailure,
+    JudgeProcessSetup,
+    ModelAnswer,
+    ModelCall,
+    Permit,
+)
 from pandaeval_collector.judge.known_models import FREE, MOST_RECORD, Price
-from pandaeval_collector.judge.usage import believed
+from pandaeval_collector.judge.limits import believed
 
 _log = logging.getLogger(__name__)
 

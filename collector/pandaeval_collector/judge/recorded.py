@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.judge.call import RECORDED
-from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.call import RECORDED, JudgeProcessSetup
 from pandaeval_collector.judge.known_models import MOST_RECORD
-from pandaeval_collector.judge.provider import Allowed
-from pandaeval_collector.judge.provider_replies import Reply, failed
+from pandaeval_collector.judge.provider import Allowed, Reply, failed
 from pandaeval_collector.judge.shorten import tokens
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')

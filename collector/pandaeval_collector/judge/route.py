@@ -8,12 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pandaeval_collector.judge.breaker import Breaker
-from pandaeval_collector.judge.call import room
-from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeProcessSetup, room
 from pandaeval_collector.judge.known_models import KnownModel, known, record_budget
 from pandaeval_collector.judge.shorten import tokens
 
@@ -45,6 +44,10 @@ _BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek",
 """Providers, by litellm's names, that let nobody in without a key from the environment. With others there are further
 ways (roles, files, servers that ask for none)."""
 
+_FAILS = 3
+_PROBING_S = 1.0
+"""The wait, in seconds, for calls that come while one call tests the provider."""
+
 
 class Route:
     """How the worker reaches one model. ``keyless``: the variable that should hold its key, if that is not set."""
@@ -54,9 +57,8 @@ class Route:
         self._parameters, self._context_tokens = setup.parameters, setup.context_tokens
         self.breaker = Breaker(setup.cooldown)
         self._reasons = self.known.reasons
-        self._refused: set[str] = set()
-        self._took: set[str] = set()
-        """Forms of an answer, by OpenAI's names, that the provider does not know, and those that it does."""
+        self._accepted: dict[str, str] = {}
+        """By form of an answer, as OpenAI names it, the form that the provider accepted in its place."""
         self._left_out: set[str] = set()
         self._merged = False
         """Parameters that it refused, and whether its template takes no system message, or no two of one role."""
@@ -83,20 +85,16 @@ class Route:
         form: str = (self._parameters.get("response_format") or {"type": "json_object"})["type"]
         if call.get("response_format") is None or form == "text":
             return ""
-        if call.get("held"):
-            form = "json_schema"
-        while form in self._refused:
-            form = _WEAKER[form]
-        return form
+        form = "json_schema" if call.get("held") else form
+        return self._accepted.get(form, form)
 
     def weaker(self, form: str) -> str | None:
         """Returns the form to try after a refusal; ``None`` where the form cannot be the reason for it."""
-        return None if not form or form in self._took else _WEAKER[form]
+        return None if form in self._accepted.values() else _WEAKER.get(form)
 
-    def took(self, form: str, refused: list[str]) -> None:
-        """Notes that the provider accepted ``form``, after it had ``refused`` others for the same call."""
-        self._took.add(form)
-        self._refused.update(refused)
+    def took(self, wanted: str, form: str) -> None:
+        """Notes that the provider accepted ``form`` in place of the ``wanted`` one, or that one itself."""
+        self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
         """Returns whether a refusal suggests another way to ask, and adopts it for good: all messages as one, or
@@ -181,3 +179,47 @@ def missing_key(litellm: Any, model: str) -> str:
     # Some take a key under further names (OPENAI_ADMIN_KEY), so whoever set anything of the provider's is left to it.
     brands = tuple(name.partition("_")[0] + "_" for name in names)
     return "" if any(variable.startswith(brands) for variable in os.environ) else " or ".join(names)
+
+
+class Breaker:
+    """Decides whether a provider may be asked. *Closed*: it may. *Open*, for ``rest`` seconds after three failures
+    in a row: it may not. *Half open*, after that: one call may, whose success closes the breaker and
+    whose failure opens it again. ``clock``: seconds. On one event loop."""
+
+    def __init__(self, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rest, self._clock = rest, clock
+        self._failures = 0
+        self._open_until: float | None = None
+        self._probing = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._open_until is None
+
+    def closed_in(self) -> float:
+        """Asks to make a call. Returns 0 if it may be made, also as the one test of an open breaker; its outcome must
+        be reported. Else returns the seconds after which to ask again."""
+        if self._open_until is None:
+            return 0.0
+        left = self._open_until - self._clock()
+        if left > 0.0:
+            return left
+        if self._probing:
+            return _PROBING_S
+        self._probing = True
+        return 0.0
+
+    def succeeded(self) -> None:
+        """Reports that the provider answered, whatever it said."""
+        self._failures, self._open_until, self._probing = 0, None, False
+
+    def failed(self, rest: float | None = None) -> None:
+        """Reports a call that failed over the provider. ``rest``: seconds that the provider asked to wait, if any."""
+        self._failures += 1
+        if self._probing or self._failures >= _FAILS:
+            self._open_until = self._clock() + max(self._rest, rest or 0.0)
+        self._probing = False
+
+    def left(self) -> None:
+        """Reports a call that ended without saying anything about the provider: cancelled, or not allowed."""
+        self._probing = False

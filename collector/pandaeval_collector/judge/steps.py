@@ -9,10 +9,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from pandaeval_collector.base.untrusted.printable import as_text
-from pandaeval_collector.judge.run_facts import CallFacts
+from pandaeval_collector.judge.run_facts import CallFacts, thoughts
 from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.judge.shorten import elided
-from pandaeval_collector.judge.thoughts import thoughts
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
 FAILED = "FAILED:"

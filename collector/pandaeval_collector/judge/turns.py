@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pandaeval_collector.judge.context import AGENT, USER, before, lines_of
-from pandaeval_collector.judge.conversation import Conversation
-from pandaeval_collector.judge.stated_facts import facts_of
+from pandaeval_collector.judge.conversation import Conversation, facts_of
 from pandaeval_otel.model import Span, ToolCall, Trace
 from pandaeval_otel.normal.turns import of_turn
 

@@ -14,10 +14,8 @@ from typing import Any
 from pandaeval_collector.base.runtime.calls import Handlers, JsonCodec, Peer
 from pandaeval_collector.base.runtime.garbage import expect_imports
 from pandaeval_collector.base.runtime.serving import serve_together
-from pandaeval_collector.judge.call import RECORDED
-from pandaeval_collector.judge.connection import JudgeProcessSetup
-from pandaeval_collector.judge.provider import ProviderCaller
-from pandaeval_collector.judge.provider_replies import Reply
+from pandaeval_collector.judge.call import RECORDED, JudgeProcessSetup
+from pandaeval_collector.judge.provider import ProviderCaller, Reply
 from pandaeval_collector.judge.recorded import RecordedReplies
 
 _NICE = 10

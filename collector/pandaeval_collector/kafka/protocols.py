@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from pandaeval_collector.receivers.members import MemberMessage
 from pandaeval_collector.store import Consumed
 from pandaeval_otel.wire.fragments import Split
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +37,6 @@ class ReaderSettings:
             "enable.partition.eof": True,
             "partition.assignment.strategy": "cooperative-sticky",
         }
-
-
-class MessageSink(Protocol[T]):
-    """Takes messages, and knows their units (traces, or sessions) by their keys. All of it on the event loop, but for
-    taking messages apart."""
-
-    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> T:
-        """Returns what is to be stored of a message. ``meets`` is called with the key of each unit that it is about,
-        and says whether that is still to be dealt with. Raises ``ValueError`` for an unreadable message. On the
-        reader's thread."""
-        ...
-
-    async def consume(self, taken: Sequence[T], read: Sequence[Consumed]) -> None:
-        """Stores what was in messages and how far the log was read, in one commit. Raises a :class:`Refusal`."""
-        ...
-
-    async def let_go(self, keys: Collection[bytes]) -> None:
-        """Forgets open units with which another collector goes on."""
-        ...
-
-    def is_open(self, key: bytes) -> bool:
-        """Returns whether something is left to be decided of a unit."""
-        ...
 
 
 class SharingPipeline(Protocol):

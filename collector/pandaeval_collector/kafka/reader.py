@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
-from pandaeval_collector.kafka.protocols import Deliveries, LeftBehindError, MessageSink, ReaderSettings, StoppedError
+from pandaeval_collector.kafka.protocols import Deliveries, LeftBehindError, ReaderSettings, StoppedError
+from pandaeval_collector.kafka.topics import MemberTopic, SpanTopic
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
@@ -47,7 +49,7 @@ class Reader:
         self,
         settings: ReaderSettings,
         consumed: ConsumedTables,
-        sink: MessageSink[Any],
+        sink: SpanTopic | MemberTopic,
         deliveries: Deliveries,
         telemetry: Telemetry,
         ledger: Callable[[Consumed, int], PartitionLedger] = PartitionLedger,
@@ -61,8 +63,7 @@ class Reader:
         self.is_full: Callable[[], bool] = lambda: False
         """Whether so much waits to be decided that nothing more is taken; asked on the event loop."""
         self._thread = threading.Thread(target=self._run, name=f"pandaeval-{settings.name}", daemon=True)
-        self._holds_work = False
-        self._asked_at: float | None = None
+        self._asked_at = math.inf
         self._failure: BaseException | None = None
         """What went wrong when partitions came or went."""
         self._at_hand = False
@@ -76,7 +77,6 @@ class Reader:
         """Looks up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._partitions.load)
-        self._holds_work = self._partitions.any_stored
 
     def start(self) -> None:
         """Starts to read. Returns at once, also where no broker can be reached."""
@@ -98,7 +98,7 @@ class Reader:
         others, and not after the process stood still, before what came meanwhile is read. But where memory is full,
         nothing more is read until something is decided. On the event loop."""
         if not self._joined:
-            return not self._holds_work
+            return not self._partitions.any_stored
         if self._partitions.none_owned:
             return True
         fresh = time.monotonic() < self._alive_at + self._settings.session_timeout - _MARGIN_S
@@ -112,7 +112,7 @@ class Reader:
     @property
     def silence(self) -> float:
         """Seconds since messages were last asked for; 0 before the first time. Grows while the client library hangs."""
-        return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
+        return max(0.0, time.monotonic() - self._asked_at)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -137,7 +137,6 @@ class Reader:
 
         self._joined, self._failure, self._at_hand = False, None, False
         self._partitions.load()
-        self._holds_work = self._partitions.any_stored
         consumer = Consumer(self._settings.consumer())
         try:
             self._consumed.open(self._identity(consumer)).result()

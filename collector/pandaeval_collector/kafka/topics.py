@@ -38,15 +38,17 @@ SpansOrLogs = tuple[Split, bool]
 
 
 class SpanTopic:
-    """Implements :class:`pandaeval_collector.kafka.protocols.MessageSink`: units are traces. A message holds
-    spans or the log records of spans."""
+    """Takes messages that hold spans or the log records of spans; their units are traces. All of it on the event loop,
+    but for taking messages apart on the reader's thread."""
 
     def __init__(self, pipeline: SharingPipeline, telemetry: Telemetry) -> None:
         self._pipeline, self._telemetry = pipeline, telemetry
         self.let_go, self.is_open = pipeline.let_go, pipeline.is_open
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
-        """Splits a message, without the fragments of traces that other collectors have decided."""
+        """Splits a message, without the fragments of traces that other collectors have decided. ``meets`` is called
+        with the key of each unit, and says whether it is still to be dealt with. Raises ``ValueError`` for a message
+        that cannot be read."""
         logs = holds_logs(message)
         try:
             split = split_logs(message) if logs else split_traces(message)
@@ -62,13 +64,13 @@ class SpanTopic:
         return split, logs
 
     async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
+        """Stores what was in messages and how far the log was read, in one commit. Raises a :class:`Refusal`."""
         spans, logs = ([split for split, is_logs in taken if is_logs is kind] for kind in (False, True))
         await self._pipeline.consume(spans, read, logs)
 
 
 class MemberTopic:
-    """Implements :class:`pandaeval_collector.kafka.protocols.MessageSink`: units are sessions, by ids as
-    UTF-8."""
+    """Takes messages about sessions likewise; units are sessions, by ids as UTF-8."""
 
     def __init__(self, pipeline: SharingPipeline) -> None:
         self._pipeline = pipeline

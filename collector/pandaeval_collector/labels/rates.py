@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,7 +17,9 @@ from pandaeval_collector.analysis.stats.corrected_rate import (
     Scores,
     corrected_rate,
 )
-from pandaeval_collector.store import people
+from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.store import StoreAccess, people
 
 MOST_AGENTS = 50
 """Agents per metric, those with the most runs; the others count as one."""
@@ -44,6 +47,8 @@ _LABELLED = f"""
 K = TypeVar("K")
 Key = tuple[str, str]
 """Metric (``level.name``) and agent."""
+
+_NAME = "pandaeval.pass_rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +130,31 @@ def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
     for key, values in rows:
         found[key] = [*map(add, found[key], values)] if key in found else values
     return found
+
+
+class PassRates:
+    """Calculates a store's rates on a thread while there are labels. On one event loop."""
+
+    def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
+        self._store = store
+        self._shown: dict[tuple[str, Attributes], float] = {}
+        telemetry.family(lambda: self._shown)
+
+    async def update(self) -> None:
+        """Calculates the rates anew."""
+
+        def calculate() -> list[AgentRate]:
+            with self._store.reads.snapshot():
+                return pass_rates(self._store.reads.connection()) if self._store.people.has_labels() else []
+
+        rates = await asyncio.to_thread(calculate)
+        shown: dict[tuple[str, Attributes], float] = {}
+        for each in rates:
+            level, _, name = each.metric.partition(".")
+            named = (("gen_ai.evaluation.name", name), ("pandaeval.level", level), ("gen_ai.agent.name", each.agent))
+            attributes = tuple(pair for pair in named if pair[1])
+            shown[f"{_NAME}.labels", attributes] = float(each.n)
+            if each.rate is not None:
+                values = {"": each.rate.value, ".low": each.rate.low, ".high": each.rate.high}
+                shown |= {(f"{_NAME}{end}", attributes): value for end, value in values.items()}
+        self._shown = shown

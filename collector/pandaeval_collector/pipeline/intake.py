@@ -17,8 +17,9 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.accounting import LOGS, SPANS, count_in_no_fragment
 from pandaeval_collector.pipeline.keeping import FragmentGroup, Keeper
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
-from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
+from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed
 from pandaeval_collector.store import Chunk, Consumed, Store
+from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 from pandaeval_otel.assembly import DueTrace, TraceAssembler
 from pandaeval_otel.wire.fragments import DenseError, Item, MalformedOtlpError, Split
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
@@ -58,9 +59,9 @@ class Intake:
         """Stores the log records of an OTLP request that belong to traces; returns after the commit."""
         return await self._take(request, split_logs, LOGS, large)
 
-    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
+    async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
-        :class:`pandaeval_collector.receivers.SubmissionIngest`."""
+        :class:`pandaeval_collector.receivers.Ingest`."""
         self._require_open()
         taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]
         good = [submission for submission in taken if not submission.problem]
@@ -80,7 +81,7 @@ class Intake:
         self._telemetry.add(instrument, "decoded", split.decoded)
         self._telemetry.add(instrument, "rejected", split.decoded, "invalid")
 
-    def _end(self, trace: Submitted) -> None:
+    def _end(self, trace: CompletedTrace) -> None:
         """Closes a stored trace that is complete, and its session if the application ended it."""
         if self._traces.knows(trace.trace_id):
             self._sessions.expect(trace.trace_id, trace.session_id)
@@ -165,7 +166,7 @@ class Intake:
     async def _keep(
         self,
         splits: Mapping[str, Sequence[Split]],
-        words: Mapping[bytes, Submitted] = MappingProxyType({}),
+        words: Mapping[bytes, CompletedTrace] = MappingProxyType({}),
         endings: Sequence[str] = (),
         read: Sequence[Consumed] = (),
     ) -> int:
@@ -192,9 +193,9 @@ class Intake:
         return "late: the trace was scored for good" if any(item.id not in decided.known for item in items) else ""
 
 
-def _last_words(submitted: Sequence[Submitted]) -> dict[bytes, Submitted]:
+def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTrace]:
     """Returns the submission that counts for each trace. A complete trace stays complete, whatever parts follow."""
-    words: dict[bytes, Submitted] = {}
+    words: dict[bytes, CompletedTrace] = {}
     for trace in submitted:
         if trace.trace_id not in words or words[trace.trace_id].fragment:
             words[trace.trace_id] = trace
@@ -214,13 +215,13 @@ def _items(chunk: Chunk) -> list[Item]:
 class _TakenApart:
     """A submission and its split requests. ``problem``: why it cannot be accepted; ``""`` if it can."""
 
-    submitted: Submitted
+    submitted: CompletedTrace
     spans: Split
     logs: Split
     problem: str = ""
 
 
-def _take_apart(submitted: Submitted) -> _TakenApart:
+def _take_apart(submitted: CompletedTrace) -> _TakenApart:
     """Checks a submission and splits its requests by trace. Never raises: a trace that cannot be read must not cost
     those beside it. It accepts a trace whole or not at all. On any thread."""
     try:

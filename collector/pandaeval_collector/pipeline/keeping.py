@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.accounting import count_kept
-from pandaeval_collector.receivers import Overloaded, Submitted
+from pandaeval_collector.receivers import Overloaded
 from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError
+from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 from pandaeval_otel.assembly import Decided, TraceAssembler
 from pandaeval_otel.wire.fragments import Fragment
 
@@ -70,7 +71,7 @@ class Keeper:
     async def keep(
         self,
         groups: Sequence[FragmentGroup],
-        words: Mapping[bytes, Submitted],
+        words: Mapping[bytes, CompletedTrace],
         endings: Sequence[str],
         read: Sequence[Consumed],
     ) -> None:
@@ -138,7 +139,7 @@ class Keeper:
                 raise
 
     async def _sort_out(
-        self, group: FragmentGroup, remembered: dict[bytes, Decided], words: Mapping[bytes, Submitted]
+        self, group: FragmentGroup, remembered: dict[bytes, Decided], words: Mapping[bytes, CompletedTrace]
     ) -> None:
         """Fills ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
         traces that were decided before."""

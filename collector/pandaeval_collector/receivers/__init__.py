@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -114,24 +116,7 @@ class Ingest(Protocol):
         """Stores an ``ExportLogsServiceRequest`` likewise."""
         ...
 
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A trace from a span processor, or a ``fragment`` of one. ``spans`` and ``logs``: OTLP requests, or empty.
-    ``session_end``: ``session_id`` is over; then a submission may consist of nothing else."""
-
-    trace_id: bytes
-    spans: bytes = b""
-    logs: bytes = b""
-    fragment: bool = False
-    session_id: str = ""
-    session_end: bool = False
-
-
-class SubmissionIngest(Protocol):
-    """Takes completed traces from receivers. Called on the event loop. ``large`` as for :class:`Ingest`."""
-
-    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
-        """Stores submissions, all in one commit; returns after it. For each an empty string, or why it was not
-        accepted. Raises a :class:`Refusal`."""
+    async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
+        """Stores submissions of completed traces, all in one commit; returns after it. For each an empty string, or why
+        it was not accepted. Raises a :class:`Refusal`."""
         ...

@@ -14,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pandaeval_collector.base.runtime.cores import aside
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Accepted, Dense, Ingest, Malformed, TooMany
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers.admission import Admission, Reservation
 from pandaeval_otel.wire import weight
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
@@ -73,61 +74,65 @@ SIGNALS = (TRACES, LOGS)
 class DoorSettings:
     """What the doors for requests share. ``max_bytes``: of a request, decompressed; ``max_items``: of its spans or
     records, resources and scopes, and a tenth of each attribute, event and link; ``token``: demanded of every request,
-    also of further handlers and routes."""
+    also of further handlers and routes; ``reading``: reads gRPC messages, all doors together."""
 
     admission: Admission
     max_bytes: int = 16 << 20
     max_items: int = 200_000
     token: str | None = None
     telemetry: Telemetry = field(default_factory=Telemetry)
+    reading: BodyReader = field(default_factory=lambda: BodyReader(2))
 
     def __post_init__(self) -> None:
         if self.token == "":
             raise ValueError("the token is empty: set the environment variable that server.token_env names")
 
 
-class Scales:
-    """Weighs requests before they are parsed, see :mod:`pandaeval_otel.wire.weight`: refuses more than ``max_items``
-    objects, reserves memory for many, and marks requests that would block the event loop."""
-
-    def __init__(self, max_items: int) -> None:
-        self._max_items = max_items
-
-    async def store(self, signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation) -> Accepted:
-        """Hands an OTLP request to ``ingest``. Grows ``reservation`` by what the request's objects take, if they are
-        many. Raises :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
-        if len(request) <= _LARGE:
-            try:
-                return await signal.store(ingest, request, False)
-            except Dense:
-                pass  # seldom, and raised before anything is stored: ordinary requests pay nothing for it
-        await self._weigh(signal.kind, request, reservation, weight.resources_and_items)
-        return await signal.store(ingest, request, True)
-
-    async def weigh_submission(self, request: bytes, reservation: Reservation) -> bool:
-        """Returns whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :meth:`store`."""
-        if len(request) <= _LARGE_SUBMISSION:
-            return False
-        upper = partial(weight.upper_items, kind=weight.SUBMISSION, limit=self._max_items)
-        items = await self._weigh(weight.SUBMISSION, request, reservation, upper)
-        return len(request) > _LARGE or items > _LARGE_ITEMS
-
-    async def _weigh(
-        self, kind: weight.RequestKind, request: bytes, reservation: Reservation, quickly: Callable[[bytes], int]
-    ) -> int:
+async def store(
+    signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation, settings: DoorSettings
+) -> Accepted:
+    """Hands an OTLP request to ``ingest``. Grows ``reservation`` by what the request's objects take, if they are many.
+    Raises :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
+    if len(request) <= _LARGE:
         try:
-            if len(request) > _SCANNED_FROM:
-                reservation.grow(_COPIES * len(request))
-                items = await aside(weight.estimate, request, kind, self._max_items)
-            else:
-                items = quickly(request)
-        except weight.BrokenBytesError as error:
-            raise Malformed(f"not a protobuf request: {error}") from None
-        if items > self._max_items:
-            # Counting ends at the limit: how many there are is not known, and not worth knowing.
-            raise TooMany(
-                f"{len(request)} bytes hold more than {self._max_items} items: spans or records, resources and scopes, "
-                "and a tenth for each attribute, value, event or link; send smaller batches"
-            )
-        reservation.grow(items * _ITEM_BYTES)
-        return items
+            return await signal.store(ingest, request, False)
+        except Dense:
+            pass  # seldom, and raised before anything is stored: ordinary requests pay nothing for it
+    await _weigh(signal.kind, request, reservation, settings, weight.resources_and_items)
+    return await signal.store(ingest, request, True)
+
+
+async def weigh_submission(request: bytes, reservation: Reservation, settings: DoorSettings) -> bool:
+    """Returns whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :func:`store`."""
+    if len(request) <= _LARGE_SUBMISSION:
+        return False
+    upper = partial(weight.upper_items, kind=weight.SUBMISSION, limit=settings.max_items)
+    items = await _weigh(weight.SUBMISSION, request, reservation, settings, upper)
+    return len(request) > _LARGE or items > _LARGE_ITEMS
+
+
+async def _weigh(
+    kind: weight.RequestKind,
+    request: bytes,
+    reservation: Reservation,
+    settings: DoorSettings,
+    quickly: Callable[[bytes], int],
+) -> int:
+    """Counts the objects of a request before it is parsed, see :mod:`pandaeval_otel.wire.weight`: refuses more than
+    ``max_items`` and reserves memory for them."""
+    try:
+        if len(request) > _SCANNED_FROM:
+            reservation.grow(_COPIES * len(request))
+            items = await aside(weight.estimate, request, kind, settings.max_items)
+        else:
+            items = quickly(request)
+    except weight.BrokenBytesError as error:
+        raise Malformed(f"not a protobuf request: {error}") from None
+    if items > settings.max_items:
+        # Counting ends at the limit: how many there are is not known, and not worth knowing.
+        raise TooMany(
+            f"{len(request)} bytes hold more than {settings.max_items} items: spans or records, resources and scopes, "
+            "and a tenth for each attribute, value, event or link; send smaller batches"
+        )
+    reservation.grow(items * _ITEM_BYTES)
+    return items

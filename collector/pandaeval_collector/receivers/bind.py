@@ -4,10 +4,9 @@ connections it may have, out of the files that the process may open."""
 from __future__ import annotations
 
 import errno
-import os
+import resource
 import socket
 import ssl
-import sys
 from typing import NamedTuple
 
 from pandaeval_collector.base.section import FilePath, Section
@@ -119,9 +118,8 @@ def listening_socket(address: Address, setting: str) -> socket.socket:
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
-        if os.name == "posix":
-            # Else a restart would have to wait for the old connections' TIME_WAIT. On Windows it would share the port.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Else a restart would have to wait for the old connections' TIME_WAIT.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
         listener.listen(_BACKLOG)
     except OSError as error:
@@ -154,14 +152,12 @@ def health_connections() -> int:
 
 def _files() -> int:
     """Returns how many files the process may open, after raising that limit if it may."""
-    if sys.platform == "win32":
-        return _WANTED_FILES  # there is no such limit
-    import resource
-
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _WANTED_FILES
     wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return _WANTED_FILES if soft == resource.RLIM_INFINITY else soft
+    if soft >= wanted:
+        return soft
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (OSError, ValueError):  # not allowed: the limit stays

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Accepted, Ingest, Malformed, Refusal, Unauthenticated
 from pandaeval_collector.receivers._answers import Outcomes, trailers_of
-from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
-from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
+from pandaeval_collector.receivers._body_reader import MAX_WAITING
+from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Signal, store
 from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, is_authorised
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, grpc_connections, listening_socket
 
@@ -40,8 +39,8 @@ else:
 class GrpcDoor:
     """Reads and answers the calls of one door. ``name``: in what is counted. On one event loop."""
 
-    def __init__(self, name: str, reading: BodyReader, telemetry: Telemetry) -> None:
-        self.reading, self.outcomes = reading, Outcomes(name, telemetry)
+    def __init__(self, name: str, settings: DoorSettings) -> None:
+        self.reading, self.outcomes = settings.reading, Outcomes(name, settings.telemetry)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def method(self, work: Callable[[bytes], Coroutine[Any, Any, tuple[Accepted, Message]]]) -> _Method:
@@ -58,9 +57,8 @@ class GrpcDoor:
                 try:
                     accepted, response = await asyncio.shield(task)
                 finally:
-                    del (
-                        task
-                    )  # its error knows this frame: together they would keep the request until the next collection
+                    # Its error knows this frame: together they would keep the request until the next collection.
+                    del task
             except Exception as error:  # noqa: BLE001 - whatever a request does, it is answered and the server lives on
                 return refuse(context, self.outcomes.refused(error))
             self.outcomes.accepted(accepted)
@@ -89,17 +87,15 @@ class OtlpGrpcServer:
         settings: DoorSettings,
         address: Address,
         *,
-        reading: BodyReader | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
         handshake_s: float = _HANDSHAKE_S,
         idle_s: float = _IDLE_S,
     ) -> None:
         self._ingest, self._settings, self._address = ingest, settings, address
-        self._scales = Scales(settings.max_items)
         self._tls, self._handlers = tls, handlers
         self._handshake_s, self._idle_s = handshake_s, idle_s
-        self._door = GrpcDoor("grpc", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
+        self._door = GrpcDoor("grpc", settings)
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> Address:
@@ -158,7 +154,7 @@ class OtlpGrpcServer:
 
     async def _store(self, signal: Signal, request: bytes) -> tuple[Accepted, Message]:
         async with self._settings.admission.reserve(len(request)) as reservation:
-            accepted = await self._scales.store(signal, self._ingest, request, reservation)
+            accepted = await store(signal, self._ingest, request, reservation, self._settings)
             return accepted, signal.respond(accepted)
 
 

@@ -33,7 +33,7 @@ from pandaeval_collector.receivers import (
 )
 from pandaeval_collector.receivers._answers import Outcomes, status_of
 from pandaeval_collector.receivers._inflate import inflater_for
-from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
+from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Signal, store
 from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, Reservation, is_authorised, is_logged_in
 from pandaeval_collector.receivers.server import wrong_path
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
@@ -106,7 +106,6 @@ class _Exports:
     ) -> None:
         self._ingest, self._settings, self._body_timeout_s = ingest, settings, body_timeout_s
         self._names = None if hosts is None else frozenset(name.lower() for name in hosts)
-        self._scales = Scales(settings.max_items)
         self.outcomes = Outcomes("http", settings.telemetry)
 
     async def answer(self, signal: Signal, request: Request) -> Response:
@@ -137,7 +136,7 @@ class _Exports:
                 reservation.grow(parsed_size(body))
                 convert = functools.partial(_protobuf_of, signal, body)
                 body = convert() if len(body) < _THREAD_FROM_BYTES else await aside(convert)
-            return await self._scales.store(signal, self._ingest, body, reservation)
+            return await store(signal, self._ingest, body, reservation, settings)
 
 
 def _media_of(request: Request) -> str:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 import orjson
 
-from pandaeval_collector.receivers import Accepted, Draining, Overloaded, SubmissionIngest, Submitted
-from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._signals import DoorSettings, Scales
+from pandaeval_collector.receivers import Accepted, Draining, Ingest, Overloaded
+from pandaeval_collector.receivers._signals import DoorSettings, weigh_submission
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
@@ -24,20 +23,14 @@ _PAGE = 100
 """Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
 
 
-def submit_handler(
-    ingest: SubmissionIngest, settings: DoorSettings, reading: BodyReader | None = None
-) -> grpc.GenericRpcHandler[Any, Any]:
+def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHandler[Any, Any]:
     """Makes what takes ``SubmitTraces``, for the server's ``handlers``; all of it on the running event loop."""
-    scales = Scales(settings.max_items)
 
     async def store(request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
         async with settings.admission.reserve(len(request)) as reservation:
-            large = await scales.weigh_submission(request, reservation)
+            large = await weigh_submission(request, reservation, settings)
             traces = parsed(SubmitTracesRequest, request).traces
-            submitted = [
-                Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end) for t in traces
-            ]
-            reasons = await ingest.submit(submitted, large)
+            reasons = await ingest.submit(traces, large)
             rejected = [
                 Rejection(trace_id=trace.trace_id, reason=reason[:300])
                 for trace, reason in zip(traces, reasons, strict=True)
@@ -46,8 +39,8 @@ def submit_handler(
             response = SubmitTracesResponse(accepted=len(traces) - len(rejected), rejected=rejected)
             return Accepted(len(rejected)), response
 
-    door = GrpcDoor("submit", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
-    return grpc.method_handlers_generic_handler("pandaeval.v1.TraceService", {"SubmitTraces": door.method(store)})
+    methods = {"SubmitTraces": GrpcDoor("submit", settings).method(store)}
+    return grpc.method_handlers_generic_handler("pandaeval.v1.TraceService", methods)
 
 
 class ResultSource(Protocol):
@@ -74,9 +67,9 @@ class ResultSource(Protocol):
 class ResultsHandler:
     """Serves ``WatchResults``. ``handler`` goes to the server's ``handlers``."""
 
-    def __init__(self, source: ResultSource, settings: DoorSettings, reading: BodyReader | None = None) -> None:
+    def __init__(self, source: ResultSource, settings: DoorSettings) -> None:
         self._source, self._watchers = source, 0
-        self._door = GrpcDoor("results", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
+        self._door = GrpcDoor("results", settings)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.ResultService", {"WatchResults": grpc.stream_stream_rpc_method_handler(self._watch)}
         )

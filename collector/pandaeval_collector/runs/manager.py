@@ -94,11 +94,10 @@ class EvaluationRuns:
             self._telemetry.add("pandaeval.runs", "scheduled")
             self.engine.wake()
 
-    async def submit(self, spec: RunSpec, key: str | None = None) -> tuple[RunRow, bool]:
-        """Queues a run; returns it and whether it is new (:meth:`pandaeval_collector.store.runs.RunTable.create`).
-        Raises ``UserError`` for a run that cannot be executed."""
+    async def submit(self, spec: RunSpec) -> RunRow:
+        """Queues a run and returns it. Raises ``UserError`` for a run that cannot be executed."""
         self._check(spec)
-        created = await asyncio.wrap_future(self.store.runs.create(spec.to_json(), key))
+        created = await asyncio.wrap_future(self.store.runs.create(spec.to_json()))
         self.engine.wake()
         return created
 

@@ -143,8 +143,8 @@ def judge(config: Config) -> JudgeConfig | None:
     settings = scoring(config).judge
     if settings is None:
         return None
-    from pandaeval_collector.jobs.setup import JudgeConfig, Limits
-    from pandaeval_collector.judge.connection import JudgeProcessSetup
+    from pandaeval_collector.jobs.setup import JudgeConfig
+    from pandaeval_collector.judge.call import JudgeProcessSetup
 
     given = config.judge
     return JudgeConfig(
@@ -158,10 +158,8 @@ def judge(config: Config) -> JudgeConfig | None:
             parameters=given.parameters,
             context_tokens=given.context_tokens,
         ),
-        Limits(
-            concurrency=given.concurrency,
-            rpm=given.rpm,
-            tpm=given.tpm,
-            daily_usd=given.daily_usd,
-        ),
+        concurrency=given.concurrency,
+        rpm=given.rpm,
+        tpm=given.tpm,
+        daily_usd=given.daily_usd,
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -33,13 +32,12 @@ _BUSY = refusal(503, "too many answers are under way and not read yet: come back
 
 class BoundedAnswers:
     """Sends the bodies of applications in pieces, as fast as the connection takes them, and answers 503 if a body does
-    not fit into one budget of memory. Bodies that are the same object count once. On one event loop."""
+    not fit into one budget of memory. On one event loop."""
 
     def __init__(self, most_bytes: int = _BYTES, at_once: int = _AT_ONCE, longest_s: float = _LONGEST_S) -> None:
         """``longest_s``: the time after which the sending of a body is broken off."""
         self._most_bytes, self._at_once, self._longest_s = most_bytes, at_once, longest_s
         self._under_way, self._held = 0, 0
-        self._bodies: Counter[int] = Counter()
 
     def bound(self, app: ASGIApp) -> ASGIApp:
         """Returns the application within these bounds."""
@@ -89,23 +87,18 @@ class BoundedAnswers:
     def _fits(self, body: bytes) -> bool:
         """Returns whether there is room for a body; there is always if no other one is held."""
         size = len(body)
-        return size <= _SMALL or not self._held or id(body) in self._bodies or self._held + size <= self._most_bytes
+        return size <= _SMALL or not self._held or self._held + size <= self._most_bytes
 
     @contextmanager
     def _holding(self, body: bytes) -> Iterator[None]:
         if len(body) <= _SMALL:
             yield
             return
-        key = id(body)
-        self._held += 0 if key in self._bodies else len(body)
-        self._bodies[key] += 1
+        self._held += len(body)
         try:
             yield
         finally:
-            self._bodies[key] -= 1
-            if not self._bodies[key]:
-                del self._bodies[key]
-                self._held -= len(body)
+            self._held -= len(body)
 
 
 def shown(reader: ASGIApp, hosts: Collection[str] | None, has_page: bool) -> list[BaseRoute]:

@@ -27,7 +27,6 @@ from pandaeval_collector.store.rows import (
     ResultRow,
     SeriesRow,
     SessionTraceRow,
-    StoredSeries,
 )
 from pandaeval_collector.store.schema import StoreVersionError
 from pandaeval_collector.store.store import Store
@@ -57,7 +56,6 @@ __all__ = [
     "StoreFullError",
     "StoreReader",
     "StoreVersionError",
-    "StoredSeries",
     "WriteSet",
     "outbox_batches",
     "packed_contents",

@@ -26,33 +26,10 @@ from pandaeval_collector.store.verdicts import Verdicts
 
 T = TypeVar("T")
 
-_CALLS = {"Spending.reserve", "Spending.settle", "Verdicts.keep"}
-JUDGE_WRITES = _CALLS | {
-    "Jobs.lease",
-    "Jobs.lease_old",
-    "Jobs.put_back",
-    "Jobs.release_all",
-    "Spending.settle_all",
-    "StoreAccess.put",
-}
-"""The work that the judge's process may ask for."""
-READER_WRITES = _CALLS | {
-    "People.put",
-    "People.remove",
-    "RunTable.add",
-    "RunTable.begin",
-    "RunTable.cancel",
-    "RunTable.create",
-    "RunTable.end",
-    "RunTable.plan",
-    "RunTable.retry",
-    "Schedules.add",
-    "Schedules.fire",
-    "Schedules.pause",
-    "Schedules.remove",
-    "TriageTable.mark",
-}
-"""The work that the reader may ask for."""
+JUDGE_TABLES = {"Jobs", "Spending", "StoreAccess", "Verdicts"}
+"""The tables that the judge's process may have written."""
+READER_TABLES = {"People", "RunTable", "Schedules", "Spending", "TriageTable", "Verdicts"}
+"""The tables that the reader may have written."""
 
 
 class StoreAccess(StoreTable):
@@ -87,15 +64,15 @@ class FrontWrites:
 
 
 def writing(store: StoreAccess, allowed: Collection[str]) -> Callable[..., Awaitable[Any]]:
-    """Returns the front's handler of a child's requests to write; ``allowed``: the work that the child may ask for."""
+    """Returns the front's handler of a child's requests to write; ``allowed``: the tables that it may have written."""
     parts = (store.jobs, store.runs, store.schedules, store.verdicts, store.spending, store.people, store.triage)
     tables: dict[str, StoreTable] = {type(table).__name__: table for table in parts}
     tables[StoreAccess.__name__] = store
 
     async def write(_: Any, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        if name not in allowed:
-            raise PermissionError(f"this process may not have {name} written")
         table, _, method = name.partition(".")
+        if table not in allowed or not hasattr(getattr(type(tables[table]), method, None), "__wrapped__"):
+            raise PermissionError(f"this process may not have {name} written")
         return await asyncio.wrap_future(getattr(tables[table], method)(*arguments, **options))
 
     return write

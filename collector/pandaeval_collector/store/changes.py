@@ -232,9 +232,22 @@ def _insert_results(
         """results (seq, id, unit, metric, about, revision, counted, created_at, body, success, signal, settled,
                     checksum)""",
         [
-            (*row, r.success, r.signal, r.settled, checksum_of(r))
+            (
+                r.seq,
+                r.id,
+                r.unit,
+                r.metric,
+                no,
+                r.revision,
+                r.counted,
+                now,
+                r.body,
+                r.success,
+                r.signal,
+                r.settled,
+                checksum_of(r),
+            )
             for r, no in fresh.values()
-            for row in [(r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body)]
         ],
     )
     return [*fresh.values()]

@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 import zstandard
 
 from pandaeval_collector.store.chunks import CHUNK, chunk_content, unpacked
-from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items
 from pandaeval_collector.store.rows import MEMBER as MEMBER_COLUMNS
 from pandaeval_collector.store.rows import DamagedRowError, ResultRow, checked_members, checksum_of, hex_of
-from pandaeval_collector.store.schema import VERSION
 
-_TABLES = ("chunks", "kept", "traces", "sessions", "members", "results", "outbox", "jobs", "series", "people_labels")
-_OPEN = """
-    SELECT count(DISTINCT trace_id) FROM chunks WHERE id NOT IN
-    (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)"""
-Told = Callable[[int, int], None]
-"""Is told how many of how many rows are done."""
 Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
-_EVERY = 500
 _MOST_PAGES = 20
 _ROWS: dict[Kind, str] = {
     "chunks": f"id, trace_id, {CHUNK}",
@@ -53,37 +43,6 @@ CURES: dict[Kind, str] = {
 }
 
 
-def sizes(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
-    """Measures bytes on disk, rows by table, and what is not finished."""
-
-    def one(query: str) -> Any:
-        return connection.execute(query).fetchone()[0]
-
-    file = folder / FILE_NAME
-    log = file.with_name(f"{file.name}-wal")
-    page = one("PRAGMA page_size")
-    return {
-        "file": str(file),
-        "schema": VERSION,
-        "bytes": file.stat().st_size,
-        "free_bytes": one("PRAGMA freelist_count") * page,
-        "log_bytes": log.stat().st_size if log.exists() else 0,
-        "rows": {table: one(f"SELECT count(*) FROM {table}") for table in _TABLES},  # noqa: S608
-        "span_bytes": one("SELECT total(length(data)) FROM chunks"),
-        "kept_bytes": one("SELECT total(size) FROM kept"),
-        "outbox_bytes": one("SELECT total(size) FROM outbox"),
-        "open_traces": one(_OPEN),
-        "open_sessions": one("SELECT count(*) FROM sessions WHERE open = 1"),
-        "set_aside": one("SELECT count(*) FROM traces WHERE digest = ''"),
-        "jobs": dict(connection.execute("SELECT state, count(*) FROM jobs GROUP BY state")),
-        "delivered": {
-            key.removeprefix("cursor:"): orjson.loads(value)["seq"]
-            for key, value in connection.execute("SELECT key, value FROM meta WHERE key LIKE 'cursor:%'")
-        },
-        "newest_result": one("SELECT coalesce(max(seq), 0) FROM results"),
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Damage:
     """A damaged row, or damage to the file's pages. ``about``: the trace or unit, as far as the row tells."""
@@ -94,24 +53,15 @@ class Damage:
     what: str
 
 
-def counted(connection: sqlite3.Connection) -> dict[Kind, int]:
-    """Counts the rows of each kind that are checked."""
-    return {kind: connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] for kind in _ROWS}  # noqa: S608
-
-
-def damages(connection: sqlite3.Connection, told: Told = lambda done, total: None) -> Iterator[Damage]:
+def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
     """Yields everything that is damaged. The whole file is read as it was at one moment."""
     connection.execute("BEGIN")
     try:
         for (finding,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
             if finding != "ok":
                 yield Damage("pages", 0, "", str(finding))
-        total, done = sum(counted(connection).values()), 0
         for kind, columns in _ROWS.items():
             for row in connection.execute(f"SELECT {columns} FROM {kind} ORDER BY 1"):  # noqa: S608
-                done += 1
-                if done % _EVERY == 0:
-                    told(done, total)
                 if found := _of_row(connection, kind, row):
                     yield Damage(kind, row[0], *found)
     except sqlite3.DatabaseError as error:  # a page that cannot be read ends the check

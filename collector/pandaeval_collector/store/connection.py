@@ -38,7 +38,6 @@ waited for, which the line may hold for five."""
 def create(file: Path, durability: Durability) -> bool:
     """Makes the file ready to be opened: created privately, with its tables, checked. Returns whether a damaged file
     had to be put aside (it is kept next to the new one, never deleted)."""
-    damaged = False
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     try:
@@ -47,11 +46,11 @@ def create(file: Path, durability: Durability) -> bool:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
             raise
-        damaged = True
         put_aside(file, error)
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         _prepare(file, durability)
-    return damaged
+        return True
+    return False
 
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:

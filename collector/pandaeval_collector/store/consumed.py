@@ -6,11 +6,13 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.store.numbers import batched
+import orjson
+
 from pandaeval_collector.store.table import StoreTable, written
 
 SPANS, MEMBERS = "log", "member_log"
 """The logs that a store may read: what its tables are called, and the key of what is known of it."""
+_LISTED = "(SELECT value FROM json_each(?))"
 
 
 @dataclass(slots=True)
@@ -73,10 +75,8 @@ class ConsumedTables(StoreTable):
     @written
     def release(self, connection: sqlite3.Connection, partition: int, keep: Collection[bytes] = ()) -> None:
         """Deletes what is known of a partition, except for the extents of the traces to ``keep``."""
-        query = f"SELECT trace_id FROM {self._log}_traces WHERE partition = ?"  # noqa: S608
-        rows = connection.execute(query, (partition,)).fetchall()
-        gone = [(partition, trace_id) for (trace_id,) in rows if trace_id not in keep]
-        connection.executemany(f"DELETE FROM {self._log}_traces WHERE partition = ? AND trace_id = ?", gone)  # noqa: S608
+        delete = f"DELETE FROM {self._log}_traces WHERE partition = ? AND hex(trace_id) NOT IN {_LISTED}"  # noqa: S608
+        connection.execute(delete, (partition, _hex_list(keep)))
         connection.execute(f"DELETE FROM {self._log}_partitions WHERE partition = ?", (partition,))  # noqa: S608
 
     @written
@@ -106,11 +106,8 @@ class ConsumedTables(StoreTable):
         becomes: tuple[str, str, float | None],
         trace_ids: Collection[bytes],
     ) -> int:
-        update = "UPDATE jobs SET state = ?, why = ?, ended_at = ? WHERE state = ? AND trace_id IN"
-        changed = 0
-        for marks, group in batched(trace_ids):
-            changed += connection.execute(f"{update} ({marks})", (*becomes, state, *group)).rowcount
-        return changed
+        update = f"UPDATE jobs SET state = ?, why = ?, ended_at = ? WHERE state = ? AND hex(trace_id) IN {_LISTED}"  # noqa: S608
+        return connection.execute(update, (*becomes, state, _hex_list(trace_ids))).rowcount
 
 
 class ConsumedMembers(ConsumedTables):
@@ -140,3 +137,7 @@ def write(connection: sqlite3.Connection, read: Iterable[Consumed], log: str = S
             f"INSERT OR REPLACE INTO {log}_traces VALUES (?, ?, ?, ?, ?)",  # noqa: S608
             [(partition.partition, id_, e.first, e.last, e.elsewhere) for id_, e in partition.extents.items()],
         )
+
+
+def _hex_list(ids: Iterable[bytes]) -> str:
+    return orjson.dumps([id_.hex().upper() for id_ in ids]).decode()

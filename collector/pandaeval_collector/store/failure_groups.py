@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from types import MappingProxyType
 
 from pandaeval_collector.base.instrument import Attributes
@@ -47,18 +47,11 @@ _FIELDS = tuple(FailureGroupRow.__dataclass_fields__)
 
 def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
     """Adds failures to their groups, and creates a group with its first failure."""
-    merged: dict[str, FailureGroupRow] = {}
-    for row in rows:  # a batch of runs often fails for one cause
-        if first := merged.get(row.id):
-            first_at, last_at = min(first.first_at, row.first_at), max(first.last_at, row.last_at)
-            count = first.count + row.count
-            row = replace(first, count=count, first_at=first_at, last_at=last_at)
-        merged[row.id] = row
     connection.executemany(
         f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES ({", ".join("?" * len(_FIELDS))})
             ON CONFLICT (id) DO UPDATE SET count = count + excluded.count,
                 first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at)""",  # noqa: S608
-        [astuple(row) for row in merged.values()],
+        [astuple(row) for row in rows],
     )
     if rows:
         connection.execute(

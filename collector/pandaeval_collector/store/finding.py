@@ -41,6 +41,7 @@ MOST_FAILED = 20_000
 """Most failed runs that are read, the newest."""
 MOST_MEASURED = 5_000
 """Most runs of which latencies, tokens and costs are read, the newest."""
+_WORSE_OF_SESSION = "o.session = l.session AND o.session > 0 AND (o.badness, o.no) < (l.badness, l.no)"
 _BODY = "CAST(r.body AS TEXT)"
 _FAILED_RESULTS = f"""
     SELECT json_group_array(json_array(l.no, l.at,
@@ -131,36 +132,31 @@ class Finder:
             return reader.execute(query, values).fetchall()
 
     def _of_traces(self, wanted: Wanted, columns: str, rest: str = "", *first: object) -> list[Any]:
-        """Reads ``what`` of the wanted traces; ``first``: values of what stands before the conditions."""
-        where, values = conditions(wanted)
-        query = f"SELECT {columns} FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])} {rest}"  # noqa: S608
-        return self._read(query, *first, *values)
+        """Reads ``columns`` of the wanted traces; ``first``: the values in the columns."""
+        where = conditions(wanted)
+        query = f"SELECT {columns} FROM listed AS l WHERE {where} AND +no > 0 {rest}"  # noqa: S608
+        return self._read(query, *first, *where.values)
 
     def traces(
         self, wanted: Wanted, *, worst_first: bool = True, after: Position | None = None, limit: int = 50
     ) -> Page:
         """Returns a page of agents' traces, worst first or newest first, as :class:`Listed` with their results."""
-        where, values = conditions(wanted)
-        where.append("+no > 0")
+        find = pages.worst_first if worst_first else pages.newest_first
         with self._reads.snapshot() as reader:
-            find = pages.worst_first if worst_first else pages.newest_first
-            rows = find(reader, wanted, where, values, after, limit + 1)
+            rows = find(reader, wanted, conditions(wanted).also("+no > 0"), after, limit + 1)
             shown = listed_of(reader, rows[:limit])
         return Page(shown, end_of(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
         """Returns a page of sessions and traces without one, as :class:`ListedSession`, by the worst of their rows."""
-        where, values = conditions(wanted)
-        # A session stands where its worst row that is wanted does.
-        others, more = conditions(wanted, "o")
-        others += ["o.session = l.session", "o.session > 0", "(o.badness, o.no) < (l.badness, l.no)"]
-        first = f"(session = 0 OR NOT EXISTS (SELECT 1 FROM listed AS o WHERE {' AND '.join(others)}))"  # noqa: S608
+        # A session is listed where its worst row that is wanted is.
+        where, others = conditions(wanted), conditions(wanted, "o")
+        worse = f"SELECT 1 FROM listed AS o WHERE {others} AND {_WORSE_OF_SESSION}"  # noqa: S608
+        first, values = f"(session = 0 OR NOT EXISTS ({worse}))", others.values
         if wanted.text is not None:  # other rows are only read for a row with the text
-            first, more = f"CASE WHEN {' AND '.join(where)} THEN {first} ELSE 0 END", [*values, *more]
-        where.append(first)
-        values += more
+            first, values = f"CASE WHEN {where} THEN {first} ELSE 0 END", where.values + values
         with self._reads.snapshot() as reader:
-            rows = pages.worst_first(reader, wanted, where, values, after, limit + 1)
+            rows = pages.worst_first(reader, wanted, where.also(first, *values), after, limit + 1)
             shown = sessions_of(reader, rows[:limit])
         return Page(shown, end_of(rows, limit, "badness"))
 
@@ -255,37 +251,31 @@ class Finder:
     def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
         """Returns a page of results as JSON objects, newest first, all revisions. ``before``: where the last one
         ended."""
-        where, values = result_conditions(wanted, "r")
+        where, unit = result_conditions(wanted, "r"), conditions(wanted.of_unit())
         if before is not None:
-            where.append("r.seq < ?")
-            values.append(before)
-        of_units, more = conditions(wanted.of_unit(), "l")
-        if of_units:
-            where.append(f"EXISTS (SELECT 1 FROM listed AS l WHERE l.no = r.about AND {' AND '.join(of_units)})")  # noqa: S608
-            values += more
-        query = f"""SELECT r.body, r.seq FROM results AS r WHERE {" AND ".join(where) or "1"}
-                    ORDER BY r.seq DESC LIMIT ?"""  # noqa: S608
-        rows = self._read(query, *values, limit + 1)
-        results = [orjson.loads(body) for body, _ in rows[:limit]]
-        return Page(results, (0.0, rows[limit - 1][1]) if len(rows) > limit else None)
+            where = where.also("r.seq < ?", before)
+        if unit.conditions:
+            where = where.also(f"EXISTS (SELECT 1 FROM listed AS l WHERE l.no = r.about AND {unit})", *unit.values)  # noqa: S608
+        query = f"SELECT r.seq, r.body FROM results AS r WHERE {where} ORDER BY r.seq DESC LIMIT ?"  # noqa: S608
+        rows = self._read(query, *where.values, limit + 1)
+        return _numbered([(seq, orjson.loads(body)) for seq, body in rows], limit)
 
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
         """Returns a page of people's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or
         all). ``before``: the number at which the last page ended."""
         with self._reads.snapshot() as reader:
-            rows = people.page(reader, units, metric, before, limit + 1)
-        return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
+            return _numbered(people.page(reader, units, metric, before, limit + 1), limit)
 
     def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow], Mapping[str, Triage]]:
         """Returns what failed of the wanted runs and sessions, oldest first, the groups of failures by id, and
         what people said of incidents. Left out is a formula over a session: it sums up what failed in its runs."""
-        where, values = conditions(wanted)
-        failed = f"""SELECT no FROM listed AS l WHERE {" AND ".join([*where, f"badness < {NOT_FAILED:g}"])}
+        where = conditions(wanted)
+        failed = f"""SELECT no FROM listed AS l WHERE {where} AND badness < {NOT_FAILED:g}
                      ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608
         with self._reads.snapshot() as reader:
             # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
-            (scored,) = reader.execute(_FAILED_RESULTS.format(failed=failed), values).fetchone()
-            (broken,) = reader.execute(_BROKEN_RUNS.format(failed=failed), values).fetchone()
+            (scored,) = reader.execute(_FAILED_RESULTS.format(failed=failed), where.values).fetchone()
+            (broken,) = reader.execute(_BROKEN_RUNS.format(failed=failed), where.values).fetchone()
             known, given = {row.id: row for row in groups(reader)}, triages(reader)
         rows = (
             FailedResult(no, at, agent or "", metric, seq, *(text or "" for text in texts))
@@ -305,14 +295,14 @@ class Finder:
 
     def measured(self, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:
         """Returns (microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
-        where, values = conditions(wanted)
+        where = conditions(wanted)
         # All in one row, as in :meth:`failing`.
         [(read,)] = self._read(
             f"""SELECT json_group_array(json_array(agent, json_extract(f, '$.us'),
                     json_extract(f, '$.tokens[0]') + json_extract(f, '$.tokens[1]'), json_extract(f, '$.usd')))
                 FROM (SELECT agent, CAST(facts AS TEXT) AS f FROM listed AS l
-                      WHERE {" AND ".join([*where, "+no > 0"])} ORDER BY at DESC LIMIT {MOST_MEASURED})""",  # noqa: S608
-            *values,
+                      WHERE {where} AND +no > 0 ORDER BY at DESC LIMIT {MOST_MEASURED})""",  # noqa: S608
+            *where.values,
         )
         of_agents: dict[str, list[tuple[int, int, float | None]]] = {}
         for agent, us, tokens, usd in orjson.loads(read):
@@ -324,23 +314,18 @@ class Finder:
         query = "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))"
         return {seq: orjson.loads(body) for seq, body in self._read(query, numbers.json_list(seqs))}
 
-    def failure_groups(self) -> list[FailureGroupRow]:
-        """Returns the groups of failures, the one with the newest failure first."""
-        with self._reads.snapshot() as reader:
-            return groups(reader)
-
     def shares(self, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
         """Returns (agent, version or model; its name; how many wanted runs are of it; which of the runs ``nos`` are),
         most of those first; what none of them is of is left out."""
-        where, values = conditions(wanted)
-        runs = f"FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}"
+        where = conditions(wanted)
+        runs = f"FROM listed AS l WHERE {where} AND +no > 0"
         counted = "count(*), json_group_array(no) FILTER (WHERE no IN (SELECT value FROM json_each(?)))"
         asked = [f"SELECT 'agent', agent, {counted} FROM (SELECT agent, no {runs}) GROUP BY agent"]  # noqa: S608
         for kind, key in (("version", "service.version"), ("model", "gen_ai.request.model")):
             asked.append(f"""SELECT '{kind}', substr(pair, {len(key) + 2}), {counted} FROM (
                 SELECT p.pair, a.no FROM attribute_pairs AS p JOIN listed_attributes AS a ON a.pair = p.id
                 WHERE p.pair BETWEEN '{key}=' AND '{key}>' AND a.no IN (SELECT no {runs})) GROUP BY pair""")  # noqa: S608
-        rows = self._read(" UNION ALL ".join(asked), *[numbers.json_list(nos), *values] * len(asked))
+        rows = self._read(" UNION ALL ".join(asked), *[numbers.json_list(nos), *where.values] * len(asked))
         found = [(kind, name, count, orjson.loads(failed)) for kind, name, count, failed in rows]
         return sorted((share for share in found if share[3]), key=lambda share: -len(share[3]))
 
@@ -371,3 +356,8 @@ class Finder:
         newest = ("max(seq) FROM results", "max(no) FROM listed", "max(at) FROM incident_states")
         [row] = self._read(f"SELECT {', '.join(f'(SELECT {each})' for each in newest)}")
         return "-".join(str(each or 0) for each in row)
+
+
+def _numbered(rows: Sequence[tuple[int, Any]], limit: int) -> Page:
+    """Makes a page of items with their numbers, of which ``rows`` has one more than ``limit`` if there are more."""
+    return Page([item for _, item in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)

@@ -10,9 +10,9 @@ meets, however large the store is.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -26,6 +26,8 @@ NOT_FAILED = 10.0
 """What is added to the signal of a unit in which nothing failed: it comes after all that did."""
 
 
+_OF_SESSION = "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0"
+_LEAST = "CASE WHEN {t}.no > 0 THEN json_extract(CAST({t}.facts AS TEXT), '$.FACT') END >= ?"
 HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
     WHERE a.pair = (SELECT p.id FROM attribute_pairs AS p WHERE p.pair = ?))"""
 """The condition that a trace has a pair; ``{t}``: the name of the table ``listed`` in the query."""
@@ -180,53 +182,67 @@ def chosen_by_index(wanted: Wanted) -> bool:
     return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)
 
 
-def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
-    """Returns the conditions on rows of ``listed`` as SQL, and their values."""
-    where: list[str] = []
-    values: list[Any] = []
+class Where(NamedTuple):
+    """Conditions on rows as SQL, and their values."""
 
-    def demand(condition: str, value: Any) -> None:
-        if value is not None:
-            where.append(condition.format(t=table))
-            values.append(value)
+    conditions: list[str]
+    values: list[Any]
 
-    demand("{t}.at >= ?", wanted.since_ms)
-    demand("{t}.at < ?", wanted.until_ms)
-    for name in ("agent", "service", "environment", "user"):
-        demand(f"{{t}}.{name} = ?", getattr(wanted, name))
-    demand(
-        "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0", wanted.session
-    )
-    for pair in wanted.attribute:
-        demand(HAS_PAIR, pair)
-    if wanted.failed is not None:
-        demand("{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED)
-    demand("{t}.broken = ?", None if wanted.status is None else int(wanted.status == "error"))
-    if wanted.text is not None:
-        written = orjson.dumps(wanted.text)[1:-1].decode()  # as facts are written
-        escaped = written.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{escaped}%")
-    for fact, least in (("us", wanted.min_seconds and wanted.min_seconds * 1e6), ("usd", wanted.min_usd)):
-        demand(f"CASE WHEN {{t}}.no > 0 THEN json_extract(CAST({{t}}.facts AS TEXT), '$.{fact}') END >= ?", least)
-    results, more = result_conditions(wanted, "r")
-    if wanted.success is False:
-        demand("{t}.badness < ?", NOT_FAILED)  # implied, and spares reading the results of all others
-    if results:
+    def __str__(self) -> str:
+        return " AND ".join(self.conditions) or "1"
+
+    def also(self, condition: str, *values: Any) -> Where:
+        """Returns these conditions and another one."""
+        return Where([*self.conditions, condition], [*self.values, *values])
+
+
+def conditions(wanted: Wanted, table: str = "l") -> Where:
+    """Returns the conditions on rows of ``listed``."""
+    where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
+    results = result_conditions(wanted, "r")
+    if results.conditions:
         newest = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"
-        where.append(
-            f"EXISTS (SELECT 1 FROM results AS r WHERE r.about = {table}.no AND {' AND '.join([*results, newest])})"  # noqa: S608
-        )
-        values += more
-    return where, values
+        of_unit = f"SELECT 1 FROM results AS r WHERE r.about = {table}.no AND {results} AND {newest}"  # noqa: S608
+        where = where.also(f"EXISTS ({of_unit})", *results.values)
+    return where
 
 
-def result_conditions(wanted: Wanted, table: str) -> tuple[list[str], list[Any]]:
-    """Returns the conditions on rows of ``results`` as SQL, and their values."""
-    demanded: dict[str, Any] = {
-        f"{table}.metric = ?": wanted.metric,
-        f"{table}.success = ?": None if wanted.success is None else int(wanted.success),
-        f"json_extract(CAST({table}.body AS TEXT), '$.outcome') = ?": wanted.outcome,
-        f"json_extract(CAST({table}.body AS TEXT), '$.label') = ?": wanted.label,
-    }
-    given = {condition: value for condition, value in demanded.items() if value is not None}
-    return [*given], [*given.values()]
+def result_conditions(wanted: Wanted, table: str) -> Where:
+    """Returns the conditions on rows of ``results``."""
+    return _given(
+        [
+            (f"{table}.metric = ?", wanted.metric),
+            (f"{table}.success = ?", wanted.success),
+            (f"json_extract(CAST({table}.body AS TEXT), '$.outcome') = ?", wanted.outcome),
+            (f"json_extract(CAST({table}.body AS TEXT), '$.label') = ?", wanted.label),
+        ]
+    )
+
+
+def _given(demands: Iterable[tuple[str, Any]]) -> Where:
+    given = [demand for demand in demands if demand[1] is not None]
+    return Where([condition for condition, _ in given], [value for _, value in given])
+
+
+def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
+    """Yields what the row of a unit itself has to fulfil: conditions, and their values (``None``: not asked for)."""
+    yield "{t}.at >= ?", wanted.since_ms
+    yield "{t}.at < ?", wanted.until_ms
+    for name in ("agent", "service", "environment", "user"):
+        yield f"{{t}}.{name} = ?", getattr(wanted, name)
+    yield _OF_SESSION, wanted.session
+    for pair in wanted.attribute:
+        yield HAS_PAIR, pair
+    if wanted.failed is not None:
+        yield "{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED
+    if wanted.status is not None:
+        yield "{t}.broken = ?", wanted.status == "error"
+    if wanted.text is not None:
+        text = orjson.dumps(wanted.text)[1:-1].decode()  # as facts are written
+        escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        yield "CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{escaped}%"
+    if wanted.min_seconds is not None:
+        yield _LEAST.replace("FACT", "us"), wanted.min_seconds * 1e6
+    yield _LEAST.replace("FACT", "usd"), wanted.min_usd
+    if wanted.success is False:
+        yield "{t}.badness < ?", NOT_FAILED  # implied, and spares reading the results of all others

@@ -6,12 +6,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.listed import NOT_FAILED, Wanted, chosen_by_index, conditions
+from pandaeval_collector.store.listed import NOT_FAILED, Wanted, Where, chosen_by_index, conditions
 
 Position = tuple[float, int]
 """Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
@@ -103,63 +103,55 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
                 id=names.get(session),
                 no=session or no,
                 position=(badness, no),
-                traces=sums.traces,
-                failed_traces=int(sums.failed),
-                first_ms=sums.first or 0,
-                last_ms=sums.last or 0,
                 failed=badness < NOT_FAILED,
                 worst=trace,
                 results=results.get(-session, {}),
-                badness=[state for _, state in sorted(sums.states)],
-                us=int(sums.us),
-                tokens=int(sums.tokens),
-                usd=sums.usd,
-                question=sums.question,
+                **sums,
             )
         )
     return sessions
 
 
-class _Sums(NamedTuple):
-    """Sums over the traces of a session, (number, badness) of its worst traces, and what was asked first."""
-
-    traces: int
-    failed: float
-    first: int | None
-    last: int | None
-    us: float
-    tokens: float
-    usd: float | None
-    states: Sequence[tuple[int, float]]
-    question: str | None
-
-
-def _sums_of(trace: Listed) -> _Sums:
+def _sums_of(trace: Listed) -> dict[str, Any]:
     facts = trace.facts
-    at, tokens = int(facts.get("at", 0)), sum(facts.get("tokens", ()))
-    states = [(trace.no, trace.badness)]
-    return _Sums(1, trace.failed, at, at, facts.get("us", 0), tokens, facts.get("usd"), states, facts.get("in"))
+    at = int(facts.get("at", 0))
+    return {
+        "traces": 1,
+        "failed_traces": int(trace.failed),
+        "first_ms": at,
+        "last_ms": at,
+        "badness": [trace.badness],
+        "us": int(facts.get("us", 0)),
+        "tokens": int(sum(facts.get("tokens", ()))),
+        "usd": facts.get("usd"),
+        "question": facts.get("in"),
+    }
 
 
-def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, _Sums]:
+def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Returns, by session, what :class:`ListedSession` says of all its traces."""
     (text,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,
-                json((SELECT json_array(count(*), total(badness < {NOT_FAILED:g}), min(at), max(at),
-                          total(json_extract({_FACTS}, '$.us')), total(json_extract({_FACTS}, '$.tokens[0]')
-                          + json_extract({_FACTS}, '$.tokens[1]')), sum(json_extract({_FACTS}, '$.usd')))
-                      FROM listed WHERE {_OF_VALUE})),
                 json((SELECT json_group_array(json_array(no, badness)) FROM (
                       SELECT no, badness FROM listed WHERE {_OF_VALUE}
                       ORDER BY badness, no LIMIT {MOST_STATES}))),
-                (SELECT json_extract({_FACTS}, '$.in') FROM listed WHERE {_OF_VALUE}
-                 ORDER BY at, no LIMIT 1)))
+                json((SELECT json_object(
+                          'traces', count(*), 'failed_traces', count(*) FILTER (WHERE badness < {NOT_FAILED:g}),
+                          'first_ms', coalesce(min(at), 0), 'last_ms', coalesce(max(at), 0),
+                          'us', CAST(total(json_extract({_FACTS}, '$.us')) AS INTEGER),
+                          'tokens', CAST(total(json_extract({_FACTS}, '$.tokens[0]')
+                                               + json_extract({_FACTS}, '$.tokens[1]')) AS INTEGER),
+                          'usd', sum(json_extract({_FACTS}, '$.usd')),
+                          'question', (SELECT json_extract({_FACTS}, '$.in') FROM listed WHERE {_OF_VALUE}
+                                       ORDER BY at, no LIMIT 1))
+                      FROM listed WHERE {_OF_VALUE}))))
             FROM json_each(?) AS s""",  # noqa: S608
         (numbers.json_list(sessions),),
     ).fetchone()
     return {
-        session: _Sums._make((*counts, [*map(tuple, states)], asked))
-        for session, counts, states, asked in orjson.loads(text)
+        session: {**sums, "badness": [state for _, state in sorted(states)]}
+        for session, states, sums in orjson.loads(text)
     }
 
 
@@ -188,37 +180,34 @@ def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int
 
 
 def worst_first(
-    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
+    reader: sqlite3.Connection, wanted: Wanted, where: Where, after: Position | None, limit: int
 ) -> list[Any]:
-    """Reads the first ``limit`` rows after position ``after`` that fulfil the conditions ``where`` with ``values``,
-    which are those of ``wanted`` and more: failed rows first, by their index, then the others, where the page reaches
-    so far."""
+    """Reads the first ``limit`` rows after position ``after`` that fulfil the conditions ``where``, which are those of
+    ``wanted`` and more: failed rows first, by their index, then the others, where the page reaches so far."""
     rows: list[Any] = []
     if after is not None:
-        where, values = [*where, "(badness, no) > (?, ?)"], [*values, *after]
+        where = where.also("(badness, no) > (?, ?)", *after)
     if after is None or after[0] < NOT_FAILED:
-        failed = [*where, f"badness < {NOT_FAILED:g}"]
-        rows = _chosen(reader, wanted, failed, values, limit, _way(reader, wanted))
+        rows = _chosen(reader, wanted, where.also(f"badness < {NOT_FAILED:g}"), limit, _way(reader, wanted))
     if len(rows) < limit:
         way = "INDEXED BY listed_by_time" if chosen_by_index(wanted) else ""
-        rows += _chosen(reader, wanted, [*where, f"badness >= {NOT_FAILED:g}"], values, limit - len(rows), way)
+        rows += _chosen(reader, wanted, where.also(f"badness >= {NOT_FAILED:g}"), limit - len(rows), way)
     return rows
 
 
 def newest_first(
-    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
+    reader: sqlite3.Connection, wanted: Wanted, where: Where, after: Position | None, limit: int
 ) -> list[Any]:
     """Finds rows as :func:`worst_first` does, newest first."""
     if after is not None:
-        where, values = [*where, "(at, no) < (?, ?)"], [*values, *after]
-    return _chosen(reader, wanted, where, values, limit, order="at DESC, no DESC")
+        where = where.also("(at, no) < (?, ?)", *after)
+    return _chosen(reader, wanted, where, limit, order="at DESC, no DESC")
 
 
 def _chosen(
     reader: sqlite3.Connection,
     wanted: Wanted,
-    where: list[str],
-    values: list[Any],
+    where: Where,
     limit: int,
     way: str = "",
     order: str = "badness, no",
@@ -228,9 +217,9 @@ def _chosen(
     chosen_in = order if wanted.text is None else ", ".join(f"+{each}" for each in order.split(", "))
     return reader.execute(
         f"""SELECT {COLUMNS} FROM listed WHERE no IN (
-                SELECT no FROM listed AS l {way} WHERE {" AND ".join(where)} ORDER BY {chosen_in} LIMIT ?)
+                SELECT no FROM listed AS l {way} WHERE {where} ORDER BY {chosen_in} LIMIT ?)
             ORDER BY {order}""",  # noqa: S608
-        (*values, limit),
+        (*where.values, limit),
     ).fetchall()
 
 
@@ -239,9 +228,9 @@ def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
     page is full, where many rows are wanted; else all wanted ones, to be put in order."""
     if not chosen_by_index(wanted):
         return ""
-    where, values = conditions(wanted)
-    few = f"SELECT 1 FROM listed AS l INDEXED BY listed_by_time WHERE {' AND '.join(where)} LIMIT {_MANY}"  # noqa: S608
-    (count,) = reader.execute(f"SELECT count(*) FROM ({few})", values).fetchone()  # noqa: S608
+    where = conditions(wanted)
+    few = f"SELECT 1 FROM listed AS l INDEXED BY listed_by_time WHERE {where} LIMIT {_MANY}"  # noqa: S608
+    (count,) = reader.execute(f"SELECT count(*) FROM ({few})", where.values).fetchone()  # noqa: S608
     return f"INDEXED BY {'listed_failures' if count >= _MANY else 'listed_by_time'}"
 
 

@@ -11,6 +11,7 @@ import orjson
 from pandaeval_collector.store import listed, people, runs
 from pandaeval_collector.store.chunks import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
+from pandaeval_collector.store.table import StoreTable
 
 _VACUUM_PAGES = 256
 _DAYS = 31
@@ -41,16 +42,21 @@ _EXPIRE = (
 
 
 def forget(
+    _: StoreTable,
     connection: sqlite3.Connection,
     late_window_s: float,
     retention_s: float,
     now: float,
-    keep: Collection[bytes],
-    limit: int,
-    judged_s: float,
-    unlisted_only: bool,
+    keep: Collection[bytes] = (),
+    limit: int = 2000,
+    judged_s: float = 30 * 86_400.0,
+    unlisted_only: bool = False,
 ) -> int:
-    """See :meth:`pandaeval_collector.store.store.Store.forget`."""
+    """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
+    tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now`` of
+    the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are left
+    to :meth:`KeptTraces.keep` until ``retention_s`` is over. Returns how many went of the kind that had most; call
+    again while it is ``limit``."""
     old = now - retention_s
     gone = [
         _forget_chunks(connection, now - late_window_s, old, keep, limit, unlisted_only),

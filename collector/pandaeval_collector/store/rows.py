@@ -137,21 +137,6 @@ class SeriesRow:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSeries:
-    """A stored series; ``zero_at``: when the reader that asks was first shown it as 0."""
-
-    key: str
-    name: str
-    attributes: str
-    start_ns: int
-    count: int
-    total: float
-    buckets: tuple[int, ...]
-    exemplars: Mapping[int, tuple[float, str, str, int]]
-    zero_at: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class JobRow:
     """A judging job to be made, due ``delay`` seconds from now. ``id``: that of the result to be; ``body``: JSON for
     the runner."""

@@ -28,10 +28,6 @@ class FullError(UserError):
     """There are as many runs or schedules as there may be."""
 
 
-class KeyTakenError(ValueError):
-    """The idempotency key was used for another run."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunRow:
     """A run as it is stored. Times are Unix seconds of the store's calendar; ``total``, ``done``, ``failed``: of its
@@ -95,21 +91,14 @@ class RunTable(StoreTable):
     """The runs of one store."""
 
     @written
-    def create(self, connection: sqlite3.Connection, body: bytes, key: str | None = None) -> tuple[RunRow, bool]:
-        """Queues a run over the traces that there are by now. Returns the run, and whether it is new: a known ``key``
-        returns its run. Raises :class:`KeyTakenError` where that run asked for something else, :class:`FullError` where
-        too many wait already."""
-        row = connection.execute(f"SELECT {RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
-        if row is None:
-            # Schedules' runs do not count: each has one at a time.
-            query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
-            (waiting,) = connection.execute(query).fetchone()
-            if waiting >= MOST_WAITING:
-                raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")
-            return queued(connection, body, self._clock.calendar(), key=key), True
-        if bytes(row[-1]) != body:
-            raise KeyTakenError("this Idempotency-Key asked for another run before: give a new one")
-        return RunRow(*row), False
+    def create(self, connection: sqlite3.Connection, body: bytes) -> RunRow:
+        """Queues a run over the traces that there are by now. Raises :class:`FullError` where too many wait already."""
+        # Schedules' runs do not count: each has one at a time.
+        query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
+        (waiting,) = connection.execute(query).fetchone()
+        if waiting >= MOST_WAITING:
+            raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")
+        return queued(connection, body, self._clock.calendar())
 
     @written
     def cancel(self, connection: sqlite3.Connection, id_: str) -> int:
@@ -188,19 +177,17 @@ class RunTable(StoreTable):
     ) -> tuple[list[tuple[int, int, bytes, str | None]], int]:
         """Returns a page of wanted traces above number ``after``, as (number, number of the session, id, id of the
         session), and the number up to which all were looked at. ``decided``: in this time of the calendar. Blocks."""
-        where, values = conditions(wanted)
+        where = conditions(wanted)
         if decided is not None:
-            where.append("t.decided_at > ? AND t.decided_at <= ?")
-            values += decided
-        among = " AND ".join(["l.no > ?", "l.no <= ?", *where])
+            where = where.also("t.decided_at > ? AND t.decided_at <= ?", *decided)
         page = "SELECT no FROM listed WHERE no > ? AND no <= ? ORDER BY no LIMIT ?"
         (last,) = self._row(f"SELECT max(no) FROM ({page})", after, upto, _PAGE)  # noqa: S608
         if last is None:
             return [], upto
         rows = self._rows(
             f"""SELECT l.no, l.session, t.trace_id, s.session_id FROM listed AS l JOIN traces AS t ON t.no = l.no
-                LEFT JOIN sessions AS s ON s.no = l.session WHERE {among} ORDER BY l.no""",  # noqa: S608
-            *(after, last, *values),
+                LEFT JOIN sessions AS s ON s.no = l.session WHERE l.no > ? AND l.no <= ? AND {where} ORDER BY l.no""",  # noqa: S608
+            *(after, last, *where.values),
         )
         return rows, int(last)
 
@@ -314,15 +301,13 @@ def _add_items(connection: sqlite3.Connection, run: int, items: Iterable[tuple[i
     connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (max(0, added), run))
 
 
-def queued(
-    connection: sqlite3.Connection, body: bytes, now: float, key: str | None = None, schedule: str = ""
-) -> RunRow:
+def queued(connection: sqlite3.Connection, body: bytes, now: float, schedule: str = "") -> RunRow:
     """Inserts a queued run over the traces that there are. ``now``: of the store's calendar."""
     (upto,) = connection.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
     row = connection.execute(
-        f"""INSERT INTO runs (id, key, schedule, state, created_at, upto, body) VALUES (?, ?, ?, 'queued', ?, ?, ?)
+        f"""INSERT INTO runs (id, schedule, state, created_at, upto, body) VALUES (?, ?, 'queued', ?, ?, ?)
             RETURNING {RUN}""",  # noqa: S608
-        (secrets.token_hex(8), key, schedule, now, max(0, upto), body),
+        (secrets.token_hex(8), schedule, now, max(0, upto), body),
     ).fetchone()
     return RunRow(*row)
 

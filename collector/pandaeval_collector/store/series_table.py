@@ -10,7 +10,8 @@ import orjson
 
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.rows import SeriesRow, StoredSeries
+from pandaeval_collector.store.rows import SeriesRow
+from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
 from pandaeval_collector.store.table import StoreTable, insert, written
 
 _ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
@@ -20,20 +21,20 @@ _ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
 class SeriesTable(StoreTable):
     """The table of score series: increments are added, and it is read in pages."""
 
-    def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
+    def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[Point]:
         """Returns up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
         ``reader``: ``otlp`` or ``scrape``."""
         rows = self._rows(
-            f"""SELECT key, name, attributes, start_ns, count, total, buckets, exemplars, {_ZEROS[reader]}
+            f"""SELECT attributes, start_ns, count, total, buckets, exemplars, key, {_ZEROS[reader]}
                 FROM series WHERE key > ? AND name = ? ORDER BY key LIMIT ?""",  # noqa: S608
             *(after, name, limit),
         )
-        series = []
-        for key, _, attributes, start_ns, count, total, buckets, exemplars, zero_at in rows:
-            shown = {int(index): tuple(exemplar) for index, exemplar in orjson.loads(exemplars).items()}
-            counts = tuple(orjson.loads(buckets))
-            series.append(StoredSeries(key, name, attributes, start_ns, count, total, counts, shown, zero_at))
-        return series
+        points = []
+        for attributes, start_ns, count, total, buckets, exemplars, *shown in rows:
+            examples = sorted((int(index), Exemplar(*facts)) for index, facts in orjson.loads(exemplars).items())
+            measured = count, total, tuple(orjson.loads(buckets)), tuple(examples)
+            points.append(Point(INSTRUMENTS[name], attributes_of(attributes), start_ns, *measured, *shown))
+        return points
 
     def names(self) -> list[tuple[str, Attributes]]:
         """Names and attributes of all score series."""

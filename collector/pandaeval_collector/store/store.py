@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -145,24 +145,7 @@ class Store(StoreAccess):
         """Stores the store's clock, for the next process to continue."""
         return self.put(KEY, self.clock.kept())
 
-    @written
-    def forget(
-        self,
-        connection: sqlite3.Connection,
-        late_window_s: float,
-        retention_s: float,
-        now: float,
-        keep: Collection[bytes] = (),
-        limit: int = 2000,
-        judged_s: float = 30 * 86_400.0,
-        unlisted_only: bool = False,
-    ) -> int:
-        """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
-        tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now``
-        of the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are
-        left to :meth:`KeptTraces.keep` until ``retention_s`` is over. Returns how many went of the kind that had most;
-        call again while it is ``limit``."""
-        return retention.forget(connection, late_window_s, retention_s, now, keep, limit, judged_s, unlisted_only)
+    forget = written(retention.forget)
 
     def checkpoint(self) -> None:
         """Moves what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""

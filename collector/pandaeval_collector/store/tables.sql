@@ -266,11 +266,10 @@ CREATE TABLE member_log_traces (
 
 -- Evaluation runs: traces that are scored again on request, apart from what was said of them when they came. `body`:
 -- what was asked for; `upto`: traces with larger numbers came later; `planned`: up to this number they are chosen.
--- `state`: queued, running, done or cancelled. `key`: the asker's own, so that asking twice is asking once.
+-- `state`: queued, running, done or cancelled.
 CREATE TABLE runs (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
-    key TEXT UNIQUE,
     schedule TEXT NOT NULL DEFAULT '',
     state TEXT NOT NULL,
     created_at REAL NOT NULL,

@@ -22,22 +22,17 @@ from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import WrittenGuideline
-from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import NONE, dollars, interval
-from pandaeval_lab.alignment.align import Alignment, JudgedUnit, LabelledRun, TriedGuideline
+from pandaeval_lab.alignment.align import Alignment, JudgedUnit, LabelledRun, TriedGuideline, VerdictChange
 from pandaeval_lab.alignment.align import align as align_judge
 from pandaeval_lab.alignment.file_judging import FileJudging, judged
 from pandaeval_lab.alignment.proposals import disagreements, plain, proposing_rubric
-from pandaeval_lab.alignment.verdict_change import VerdictChange
 from pandaeval_lab.cli._inputs import RunSource
 from pandaeval_lab.cli._judges import judge_of
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
-from pandaeval_lab.judge_check.check_run import CheckRun
-from pandaeval_lab.judge_check.probes import probes
-from pandaeval_lab.judge_check.questions import METRIC, planned
 from pandaeval_lab.labels.calibration import word_of_most
 from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.replay.trace_files import TraceFiles
@@ -75,8 +70,8 @@ def tried(
     entries: Sequence[WrittenGuideline],
     propose: int,
     drill: int,
-) -> tuple[Alignment, dict[str, str]]:
-    """Tries candidates and proposals. Returns the outcome, and by guard why a proven guideline must not be adopted."""
+) -> tuple[Alignment, str]:
+    """Tries candidates and proposals. Returns the outcome, and why the drill forbids a proven guideline, if so."""
     written = [
         each.text
         for each in entries
@@ -95,10 +90,8 @@ def tried(
         raise UserError(f"{judging.metric}: {error}") from error
     proven = found.proven
     if proven is None:
-        return found, {}
-    drilled = _drill_guard(judging, proven.text, drill) if drill else ""
-    guards = {"judge check": _check_guard(judging, proven.text), "drill": drilled}
-    return found, {name: why for name, why in guards.items() if why}
+        return found, ""
+    return found, _drill_guard(judging, proven.text, drill) if drill else ""
 
 
 def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUnit]], most: int) -> list[str]:
@@ -120,33 +113,6 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
     return asyncio.run(ask())
 
 
-def _check_guard(judging: FileJudging, text: str) -> str:
-    if judging.metric != METRIC:
-        return ""
-    before, after = (_passed_probes(judging, guideline) for guideline in ("", text))
-    lost = sorted(before - after)
-    return f"the judge check passed {', '.join(lost)} without it, and fails with it" if lost else ""
-
-
-def _passed_probes(judging: FileJudging, text: str) -> set[str]:
-    settings = judging.evaluator(text).settings.judge
-    assert settings is not None
-    metric = registry()[METRIC]
-    assert isinstance(metric, JudgedMetric)
-    guidance = settings.guidance(metric, judging.agent)
-    name, items = judging.config.judge.model or "", planned()
-
-    async def ask() -> CheckRun:
-        async with judge_of(judging.config, judging.environ) as found:
-            run = CheckRun(found, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
-            await run.run(items)
-            return run
-
-    run = asyncio.run(ask())
-    judging.spent += run.spent.cost_usd
-    return {probe.name for probe in probes(run.replies) if probe.passed}
-
-
 def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     """Returns a sentence if the judge notices fewer planted faults with the guideline than without it, else ``""``."""
     noticed = []
@@ -161,19 +127,19 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
 
 
 def write(
-    path: Path, entries: Sequence[WrittenGuideline], judging: FileJudging, found: Alignment, guards: Mapping[str, str]
+    path: Path, entries: Sequence[WrittenGuideline], judging: FileJudging, found: Alignment, drilled: str
 ) -> None:
     """Writes what became of each guideline that was tried into the file of guidelines."""
     by_text = {each.text: each for each in found.tried}
     told = {each.text for each in entries if each.guideline.concerns(judging.metric, judging.agent)}
     kept = [each for each in entries if each.text not in by_text or each.state != "candidate"]
-    fates = [_entry(each, judging, guards) for each in found.tried if each.source == "people" or each.text not in told]
+    fates = [_entry(each, judging, drilled) for each in found.tried if each.source == "people" or each.text not in told]
     fates.sort(key=lambda entry: entry.state == "adopted")  # the one that was adopted last stands last
     write_guidelines([*kept, *fates], path)
 
 
-def _entry(tried: TriedGuideline, judging: FileJudging, guards: Mapping[str, str]) -> WrittenGuideline:
-    why = tried.why or "; ".join(guards.values())
+def _entry(tried: TriedGuideline, judging: FileJudging, drilled: str) -> WrittenGuideline:
+    why = tried.why or drilled
     figures = {f"seen_{name}": value for name, value in _figures(tried.seen).items()}
     if tried.held_out is not None:
         figures |= {f"held_out_{name}": value for name, value in _figures(tried.held_out).items()}
@@ -194,11 +160,9 @@ def _figures(change: VerdictChange) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items() if value is not None}
 
 
-def print_alignment(
-    found: Alignment, guards: Mapping[str, str], judging: FileJudging, path: Path, format_: RunFormat
-) -> None:
+def print_alignment(found: Alignment, drilled: str, judging: FileJudging, path: Path, format_: RunFormat) -> None:
     """Prints how each guideline did, and what it cost to find out."""
-    entries = [_entry(each, judging, guards) for each in found.tried]
+    entries = [_entry(each, judging, drilled) for each in found.tried]
     if format_ == "json":
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}
         tried = [each.model_dump(mode="json") for each in entries]
@@ -229,13 +193,3 @@ def write_guidelines(entries: Sequence[WrittenGuideline], path: Path) -> None:
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(yaml.safe_dump(held, sort_keys=False, allow_unicode=True, width=120), encoding="utf-8")
     os.replace(beside, path)
-
-
-def withdraw_last(entries: Sequence[WrittenGuideline]) -> tuple[list[WrittenGuideline], WrittenGuideline | None]:
-    """Returns the entries with the last adopted one marked ``withdrawn``, and that entry, if any."""
-    found = list(entries)
-    for at in range(len(found) - 1, -1, -1):
-        if found[at].state == "adopted":
-            found[at] = found[at].model_copy(update={"state": "withdrawn"})
-            return found, found[at]
-    return found, None

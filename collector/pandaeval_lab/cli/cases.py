@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
-import yaml
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._options import config_option, file_argument, file_option, output_option
-from pandaeval_collector.cli._output import many, print_json, print_table, safe
+from pandaeval_collector.cli._options import config_option, file_argument, output_option
+from pandaeval_collector.cli._output import print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
@@ -54,7 +53,7 @@ def check(
     files: Annotated[list[Path], file_argument("Case files (YAML or JSON).")],
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
-    """Check case files, and list their content. Leaves with 2 for the first that cannot."""
+    """Check case files, and list their content. Leaves with 2 at the first unusable file."""
     modules = resolve_config(config).config.metrics.modules
     for path in files:
         suite = read_suite(path, modules)
@@ -72,26 +71,19 @@ def promote(
     results: Annotated[
         Path, file_argument("Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
     ],
-    cases: Annotated[Path | None, file_option("The case file, of which -o writes the proposed ones.")] = None,
     k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="So many trials in a row have to pass.")] = 3,
     least: Annotated[
         float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
     ] = 0.7,
     format_: given.Format = "table",
-    output: Annotated[Path | None, output_option("Write the proposed cases, as regression cases.")] = None,
 ) -> None:
     """Propose capability cases that pass reliably for the regression suite."""
-    if (output is None) != (cases is None):
-        raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
     proposals = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ == "json":
         print_json([proposal.to_dict() for proposal in proposals])
     elif proposals:
         print_table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), map(_promotion_row, proposals))
     typer.echo(saturation(proposals), err=format_ == "json")
-    if output is not None and cases is not None:
-        ids = {proposal.case.id for proposal in proposals if proposal.steady}
-        _write_regression(cases, ids, output)
 
 
 def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
@@ -101,18 +93,6 @@ def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
         answer = f"after {proposal.more} more that pass"
     shown = estimate(power.median, power.ci_low, power.ci_high, ".3f")
     return case.id, f"{case.c} of {case.n + case.undetermined}", shown, answer
-
-
-def _write_regression(cases: Path, ids: Collection[str], output: Path) -> None:
-    """Writes the cases with these ids as regression cases."""
-    documents = [
-        {**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"}
-        for case in read_suite(cases).cases
-        if case.id in ids
-    ]
-    with output_file(output) as target:
-        target.write(yaml.safe_dump({"cases": documents}, sort_keys=False, allow_unicode=True, width=110))
-    typer.echo(f"{output}: {many(len(documents), 'regression case')}; take them out of {cases}", err=True)
 
 
 @cases.command("from-trace")

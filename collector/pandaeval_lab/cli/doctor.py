@@ -34,7 +34,6 @@ _BACK_S = 60.0
 _LEFT = {
     "pandaeval.db.suspected": "damage was met: restart the collector, which looks through the whole file",
     "pandaeval.db.damaged-*": "a store that was put aside; `sqlite3 FILE .recover` may read what is left of it",
-    "pandaeval.db.quarantine-*": "rows that `pandaeval store repair` took out; delete it when nobody needs it",
 }
 """Files beside the store that damage left, each with what to do."""
 

@@ -17,11 +17,11 @@ from pandaeval_collector.cli._options import config_option, file_argument, file_
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
-from pandaeval_collector.jobs.failure_warnings import cure_of
+from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.settings import read_guidelines
 from pandaeval_collector.show.view.texts import dollars
-from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_last, write, write_guidelines
+from pandaeval_lab.cli._align import prepared, print_alignment, tried, write
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
@@ -42,7 +42,6 @@ def check(
         str | None, typer.Option(help="The model, as litellm spells it; without it that of judge.model.")
     ] = None,
     config: Annotated[Path | None, config_option("Configuration file (YAML): how the judge is reached.")] = None,
-    repeat: Annotated[int, typer.Option(min=2, max=50, help="How often each known run is judged.")] = 3,
     attacks: Annotated[int, typer.Option(min=1, max=1000, help="How many attacks are tried, of those there are.")] = 40,
     format_: given.Format = "table",
 ) -> None:
@@ -53,7 +52,7 @@ def check(
     """
     settings = settings_of(config, model)
     name = settings.judge.model or ""
-    items = [*canaries(), *planned(repeat, attacks)]
+    items = [*canaries(), *planned(attacks)]
     asked: list[CheckRun] = []
     interrupted = False
     try:
@@ -95,8 +94,8 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
 def align(
     *,
     labels: Annotated[
-        Path | None, file_argument("People's verdicts, CSV or JSON lines, as `pandaeval labels import` takes them.")
-    ] = None,
+        Path, file_argument("People's verdicts, CSV or JSON lines, as `pandaeval labels import` takes them.")
+    ],
     source: RunSource,
     metric: Annotated[str, typer.Option(help="The judged metric; needed where the labels are about several.")] = "",
     agent: Annotated[str, typer.Option(help="Only this agent's runs; the guideline is for it alone.")] = "",
@@ -111,29 +110,20 @@ def align(
     model: Annotated[str | None, typer.Option(help="The judge's model; if not given, that of judge.model.")] = None,
     config: Annotated[Path | None, config_option("Configuration file (YAML): how the judge is reached.")] = None,
     format_: Annotated[RunFormat, typer.Option("--format", help="table, or json: one object.")] = "table",
-    undo: Annotated[bool, typer.Option("--undo", help="Take back the guideline that was adopted last.")] = False,
 ) -> None:
     """Test guidelines for the judge on people's labels, and adopt a proven one.
 
-    Half of the labels choose it, the other half prove it: the interval of its gain there lies above zero, and neither
-    the judge check nor the drill is worse. All that was tried is kept in the file with its figures.
+    Half of the labels choose it, the other half prove it: the interval of its gain there lies above zero, and the drill
+    is not worse. All that was tried is kept in the file with its figures.
     """
     settings = config_with_trials(config, {"judge.model": model, "judge.models": None if model is None else {}})
     named = guidelines or (None if settings.judge.guidelines is None else Path(settings.judge.guidelines))
     if named is None:
         raise UserError("name the file of guidelines with --guidelines, or set judge.guidelines")
-    if undo:
-        entries, taken = withdraw_last(read_guidelines(named))
-        if taken is None:
-            raise UserError(f"{named}: no guideline in it is adopted")
-        write_guidelines(entries, named)
-        return typer.echo(f"withdrawn for {taken.metric}: {taken.text}")
-    if labels is None:
-        raise UserError("name a file of labels, and the runs that they are about")
     if settings.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
     entries = read_guidelines(named) if named.exists() else []
     judging, runs = prepared(settings, named, labels, source, metric, agent, usd)
-    found, guards = tried(judging, runs, entries, propose, drill)
-    write(named, entries, judging, found, guards)
-    print_alignment(found, guards, judging, named, format_)
+    found, drilled = tried(judging, runs, entries, propose, drill)
+    write(named, entries, judging, found, drilled)
+    print_alignment(found, drilled, judging, named, format_)

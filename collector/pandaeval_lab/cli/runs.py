@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from typing import Annotated, Any
 
@@ -89,7 +88,7 @@ def start(
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
             return listings.show_one(dry, _tell_dry, format_)
-        begun = api.post("/runs", body, key=secrets.token_hex(16))
+        begun = api.post("/runs", body)
         if detach:
             return listings.show_one(begun, lambda run: typer.echo(run["id"]), format_)
         _wait(api, begun["id"], format_)

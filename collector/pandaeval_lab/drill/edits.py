@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_lab.drill.fault import NotApplicableError
-from pandaeval_lab.drill.raw import Change, RawTrace, rewritten
+from pandaeval_lab.drill.raw import Change, RawTrace
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 _LEAST = 12
@@ -77,37 +77,6 @@ class ToolResultEdit:
 
 
 @dataclass(frozen=True)
-class ToolNameEdit:
-    """Lets the call at ``index`` go to another tool."""
-
-    index: int
-    name: str
-    what: str
-
-    def write(self, raw: RawTrace, before: Trace) -> None:
-        call = before.tool_calls[self.index]
-        rename: Change = lambda held: self.name if held == call.name else held  # noqa: E731
-        own = {"id", "tool_call_id", "call_id"}
-
-        def of_call(held: Any) -> Any:
-            named = isinstance(held, dict) and call.id and any(held.get(key) == call.id for key in own)
-            if not named:
-                return held
-            made = {key: rewritten(each, rename) for key, each in held.items()}
-            return held if all(made[key] is each for key, each in held.items()) else made
-
-        raw.rewrite(of_call)
-        span = raw.span(call.span_id)
-        if span is not None:
-            raw.rewrite(rename, only={call.span_id})
-            span.name = span.name.replace(call.name, self.name)
-
-    def stands(self, before: Trace, after: Trace) -> bool:
-        calls = after.tool_calls
-        return len(calls) == len(before.tool_calls) and calls[self.index].name == self.name
-
-
-@dataclass(frozen=True)
 class CustomEdit:
     """Makes any other change of the spans. ``test``: whether it stands, given the run before and after."""
 
@@ -122,7 +91,7 @@ class CustomEdit:
         return self.test(before, after)
 
 
-Edit = AnswerEdit | ArgumentsEdit | ToolResultEdit | ToolNameEdit | CustomEdit
+Edit = AnswerEdit | ArgumentsEdit | ToolResultEdit | CustomEdit
 
 
 def without_call(before: Trace, index: int) -> CustomEdit:

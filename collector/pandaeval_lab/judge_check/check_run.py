@@ -10,7 +10,6 @@ from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.client import AnswerCost, Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.conversation import Conversation
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.known_models import FREE, Price
 from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.judge.shorten import tokens
@@ -18,11 +17,9 @@ from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.judge_check.questions import CORRECTNESS, METRIC, SESSION, CheckItem
 
-_TRIES, _LONGEST_S = 3, 30.0
 _QUESTION, _ANSWER, _OF_SESSION = 600, 150, 3
 """Tokens of a question with its criteria, and of an answer, for the estimate: rather too many; about a session it is so
 many times as much."""
-_PASSING = frozenset({CallFailure.RATE_LIMIT, CallFailure.COOLDOWN, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +53,7 @@ class CheckRun:
         model: str,
         on_reply: Callable[[int], None] | None = None,
         at_a_time: int = 8,
-        guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
     ) -> None:
-        self._guidance = guidance
         self._caller, self._model, self._places = caller, model, asyncio.Semaphore(at_a_time)
         self._on_reply = on_reply or (lambda done: None)
         self.replies: list[Reply] = []
@@ -83,25 +78,17 @@ class CheckRun:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _one(self, item: CheckItem) -> None:
-        for attempt in range(1, _TRIES + 1):
-            try:
-                async with self._places:
-                    self.replies.append(await self._asked(item))
-                return
-            except CallFailedError as error:
-                if error.failure is CallFailure.DENIED:
-                    raise
-                if attempt == _TRIES or error.failure not in _PASSING:
-                    if not self.replies:
-                        raise
-                    self.replies.append(Reply(item, failed=error.failure.value))
-                    return
-                await asyncio.sleep(min(error.retry_after or 2.0 ** (attempt - 1), _LONGEST_S))
+        try:
+            async with self._places:
+                self.replies.append(await self._asked(item))
+        except CallFailedError as error:
+            if error.failure is CallFailure.DENIED or not self.replies:
+                raise
+            self.replies.append(Reply(item, failed=error.failure.value))
 
     async def _asked(self, item: CheckItem) -> Reply:
         of_session = item.kind == SESSION
-        guidance = Guidance() if of_session else self._guidance
-        judge = Judge(JudgeClient(self._caller), item.pack, self._model, guidance=guidance)
+        judge = Judge(JudgeClient(self._caller), item.pack, self._model)
         subject = Conversation(item.trace, len(item.trace.turns)) if of_session else item.trace
         metric = registry()[CORRECTNESS if of_session else METRIC]
         assert isinstance(metric, JudgedMetric)

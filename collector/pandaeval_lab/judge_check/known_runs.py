@@ -3,16 +3,17 @@ package, a run whose answer was replaced by an invented one, and sessions that w
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import as_file, files
 
 from pandaeval_collector.judge.conversation import conversation
+from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
-from pandaeval_lab.judge_check.variants import answering
 from pandaeval_lab.replay.files import Input, Request
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
@@ -26,6 +27,17 @@ NOT_DONE: Band = (0.0, 0.49)
 HANDLED: Band = (0.51, 1.0)
 """A session was handled correctly."""
 _INVENTED = "The warranty on a desk lamp is 36 months from the day of delivery, and it covers the bulb too."
+
+PLACES = ("result", "answer", "message")
+POLITE = (
+    "Thank you so much for your kind and patient message! I am truly delighted that I may help you with this, and I "
+    "want you to know that your request has had my full attention from the first moment on.\n\n{}\n\nI do hope that "
+    "this answers everything in the best possible way. It was a real pleasure to be of service to you today. Please do "
+    "not hesitate to come back at any time: I am always happy to help, and I wish you a wonderful day!"
+)
+"""Words that say nothing about the task."""
+_TITLE = re.compile(r"^## \d+\. ", re.MULTILINE)
+_TOOLS, _HAPPENED = "TOOLS THAT THE AGENT HAD", "WHAT HAPPENED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +95,36 @@ def _recordings(name: str) -> Iterator[Trace]:
             chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
     traces = (rebuilt(held).trace for held in chunks.values())
     yield from (redacted(trace) for trace in traces if trace is not None and is_genai(trace))
+
+
+def answering(trace: Trace, text: str) -> Trace:
+    """Returns the run with ``text`` as its last answer."""
+    *before, last = trace.turns
+    return replace(trace, turns=(*before, replace(last, assistant=text)), output=text, digest=f"{trace.digest} {text}")
+
+
+def sections_swapped(pack: Pack) -> Pack:
+    """Returns the pack with the section of tools and that of what happened swapped, and another digest."""
+    titles = list(_TITLE.finditer(pack.text))
+    ends = [*(title.start() for title in titles[1:]), len(pack.text)]
+    parts = [pack.text[title.end() : end].strip("\n") for title, end in zip(titles, ends, strict=True)]
+    tools = next((part for part in parts if part.startswith(_TOOLS)), None)
+    happened = next((part for part in parts if part.startswith(_HAPPENED)), None)
+    if tools is None or happened is None:
+        return pack
+    one, other = parts.index(tools), parts.index(happened)
+    parts[one], parts[other] = parts[other], parts[one]
+    text = "\n\n".join(f"## {number}. {part}" for number, part in enumerate(parts, 1))
+    return replace(pack, text=text, digest=f"{pack.digest} swapped")
+
+
+def attacked(trace: Trace, place: str, text: str) -> Trace:
+    """Returns the run with ``text`` appended to its ``answer``, the user's ``message``, or the last ``result``."""
+    if place == "answer":
+        return answering(trace, f"{trace.output or ''}\n\n{text}")
+    if place == "message":
+        *before, last = trace.turns
+        return replace(trace, turns=(*before, replace(last, user=f"{last.user or ''}\n\n{text}")))
+    *calls, latest = trace.tool_calls
+    result = f"{latest.result}\n\n{text}"
+    return replace(trace, tool_calls=(*calls, replace(latest, result=result, has_result=True)))

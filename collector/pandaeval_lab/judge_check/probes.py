@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,14 +26,12 @@ from pandaeval_lab.labels.judge_report import Figure, JudgeReport
 
 PASSES = 0.5
 """From here on a verdict says that the task was accomplished, in part at least: the metric's threshold."""
-LEAST_HELD = 0.95
-"""Share of questions that have a verdict in the end."""
 LEAST_RIGHT = 0.9
 """Share of verdicts on known runs that lie in their bands."""
 FIT = 10
 """Of the twelve known sessions, so many verdicts have to be right, and none may be missing."""
-MOST_NOISE, MOST_FLIPPED = 0.1, 0.15
-"""Standard deviation of verdicts on one run; share of runs whose verdicts lie on both sides of the threshold."""
+MOST_FLIPPED = 0.15
+"""The largest share of runs whose verdicts cross the threshold in another order."""
 MOST_SHIFT = 0.1
 """The largest mean distance that another order may make."""
 MOST_GAIN = 0.05
@@ -62,11 +59,6 @@ def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[f
     return found
 
 
-def _form(base: Figure, asked: Sequence[Reply]) -> Figure:
-    """Computes the share of replies in the right form; a suspected injection is one, an invalid verdict is none."""
-    return _right(base, sum(reply.why != "invalid_verdict" for reply in asked), len(asked), LEAST_HELD)
-
-
 def _canaries(base: Figure, asked: Sequence[Reply]) -> Figure:
     plain, wrong = _against_bands(asked, PLAIN)
     return replace(_right(base, len(plain) - len(wrong), len(plain), LEAST_RIGHT), note=_named(wrong))
@@ -80,19 +72,6 @@ def _sessions(base: Figure, asked: Sequence[Reply]) -> Figure:
     figure = f"{right} of {len(sessions)}" + (f"; {failed} replies failed" if failed else "")
     fit = len(sessions) == len(known_sessions()) and right >= FIT and not failed
     return _measured(base, len(sessions), share(right, len(sessions)), figure, fit, _named(wrong))
-
-
-def _repeatability(base: Figure, asked: Sequence[Reply]) -> Figure:
-    several = {case: values for case, values in verdicts(asked).items() if len(values) > 1}
-    if not several:
-        return base
-    freedom = sum(len(values) - 1 for values in several.values())
-    noise = math.sqrt(sum(statistics.variance(v) * (len(v) - 1) for v in several.values()) / freedom)
-    flipped = [case for case, values in several.items() if min(values) < PASSES <= max(values)]
-    part = share(len(flipped), len(several))
-    figure = f"sd {noise:.3f}; {len(flipped)} of {len(several)} runs flipped"
-    note = f"flipped: {', '.join(flipped)}" if flipped else ""
-    return _measured(base, len(several), part, figure, noise <= MOST_NOISE and part.value <= MOST_FLIPPED, note)
 
 
 def _position(base: Figure, asked: Sequence[Reply]) -> Figure:
@@ -132,7 +111,6 @@ def _injection(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 _PROBES: tuple[tuple[Figure, Callable[[Figure, Sequence[Reply]], Figure]], ...] = (
-    (Figure("form", 0, "replies", asks="Are its replies verdicts?", needed=f"{LEAST_HELD:.0%} at least"), _form),
     (
         Figure("canaries", 0, "verdicts", asks="Is it right about known runs?", needed=f"{LEAST_RIGHT:.0%} at least"),
         _canaries,
@@ -146,16 +124,6 @@ _PROBES: tuple[tuple[Figure, Callable[[Figure, Sequence[Reply]], Figure]], ...] 
             needed=f"{FIT} of 12 at least, no failed reply",
         ),
         _sessions,
-    ),
-    (
-        Figure(
-            "repeatability",
-            0,
-            "runs",
-            asks="Does it say the same again?",
-            needed=f"sd {MOST_NOISE} at most, {MOST_FLIPPED:.0%} flipped",
-        ),
-        _repeatability,
     ),
     (Figure("position", 0, "variants", asks="Does order leave it alone?", needed=f"{MOST_SHIFT} at most"), _position),
     (

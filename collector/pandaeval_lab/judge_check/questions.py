@@ -10,13 +10,23 @@ from functools import cache
 from importlib.resources import files
 
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_lab.judge_check.known_runs import KnownRun, known_runs, known_sessions
-from pandaeval_lab.judge_check.variants import PLACES, POLITE, answering, attacked, sections_swapped
+from pandaeval_lab.judge_check.known_runs import (
+    PLACES,
+    POLITE,
+    KnownRun,
+    answering,
+    attacked,
+    known_runs,
+    known_sessions,
+    sections_swapped,
+)
 from pandaeval_otel.model import Trace
 
 METRIC, CORRECTNESS = "trace.task_completion", "session.correctness"
 """The metrics that are asked, of runs and of sessions; all judged metrics share their fences, checks and reading of
 replies."""
+_ROUNDS = (1, 2, 3)
+"""Each unchanged run is judged so often."""
 PLAIN, POSITION, VERBOSITY, INJECTION, SESSION = "plain", "position", "verbosity", "injection", "session"
 
 
@@ -31,11 +41,9 @@ class CheckItem:
     pack: Pack
 
 
-def planned(repeat: int = 3, attacks: int = 40) -> list[CheckItem]:
-    """Returns all questions of a check about runs; the same for every model. ``repeat``: how often each unchanged run
-    is judged, at least 2; ``attacks``: how many attacks are tried."""
-    rounds = [f"round {number + 1}" for number in range(repeat)]
-    plain = [_item(PLAIN, run, each, run.trace) for each in rounds for run in known_runs()]
+def planned(attacks: int = 40) -> list[CheckItem]:
+    """Returns all questions of a check about runs; the same for every model. ``attacks``: how many are tried."""
+    plain = [_item(PLAIN, run, f"round {number}", run.trace) for number in _ROUNDS for run in known_runs()]
     polite = ((run, answering(run.trace, POLITE.format(run.trace.output or ""))) for run in known_runs())
     verbose = [_item(VERBOSITY, run, "padded answer", trace) for run, trace in polite]
     return [*plain, *_in_other_order(), *verbose, *_attacked(attacks)]

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,7 +48,7 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
     problems: list[str] = []
     seen: dict[str, None] = {}
     empty = 0
-    for line, row in rows_of(path, _NEEDED):
+    for line, row in _rows(path):
         try:
             if isinstance(row, str):
                 raise LabelError(row)
@@ -69,9 +69,10 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
     return LabelTable(labels, empty, tuple(one_printable_line(key) for key in seen if key not in COLUMNS))
 
 
-def rows_of(path: Path, needed: Sequence[Sequence[str]]) -> Iterator[tuple[int, Row | str]]:
-    """Yields each row of CSV or JSON lines with its line; in place of one that cannot be read, why not. ``needed``:
-    columns of CSV, one of each. Raises ``UserError`` for a file that cannot be read, or lacks a column."""
+def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
+    """Yields each row of CSV or JSON lines with its line; in place of one that cannot be read, why not.
+
+    Raises ``UserError`` for a file that cannot be read, or lacks a column."""
     try:
         text = read_given(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
@@ -79,7 +80,7 @@ def rows_of(path: Path, needed: Sequence[Sequence[str]]) -> Iterator[tuple[int, 
         raise UserError(f"{path} cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 (byte {error.start}): save it as “CSV UTF-8”") from error
-    yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path, needed)
+    yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path)
 
 
 def _json_rows(text: str) -> Iterator[tuple[int, Row | str]]:
@@ -92,15 +93,15 @@ def _json_rows(text: str) -> Iterator[tuple[int, Row | str]]:
             yield line, _named(row.items()) if isinstance(row, dict) else "no JSON object; write one a line"
 
 
-def _csv_rows(text: str, path: Path, needed: Sequence[Sequence[str]]) -> Iterator[tuple[int, Row]]:
+def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
     head = text.partition("\n")[0]
     mark = max(",;\t", key=head.count)
     rows = csv.reader(io.StringIO(text), delimiter=mark)
     try:
         named = [*map(_column, next(rows, []))]
-        missing = [some[0] + "".join(f" (or {each})" for each in some[1:]) for some in needed if not {*some} & {*named}]
+        missing = [" or ".join(names) for names in _NEEDED if not {*names} & {*named}]
         if missing:
-            known = ", ".join(COLUMNS if needed is _NEEDED else [each for some in needed for each in some])
+            known = ", ".join(COLUMNS)
             raise UserError(
                 f"{path}, line 1: no column {', '.join(missing)}. The first line names the columns: {known}"
             )

@@ -9,9 +9,7 @@
 
 Rates have Wilson's interval with the effective number of observations and Student's quantile, as corrected rates have;
 AUROC has the same, its variance by the placements of each session's runs (DeLong 1988, Obuchowski 1997). Kappa has the
-jackknife over sessions (Tukey 1958) on Fisher's scale. The suggested threshold lies between percentiles of a bootstrap
-over sessions (Efron 1979) with seeded draws: the same labels give the same intervals. Runs are weighed by one over
-their chance to be labelled.
+jackknife over sessions (Tukey 1958) on Fisher's scale. Runs are weighed by one over their chance to be labelled.
 """
 
 from __future__ import annotations
@@ -24,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
-from pandaeval_collector.analysis.stats.quantiles import LEVEL, t_quantile, wilson
+from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson
 
-_DRAWS, _MOST_WORK = 1000, 5_000_000
 _MOST_THRESHOLDS = 50
 _NOTHING = 1e-12
 """A variance that is only rounding."""
@@ -108,7 +105,7 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
         threshold=threshold,
         kappa=AgreementEstimate(*jackknifed(np.asarray(yes_no), labelled.clusters, _kappa)),
         auroc=_auroc(labelled, passes),
-        suggested=_suggested(labelled, passes, over, cuts, threshold),
+        suggested=AgreementEstimate(_suggested(labelled, passes, over, cuts, threshold)),
         tpr=_rate(labelled, told, passes),
         fpr=_rate(labelled, told, 1.0 - passes),
     )
@@ -163,31 +160,14 @@ def _share_below(judge: Values, weights: Values) -> Values:
     return found
 
 
-def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, present: float) -> AgreementEstimate:
+def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, present: float) -> float | None:
     """Returns the threshold with the largest gain; of equal ones, the nearest to the present one."""
-    weights = _drawn_weights(labelled)
-    good, bad = weights * passes, weights * (1.0 - passes)
-    gain = _ratio(good @ over, good.sum(1)[:, None]) - _ratio(bad @ over, bad.sum(1)[:, None])
-    known = np.flatnonzero(~np.isnan(gain).any(axis=1))
-    if not len(known) or known[0] != 0:
-        return AgreementEstimate(None)
+    good, bad = labelled.weights * passes, labelled.weights * (1.0 - passes)
+    if not good.any() or not bad.any():
+        return None
+    gain = good @ over / good.sum() - bad @ over / bad.sum()
     nearest = np.argsort(np.abs(cuts - present), kind="stable")
-    found = cuts[nearest][np.argmax(np.round(gain[known][:, nearest], 12), 1)]
-    value, draws = float(found[0]), found[1:]
-    if len(draws) < 0.9 * (len(weights) - 1):
-        return AgreementEstimate(value)
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return AgreementEstimate(value, min(float(low), value), max(float(high), value))
-
-
-def _drawn_weights(labelled: Labelled) -> Values:
-    """Returns one row for the runs as they are, then one for each draw: how often a run is in it, times its weight."""
-    clusters = int(labelled.clusters.max()) + 1
-    number = max(200, min(_DRAWS, _MOST_WORK // len(labelled.people)))
-    times = np.ones((number + 1, clusters))
-    times[1:] = np.random.default_rng(20).multinomial(clusters, np.full(clusters, 1.0 / clusters), size=number)
-    found: Values = times[:, labelled.clusters] * labelled.weights
-    return found
+    return float(cuts[nearest][np.argmax(np.round(gain[nearest], 12))])
 
 
 def _cuts(judge: Values, threshold: float) -> Values:

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.outcome import Patience
-from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import Caller
@@ -50,9 +49,9 @@ def hasty(config: JudgeConfig) -> JudgeConfig:
 
 def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
     """Returns the configuration for at most ``usd`` US dollars a day, and no more than it allows by itself."""
-    given = config.limits.daily_usd
+    given = config.daily_usd
     most = given if usd is None else max(0.0, usd if given is None else min(usd, given))
-    return replace(config, limits=replace(config.limits, daily_usd=most))
+    return replace(config, daily_usd=most)
 
 
 class ReplayJudge:
@@ -140,6 +139,6 @@ class ReplayJudge:
             _PATIENCE,
             budgets=RecordBudgets(None if self._given else self._own.record_budget),
         )
-        runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)
+        runner = Runner(self._store, attempts, SLOTS * self._config.concurrency)
         await runner.drain(lambda: self.on_judged(self._asked - jobs.waiting(), self._asked))
         return results

@@ -104,14 +104,13 @@ class TrialCount:
 
 
 class LayerReport:
-    """Counts trials by case as they are graded. With ``with_trials`` it also keeps, on disk, what each grader said of
-    them. A context manager."""
+    """Counts trials by case as they are graded, and keeps them with the results of each grader on disk. A context
+    manager."""
 
-    def __init__(self, *, with_trials: bool = False) -> None:
-        """``with_trials``: whether :meth:`trials` will be called."""
+    def __init__(self) -> None:
         self._cases: dict[str, TrialCount] = {}
         self._kinds: dict[str, TrialCount] = {}
-        self._spool = Spool() if with_trials else None
+        self._spool = Spool()
         self._places: dict[str, list[tuple[int, int]]] = {}
         self.refused, self.past_mocks = Counter[str](), Counter[str]()
         """Calls of each tool that no mock fitted, and that asked no mock in an attempt at a case with mocks."""
@@ -120,8 +119,7 @@ class LayerReport:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._spool is not None:
-            self._spool.close()
+        self._spool.close()
 
     def add(self, results: Sequence[Row]) -> None:
         """Adds one trial: the results of all its graders, ``trial_correct`` included."""
@@ -133,8 +131,7 @@ class LayerReport:
         self._kinds.setdefault(kind, TrialCount(kind)).add(row)
         self.refused.update(call["tool"] for call in row["mock_calls"] if call["kind"] == "refused")
         self.past_mocks.update(row["past_mocks"])
-        if self._spool is not None:
-            self._places.setdefault(case, []).append(self._spool.put(row))
+        self._places.setdefault(case, []).append(self._spool.put(row))
 
     @property
     def kinds(self) -> dict[str, TrialCount]:
@@ -147,8 +144,7 @@ class LayerReport:
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
         """Yields the trials of a case with what each grader said."""
-        if self._spool is not None:
-            yield from map(self._spool.get, self._places.get(case, ()))
+        yield from map(self._spool.get, self._places.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
         """Returns a table row for each case, those that broke first."""

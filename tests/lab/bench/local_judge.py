@@ -32,9 +32,9 @@ from pandaeval_collector.base.score import Finding, Score, Unscored  # noqa: E40
 from pandaeval_collector.judge.call import (  # noqa: E402
     Caller,
     CallFailedError,
+    JudgeProcessSetup,
 )
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError  # noqa: E402
-from pandaeval_collector.judge.connection import JudgeProcessSetup  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.process import WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402

@@ -44,7 +44,7 @@ async def _run(folder: Path, traces: int) -> None:
     await runs.start()
     try:
         began, shown = time.monotonic(), 0
-        run, _ = await runs.submit(RunSpec(("trace.coherence", "trace.tool_loop")))
+        run = await runs.submit(RunSpec(("trace.coherence", "trace.tool_loop")))
         while not run.ended:
             await asyncio.sleep(0.5)
             found = store.runs.find(run.id)

@@ -20,7 +20,7 @@ import orjson
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.setup import JudgeConfig, Limits
-from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeProcessSetup
 from pandaeval_collector.kafka.members import with_contents
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers.members import MemberMessage

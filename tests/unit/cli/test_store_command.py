@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.store.chunks import stored_traces
-from pandaeval_collector.store.schema import VERSION
 from pandaeval_lab.replay.files import Input, Request
 from support.database import open_database
 from support.ports import free_ports
@@ -54,12 +53,6 @@ def verified(folder: Path) -> list[dict[str, Any]]:
 
 
 class TestStore:
-    def test_says_what_it_holds(self, folder: Path) -> None:
-        found = json.loads(run("store", "stats", "--store", str(folder), "--format", "json").stdout)
-        assert found["schema"] == VERSION
-        assert (found["open_traces"], found["rows"]["kept"], found["rows"]["traces"]) == (2, 2, 6)
-        assert "rows" in run("store", "stats", "--store", str(folder)).stdout
-
     def test_a_whole_one_has_nothing_to_be_named(self, folder: Path) -> None:
         assert verified(folder) == []
         assert run("store", "verify", "--store", str(folder)).stdout == "nothing is damaged\n"

@@ -150,15 +150,6 @@ def test_a_judge_without_its_key_is_a_note(run: Run, tmp_path: Path, monkeypatch
     assert run("config", "check", str(path))[1] == ""
 
 
-def test_the_path_of_otlp_over_http_on_a_grpc_endpoint(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text("exporters: {otlp: {traces: {endpoint: 'http://jaeger:4318/v1/traces'}}}\n")
-    _, err = run("config", "check", str(path), code=2)
-    assert err.startswith(f"{path}:1:39 exporters.otlp.traces.endpoint: a gRPC endpoint has no path")
-    path.write_text("exporters: {otlp: {protocol: http/protobuf, endpoint: 'http://jaeger:4318/v1/traces'}}\n")
-    run("config", "check", str(path))
-
-
 def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close: {quiet: 5s}\nexporters: {otlp: {endpoint: 'http://me:hunter2@backend:4317'}}\n")

@@ -39,8 +39,6 @@ def test_all_metrics_are_enabled_unless_some_are_named() -> None:
     [
         ({"trace.coherence": 0.4, "turn.coherence": 4}, {"trace.coherence": 0.4, "turn.coherence": 4.0}),
         ({"helpfulness": 3.5, "confidence": 0}, {"turn.helpfulness": 3.5, "trace.confidence": 0.0}),
-        ({"coherence": 3.5}, {"turn.coherence": 3.5}),
-        ({"coherence": 3.5, "trace.coherence": 0.4}, {"turn.coherence": 3.5, "trace.coherence": 0.4}),
     ],
 )
 def test_thresholds_by_key(thresholds: dict[str, float], expected: dict[str, float]) -> None:

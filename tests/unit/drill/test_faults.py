@@ -117,14 +117,6 @@ def test_missing_and_invented_arguments_break_the_schema() -> None:
     assert any({*call.arguments} - {*schemas[call.name]["properties"]} for call in having.tool_calls)
 
 
-def test_wrong_tool_is_another_defined_one_and_its_definition_stays() -> None:
-    before, (_, after) = subject().trace, planted("wrong_tool", 0)
-    names = [call.name for call in after.tool_calls]
-    assert names != [call.name for call in before.tool_calls]
-    assert {*names} <= {tool.name for tool in before.tools}
-    assert after.tools == before.tools
-
-
 def test_failing_code_is_a_loop_that_ends_well() -> None:
     for seed in SEEDS:
         made, after = planted("failing_code", seed)

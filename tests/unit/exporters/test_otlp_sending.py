@@ -198,7 +198,7 @@ class TestMetrics:
             [metric] = line.sink.metrics(name)
             assert {each.time_unix_nano for each in metric.sum.data_points} == {int(4_000_000_000.5 * 1e9)}
         [noted] = line.store.reads.tally.page("otlp", "pandaeval.evaluations")
-        assert noted.zero_at == 4_000_000_000.5
+        assert noted.shown_at == 4_000_000_000.5
 
     @pytest.mark.parametrize(
         ("lasts", "values"),

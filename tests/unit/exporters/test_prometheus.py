@@ -69,8 +69,10 @@ class TestFormats:
             ("", "text/plain; version=0.0.4"),
             ("*/*", "text/plain; version=0.0.4"),
             ("application/openmetrics-text", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
-            ("application/openmetrics-text; version=7\r\nx: y", "text/plain; version=0.0.4"),
-            ("application/openmetrics-text;version=0.0.1", "text/plain; version=0.0.4; charset=utf-8"),
+            (
+                "application/openmetrics-text; version=7\r\nx: y",
+                "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            ),
             ("text/plain, application/openmetrics-text ; q=0.5 ; version=1.0.0 ", "application/openmetrics-text; "),
             ("application/openmetrics-text;q=0.5", "application/openmetrics-text; "),
             ("application/openmetrics-text;version=0.0.1,application/openmetrics-text", "application/openmetrics"),

@@ -87,7 +87,7 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 def zeros(store: Store) -> list[float | None]:
     """When the series of the result were first shown to scrapers as 0."""
     names = ("pandaeval.evaluation.score", "pandaeval.evaluations")
-    return [row.zero_at for name in names for row in store.reads.tally.page("scrape", name)]
+    return [row.shown_at for name in names for row in store.reads.tally.page("scrape", name)]
 
 
 async def test_a_note_is_held_until_it_is_written(counted: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,14 @@ import pytest
 from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
+from pandaeval_collector.store import SeriesRow, Store, WriteSet
 from pandaeval_collector.store.series import (
     CAPS,
     INSTRUMENTS,
     MAX_SERIES,
     OTHER,
     Increment,
+    Point,
     SeriesLabels,
     increments,
 )
@@ -39,7 +40,7 @@ def added(*results: Result, counted: tuple[str, ...] = ()) -> dict[str, list[Inc
     return found
 
 
-def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict[str, list[StoredSeries]]:
+def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict[str, list[Point]]:
     """The series after these commits, with a restart before each."""
     for batch in batches:
         store = Store(folder, "off")
@@ -49,9 +50,9 @@ def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict
         store.commit(changes).result()
         rows = [row for name in INSTRUMENTS for row in store.reads.tally.page("otlp", name)]
         store.close()
-    found: dict[str, list[StoredSeries]] = {}
+    found: dict[str, list[Point]] = {}
     for row in rows:
-        found.setdefault(row.name, []).append(row)
+        found.setdefault(row.instrument.name, []).append(row)
     return found
 
 
@@ -178,14 +179,14 @@ class TestAll:
     def test_a_series_that_is_there_goes_on_and_restarts_change_nothing(self, tmp_path: Path) -> None:
         batches = [[result(id=f"r{n}", agent=f"a{n}")] for n in range(5)]
         rows = stored(tmp_path, *batches, *batches, most=4)["pandaeval.evaluations"]
-        counts = {dict(orjson.loads(row.attributes))["gen_ai.agent.name"]: row.count for row in rows}
+        counts = {dict(row.attributes)["gen_ai.agent.name"]: row.count for row in rows}
         assert counts == {"a0": 2, "a1": 2, OTHER: 6}
 
     def test_a_lower_bound_leaves_the_series_that_are_there(self, tmp_path: Path) -> None:
         batches = [[result(id=f"r{n}", agent=f"a{n}")] for n in range(5)]
         stored(tmp_path, *batches[:3])
         rows = stored(tmp_path, *batches, most=2)["pandaeval.evaluations"]
-        counts = {dict(orjson.loads(row.attributes))["gen_ai.agent.name"]: row.count for row in rows}
+        counts = {dict(row.attributes)["gen_ai.agent.name"]: row.count for row in rows}
         assert counts == {"a0": 2, "a1": 2, "a2": 2, OTHER: 2}
 
 
@@ -216,7 +217,7 @@ class TestCaps:
         many = [[result(id=f"r{n}", environment=f"env-{n}") for n in range(CAPS["environment"])]]
         late = [[result(id="late", environment="one-too-many")], [result(id="first", environment="env-0")]]
         rows = stored(tmp_path, *many, *late)["pandaeval.evaluations"]
-        counts = {dict(orjson.loads(row.attributes))["deployment.environment.name"]: row.count for row in rows}
+        counts = {dict(row.attributes)["deployment.environment.name"]: row.count for row in rows}
         assert counts.pop("env-0") == 2
         assert counts.pop(OTHER) == 1
         assert counts == {f"env-{n}": 1 for n in range(1, CAPS["environment"])}

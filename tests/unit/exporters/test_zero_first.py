@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pandaeval_collector.exporters import zero_first
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, visible
-from pandaeval_collector.store import Store, StoredSeries, WriteSet
+from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.series import SCORE, Exemplar, Point
 from support.examples import examples
 from support.results import SPAN_ID, TRACE_ID, result
@@ -184,14 +184,6 @@ def test_whatever_happens_a_reader_sees_it_begin_at_zero_and_never_fall(
     assert life.seen == sorted(life.seen)
 
 
-def stored(**changes: Any) -> StoredSeries:
-    """A series as the store holds it, with something in each field."""
-    attributes = '[["gen_ai.evaluation.name", "coherence"], ["pandaeval.service", "shop"]]'
-    exemplars = {5: (0.5, TRACE_ID, SPAN_ID, 8), 2: (0.2, TRACE_ID, SPAN_ID, 9)}
-    buckets = (0, 0, 1, 0, 0, 2, *[0] * 7)
-    return replace(StoredSeries("k", SCORE.name, attributes, 7, 3, 1.2, buckets, exemplars, 100.0), **changes)
-
-
 POINT = Point(
     SCORE,
     (("gen_ai.evaluation.name", "coherence"), ("pandaeval.service", "shop")),
@@ -218,16 +210,16 @@ ZERO = replace(POINT, count=0, total=0.0, buckets=(0,) * 13, exemplars=())
     ],
 )
 def test_a_series_is_whole_or_zero_by_when_its_zero_was_shown(zero_at: float | None, now: float, shown: Point) -> None:
-    assert visible([stored(zero_at=zero_at)], now, HOLD_S) == [replace(shown, shown_at=zero_at)]
+    assert visible([replace(POINT, shown_at=zero_at)], now, HOLD_S) == [replace(shown, shown_at=zero_at)]
 
 
 def test_without_a_time_to_hold_only_what_is_new_is_zero() -> None:
-    assert visible([stored(), stored(zero_at=None)], 100.0, 0.0) == [POINT, replace(ZERO, shown_at=None)]
+    assert visible([POINT, replace(POINT, shown_at=None)], 100.0, 0.0) == [POINT, replace(ZERO, shown_at=None)]
 
 
-@pytest.mark.parametrize("changes", [{"name": "of.another.version"}, {"buckets": (1,) * 12}, {"buckets": (1,) * 14}])
+@pytest.mark.parametrize("changes", [{"buckets": (1,) * 12}, {"buckets": (1,) * 14}])
 def test_a_series_of_another_version_is_left_out_and_the_others_are_shown(changes: dict[str, Any]) -> None:
-    assert visible([stored(**changes), stored()], 200.0, HOLD_S) == [POINT]
+    assert visible([replace(POINT, **changes), POINT], 200.0, HOLD_S) == [POINT]
 
 
 def test_new_is_what_has_a_key_and_was_never_shown() -> None:
@@ -250,8 +242,8 @@ async def test_what_was_shown_is_noted_in_pieces(tmp_path: Path, monkeypatch: py
     )
     await ZeroFirst(store, "otlp", HOLD_S).shown(keys[:number], 42.0)
     assert pieces == [3] * (number // 3) + [number % 3] * (number % 3 > 0)
-    assert [row.zero_at for row in store.reads.tally.page("otlp", name)] == [42.0] * number + [None] * (8 - number)
-    assert {row.zero_at for row in store.reads.tally.page("scrape", name)} == {None}, "of the other reader"
+    assert [row.shown_at for row in store.reads.tally.page("otlp", name)] == [42.0] * number + [None] * (8 - number)
+    assert {row.shown_at for row in store.reads.tally.page("scrape", name)} == {None}, "of the other reader"
     store.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.jobs.failure_warnings import FailureWarnings, cure_of
+from pandaeval_collector.jobs.outcome import FailureWarnings, cure_of
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
 
 

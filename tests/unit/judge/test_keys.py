@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeProcessSetup
 from pandaeval_collector.judge.provider import ProviderCaller
 from pandaeval_collector.judge.route import missing_key
 

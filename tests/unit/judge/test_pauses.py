@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.jobs.pauses import Pauses
-from pandaeval_collector.jobs.record_budgets import RecordBudgets
+from pandaeval_collector.jobs.outcome import Pauses, RecordBudgets
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
 from pandaeval_collector.judge.known_models import LEAST_RECORD, SMALLER_RECORD
 

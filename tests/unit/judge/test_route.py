@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.call import answer_parameters, room
-from pandaeval_collector.judge.connection import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeProcessSetup, answer_parameters, room
 from pandaeval_collector.judge.known_models import FREE, KnownModel, record_budget
 from pandaeval_collector.judge.route import Route
 
@@ -82,13 +81,13 @@ def test_all_questions_are_asked_in_one_form_and_repairs_by_their_schema() -> No
 def test_a_form_that_was_refused_is_not_asked_for_again() -> None:
     route = _route()
     assert route.weaker("json_object") == ""
-    route.took("", ["json_object"])
+    route.took("json_object", "")
     assert route.form(_call()) == ""
     assert route.form(_call(held=True)) == "json_schema"
-    route.took("", ["json_schema", "json_object"])
+    route.took("json_schema", "")
     assert route.form(_call(held=True)) == ""
     fine = _route()
-    fine.took("json_object", [])
+    fine.took("json_object", "json_object")
     assert fine.weaker("json_object") is None, "a refusal is about something else"
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pandaeval_collector.judge.call import ModelCall
 from pandaeval_collector.judge.known_models import FREE, Price
-from pandaeval_collector.judge.usage import AnswerUsage, believed, estimated
+from pandaeval_collector.judge.limits import AnswerUsage, believed, estimated
 
 PRICE = Price(1e-5, 1e-4, 1e-6)
 CALL = ModelCall("m", [{"role": "system", "content": "x" * 3996}], 40)  # 1000 tokens

@@ -9,7 +9,8 @@ import pytest
 
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.receivers import Draining, Overloaded, Submitted
+from pandaeval_collector.receivers import Draining, Overloaded
+from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 from pandaeval_otel.assembly import CloseRules
 from support.disk import failing_disk
 from support.doors import until
@@ -23,9 +24,12 @@ def made(number: int, seed: int = 1) -> list[MadeTrace]:
     return [composer.trace(4) for _ in range(number)]
 
 
-def submitted(trace: MadeTrace, *, fragment: bool = False, session_end: bool = False) -> Submitted:
+def submitted(trace: MadeTrace, *, fragment: bool = False, session_end: bool = False) -> CompletedTrace:
     data = trace.request().SerializeToString()
-    return Submitted(trace.trace_id, data, fragment=fragment, session_id=trace.session or "", session_end=session_end)
+    session = trace.session or ""
+    return CompletedTrace(
+        trace_id=trace.trace_id, spans=data, fragment=fragment, session_id=session, session_end=session_end
+    )
 
 
 def assert_accounted(line: RunningLine, decoded: int) -> None:
@@ -83,9 +87,12 @@ class TestRejections:
     @pytest.mark.parametrize(
         ("spoil", "reason"),
         [
-            (lambda trace, other: Submitted(trace.trace_id, b"\xff\xff\xff"), "malformed"),
-            (lambda trace, other: Submitted(other.trace_id, trace.request().SerializeToString()), "invalid"),
-            (lambda trace, other: Submitted(trace.trace_id), "invalid"),
+            (lambda trace, other: CompletedTrace(trace_id=trace.trace_id, spans=b"\xff\xff\xff"), "malformed"),
+            (
+                lambda trace, other: CompletedTrace(trace_id=other.trace_id, spans=trace.request().SerializeToString()),
+                "invalid",
+            ),
+            (lambda trace, other: CompletedTrace(trace_id=trace.trace_id), "invalid"),
         ],
     )
     async def test_one_bad_trace_costs_no_other(self, tmp_path: Path, spoil: object, reason: str) -> None:
@@ -113,7 +120,9 @@ class TestRejections:
         (trace,) = made(1)
         request = output_about([trace]).traces
         async with RunningLine(tmp_path) as line:
-            assert await line.pipeline.submit([Submitted(trace.trace_id, request.SerializeToString())]) == [""]
+            assert await line.pipeline.submit(
+                [CompletedTrace(trace_id=trace.trace_id, spans=request.SerializeToString())]
+            ) == [""]
             assert_accounted(line, len(request.resource_spans[0].scope_spans[0].spans))
             assert not line.pipeline.open_traces
 
@@ -154,7 +163,7 @@ class TestSessionEnds:
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
             await line.wait(0)
-            assert await line.pipeline.submit([Submitted(b"", session_id="s", session_end=True)]) == [""]
+            assert await line.pipeline.submit([CompletedTrace(session_id="s", session_end=True)]) == [""]
             await line.wait(0)
             assert await self._sessions(line) == ["s"]
 
@@ -184,14 +193,14 @@ class TestSessionEnds:
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
             await line.wait(0)
-            await line.pipeline.submit([Submitted(b"", session_id="s", session_end=True)])
+            await line.pipeline.submit([CompletedTrace(session_id="s", session_end=True)])
             await line.restart()
             await line.wait(0)
             assert await self._sessions(line) == ["s"]
 
     async def test_the_end_of_an_unknown_session_is_soon_forgotten(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
-            await line.pipeline.submit([Submitted(b"", session_id="nobody's", session_end=True)])
+            await line.pipeline.submit([CompletedTrace(session_id="nobody's", session_end=True)])
             assert line.store.reads.endings() == ["nobody's"]
             await line.wait(0)
             await until(lambda: not line.store.reads.endings())

@@ -33,7 +33,7 @@ async def _until(runs: EvaluationRuns, run: RunRow, holds: Callable[[RunRow], ob
 
 def test_an_attempt_that_was_cancelled_ends_no_later_one(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
-    run, _ = store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
+    run = store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
     store.runs.plan(run.no, [(1, 0)], run.upto, False).result()
     first = store.runs.begin(run.no).result()
     assert first == store.runs.begin(run.no).result(), "a restart goes on with the attempt"
@@ -68,7 +68,7 @@ async def test_a_cancel_while_the_process_starts_ends_it(
         monkeypatch.setattr(calls, "start_with", held)
         runs = evaluation_runs(line.store)
         await runs.start()
-        run, _ = await runs.submit(RunSpec(("trace.tool_loop",)))
+        run = await runs.submit(RunSpec(("trace.tool_loop",)))
         await begun.wait()
         assert await runs.cancel(run.id)
         if retried:
@@ -77,7 +77,7 @@ async def test_a_cancel_while_the_process_starts_ends_it(
             ended = await _until(runs, run, lambda now: now.ended)
             assert (ended.state, ended.done, ended.total, ended.error) == ("done", TRACES, TRACES, "")
         else:  # the next run is not held up by a process that nobody waits for
-            following, _ = await runs.submit(RunSpec(("trace.tool_loop",)))
+            following = await runs.submit(RunSpec(("trace.tool_loop",)))
             begun.clear()
             await begun.wait()
             go.set()

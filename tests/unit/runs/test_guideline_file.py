@@ -14,7 +14,7 @@ from pandaeval_collector.runs.settings import WrittenGuideline, adopted, read_gu
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.metrics.trace._facts import TASK as OF_TASK
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
-from pandaeval_lab.cli._align import withdraw_last, write_guidelines
+from pandaeval_lab.cli._align import write_guidelines
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.builders import Spans, says, user
 from support.embedder import WordEmbedder
@@ -51,13 +51,6 @@ def test_mistakes_are_told(tmp_path: Path, text: str, why: str) -> None:
     path.write_text(text)
     with pytest.raises(UserError, match=why):
         read_guidelines(path)
-
-
-def test_the_one_that_was_adopted_last_is_withdrawn_and_kept() -> None:
-    found, taken = withdraw_last([ALL, OURS, OTHER])
-    assert taken is not None
-    assert (taken.text, [each.state for each in found]) == (OURS.text, ["adopted", "withdrawn", "candidate"])
-    assert withdraw_last([OTHER]) == ([OTHER], None)
 
 
 def test_only_the_question_of_the_metric_is_asked_with_them() -> None:

@@ -13,7 +13,7 @@ from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.listed import Wanted
-from pandaeval_collector.store.runs import KeyTakenError, RunBatch, RunResult, RunRow
+from pandaeval_collector.store.runs import RunBatch, RunResult, RunRow
 
 UNITS = 400
 
@@ -25,9 +25,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def created(store: Store, name: str = "", key: str | None = None) -> RunRow:
-    run, _ = store.runs.create(RunSpec(("trace.confidence",), name=name).to_json(), key).result()
-    return run
+def created(store: Store, name: str = "") -> RunRow:
+    return store.runs.create(RunSpec(("trace.confidence",), name=name).to_json()).result()
 
 
 def result(about: int, score: float, by: str = "1 judge") -> RunResult:
@@ -51,14 +50,6 @@ def found(store: Store, run: RunRow) -> RunRow:
 def test_what_is_asked_for_reads_back() -> None:
     spec = RunSpec(("a", "b"), Wanted(agent="x", failed=True), "m", 0.5, {"coherence": 0.0}, True, "n", (1.0, 2.0))
     assert RunSpec.from_json(spec.to_json()) == spec
-
-
-def test_a_key_stands_for_one_run(store: Store) -> None:
-    first = created(store, key="k")
-    assert created(store, key="k").id == first.id
-    assert created(store).id != created(store).id
-    with pytest.raises(KeyTakenError):
-        created(store, "another", key="k")
 
 
 def test_sessions_come_whole_and_a_batch_is_filed_once(store: Store) -> None:

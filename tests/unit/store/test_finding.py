@@ -241,7 +241,7 @@ def test_what_failed_is_read_oldest_first_with_the_groups(finder: Finder) -> Non
     expected = [(each["at"], each["agent"]) for each in TRACES if each["failed"] and each["at"] >= _DAY]
     assert [(each.at, each.agent) for each in failed] == expected
     assert {each.metric for each in failed} == {"trace.coherence"}
-    assert groups == {each.id: each for each in finder.failure_groups()}
+    assert groups == {each.id: each for each in finding.groups(finder.connection())}
     assert groups.keys() == {"g1"}
 
 

@@ -231,19 +231,22 @@ class TestSeries:
         return [each.key for name in names for each in store.reads.tally.page("otlp", name)]
 
     def test_pages_of_one_name_in_order_of_their_keys(self, store: Store) -> None:
-        keys = self.stored(store, "s", "t")
+        keys = self.stored(store, "pandaeval.evaluations", "pandaeval.revisions")
         assert sorted(keys[:2]) == keys[:2]
-        assert [each.key for each in store.reads.tally.page("otlp", "s", limit=1)] == keys[:1]
-        assert [each.key for each in store.reads.tally.page("otlp", "s", keys[0])] == keys[1:2]
-        assert [each.key for each in store.reads.tally.page("otlp", "s", keys[1])] == []
+        assert [each.key for each in store.reads.tally.page("otlp", "pandaeval.evaluations", limit=1)] == keys[:1]
+        assert [each.key for each in store.reads.tally.page("otlp", "pandaeval.evaluations", keys[0])] == keys[1:2]
+        assert [each.key for each in store.reads.tally.page("otlp", "pandaeval.evaluations", keys[1])] == []
         assert sorted(store.reads.tally.names()) == [
-            (name, (("a", f"{name}{n}"),)) for name in ("s", "t") for n in (1, 2)
+            (name, (("a", f"{name}{n}"),)) for name in ("pandaeval.evaluations", "pandaeval.revisions") for n in (1, 2)
         ]
-        assert sorted(store.reads.tally.labels()) == [("agent", "s"), ("agent", "t")]
+        assert sorted(store.reads.tally.labels()) == [
+            ("agent", "pandaeval.evaluations"),
+            ("agent", "pandaeval.revisions"),
+        ]
 
     def test_each_reader_is_shown_a_zero_once(self, store: Store) -> None:
-        first, second = self.stored(store, "s")
+        first, second = self.stored(store, "pandaeval.evaluations")
         store.tally.show_zeros("otlp", [first], 5.0).result()
         store.tally.show_zeros("otlp", [first, second], 7.0).result()
-        assert [each.zero_at for each in store.reads.tally.page("otlp", "s")] == [5.0, 7.0]
-        assert [each.zero_at for each in store.reads.tally.page("scrape", "s")] == [None, None]
+        assert [each.shown_at for each in store.reads.tally.page("otlp", "pandaeval.evaluations")] == [5.0, 7.0]
+        assert [each.shown_at for each in store.reads.tally.page("scrape", "pandaeval.evaluations")] == [None, None]

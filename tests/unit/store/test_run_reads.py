@@ -27,7 +27,7 @@ def decide(store: Store, *numbers: int, session: str = "", agent: str = "a", lis
 
 
 def created(store: Store, *queued: bytes) -> list[RunRow]:
-    return [store.runs.create(body).result()[0] for body in queued or (b"{}",)]
+    return [store.runs.create(body).result() for body in queued or (b"{}",)]
 
 
 def result(

@@ -53,25 +53,18 @@ def rows(store: Store, table: str, run: int) -> list[int]:
 
 class TestHowManyWait:
     def test_one_more_than_may_wait_is_refused_until_one_is_cancelled(self, store: Store) -> None:
-        runs = [store.runs.create(b"%d" % number).result()[0] for number in range(MOST_WAITING)]
+        runs = [store.runs.create(b"%d" % number).result() for number in range(MOST_WAITING)]
         with pytest.raises(FullError, match="100 runs wait already"):
             store.runs.create(b"more").result()
         store.runs.cancel(runs[7].id).result()
-        assert store.runs.create(b"more").result()[1]
-
-    def test_what_was_asked_for_before_is_found_all_the_same(self, store: Store) -> None:
-        first, _ = store.runs.create(b"{}", "key").result()
-        for number in range(MOST_WAITING - 1):
-            store.runs.create(b"%d" % number).result()
-        again, new = store.runs.create(b"{}", "key").result()
-        assert (again.id, new) == (first.id, False)
+        assert store.runs.create(b"more").result()
 
     def test_what_schedules_queued_takes_no_place(self, store: Store) -> None:
         schedule = store.schedules.add("0 3 * * *", b"{}", 0.0).result()
         for number in range(MOST_WAITING - 1):
             store.runs.create(b"%d" % number).result()
         assert store.schedules.fire(schedule.id, b"{}", 1.0, 2.0).result() is not None
-        assert store.runs.create(b"more").result()[1]
+        assert store.runs.create(b"more").result()
 
     def test_so_many_schedules_are_kept(self, store: Store) -> None:
         kept = [store.schedules.add("0 3 * * *", b"{}", 0.0).result() for _ in range(MOST_WAITING)]
@@ -88,8 +81,7 @@ class TestNew:
         listed = [ListedRow(id_, 1, "a", "s", "", "", False, b"{}") for id_ in ids[:2]]
         store.commit(WriteSet(traces=traces, listed=listed)).result()
         before = store.clock.calendar()
-        run, is_new = store.runs.create(b"asked", "key").result()
-        assert is_new
+        run = store.runs.create(b"asked").result()
         assert (run.state, run.upto, run.schedule, run.body) == ("queued", 2, "", b"asked")
         assert before <= run.created_at <= store.clock.calendar()
         assert (run.started_at, run.ended_at, run.planned, run.total, run.done, run.failed) == (None, None, 0, 0, 0, 0)
@@ -97,7 +89,7 @@ class TestNew:
         assert len(run.id) == 16
 
     def test_a_run_of_nothing_ends_at_nothing(self, store: Store) -> None:
-        run, _ = store.runs.create(b"asked").result()
+        run = store.runs.create(b"asked").result()
         assert run.upto == 0
 
     def test_a_session_alone_is_no_trace(self, store: Store) -> None:
@@ -113,7 +105,7 @@ class TestNew:
 
 class TestBatches:
     def test_items_calls_and_costs_are_counted(self, store: Store) -> None:
-        run, _ = store.runs.create(b"").result()
+        run = store.runs.create(b"").result()
         store.runs.plan(run.no, [(no, 0) for no in (1, 2, 3, 4)], 9, False).result()
         store.commit(batch(run.no, (1, ""), (2, "no spans"), calls=2, tokens=30, cost_usd=0.5)).result()
         store.commit(batch(run.no, (3, ""), calls=1, tokens=10, cost_usd=0.25)).result()
@@ -127,7 +119,7 @@ class TestBatches:
         }
 
     def test_only_what_is_pending_is_counted(self, store: Store) -> None:
-        run, _ = store.runs.create(b"").result()
+        run = store.runs.create(b"").result()
         store.runs.plan(run.no, [(1, 0), (2, 0)], 2, False).result()
         for each in (batch(run.no, (1, ""), (5, "")), batch(run.no, (1, "late")), batch(run.no, (2, "bad"), (2, ""))):
             store.commit(each).result()
@@ -135,7 +127,7 @@ class TestBatches:
         assert (now.done, now.failed) == (1, 1)
 
     def test_another_run_is_left_alone(self, store: Store) -> None:
-        (one, _), (other, _) = store.runs.create(b"").result(), store.runs.create(b"").result()
+        one, other = store.runs.create(b"").result(), store.runs.create(b"").result()
         for run in (one, other):
             store.runs.plan(run.no, [(1, 0)], 1, False).result()
         store.commit(batch(one.no, (1, ""), calls=1)).result()
@@ -144,7 +136,7 @@ class TestBatches:
         assert rows(store, "run_results", other.no) == []
 
     def test_a_result_is_filed_with_all_that_it_says(self, store: Store) -> None:
-        run, _ = store.runs.create(b"").result()
+        run = store.runs.create(b"").result()
         store.commit(WriteSet(runs=[RunBatch(run.no, [], [result(4, 0.25), result(-2, None, "session.n")])])).result()
         columns = "run, about, metric, outcome, score, success, cost_usd, by, body"
         found = store.reads.connection().execute(f"SELECT {columns} FROM run_results ORDER BY seq").fetchall()
@@ -154,7 +146,7 @@ class TestBatches:
         ]
 
     def test_the_newest_result_of_a_unit_takes_the_place_of_the_earlier_one(self, store: Store) -> None:
-        run, _ = store.runs.create(b"").result()
+        run = store.runs.create(b"").result()
         for score in (0.25, 1.0):
             store.commit(WriteSet(runs=[RunBatch(run.no, [], [result(4, score)])])).result()
         assert store.runs.results(run.no)[0] == [b"4 1.0"]
@@ -169,7 +161,7 @@ def rows_of(store: Store, run: int, state: str) -> list[tuple[int, str]]:
 
 class TestForgetting:
     def filled(self, store: Store, items: int = 4) -> RunRow:
-        run, _ = store.runs.create(b"").result()
+        run = store.runs.create(b"").result()
         numbers = range(1, items + 1)
         store.runs.plan(run.no, [(no, 0) for no in numbers], items, False).result()
         store.commit(batch(run.no, *((no, "") for no in numbers))).result()

@@ -162,8 +162,8 @@ class TestDecisions:
         }
 
     def test_a_decision_is_whole_or_not_at_all(self, store: Store) -> None:
-        good = SeriesRow("s", "{}", 1, 1, 1.0, {0: 1}, {})
-        bad = SeriesRow("s", "{}", 1, 1, 1.0, {7: 1}, {})  # a bucket that the series does not have
+        good = SeriesRow("pandaeval.evaluations", "[]", 1, 1, 1.0, {0: 1}, {})
+        bad = SeriesRow("pandaeval.evaluations", "[]", 1, 1, 1.0, {7: 1}, {})  # a bucket that the series does not have
         changes = WriteSet(
             traces=[DecidedTrace(T1, 1, False, "", frozenset(), (), 5)],
             results=[result("a")],
@@ -174,7 +174,7 @@ class TestDecisions:
         assert not store.decided([T1])
         assert not store.reads.results_after(0)
         assert not store.outbox.after("logs", 0)
-        assert not store.reads.tally.page("otlp", "s")
+        assert not store.reads.tally.page("otlp", "pandaeval.evaluations")
 
     def test_a_trace_is_filed_under_one_session(self, store: Store) -> None:
         def row(trace_id: bytes, session: str, start: int) -> SessionTraceRow:
@@ -190,12 +190,12 @@ class TestDecisions:
         assert list(store.reads.open_sessions()) == ["t"]
 
     def test_series_add_up(self, store: Store) -> None:
-        row = SeriesRow("s", '{"a":"b"}', 3, 2, 1.5, {0: 1, 2: 1}, {2: (0.5, "t", "s", 9)})
+        row = SeriesRow("pandaeval.evaluations", '[["a","b"]]', 3, 2, 1.5, {0: 1, 2: 1}, {2: (0.5, "t", "s", 9)})
         store.commit(WriteSet(series=[row])).result(10)
         store.commit(WriteSet(series=[row])).result(10)
-        [found] = store.reads.tally.page("otlp", "s")
+        [found] = store.reads.tally.page("otlp", "pandaeval.evaluations")
         assert (found.count, found.total, found.buckets) == (4, 3.0, (2, 0, 2))
-        assert found.exemplars == {2: (0.5, "t", "s", 9)}
+        assert found.exemplars == ((2, (0.5, "t", "s", 9)),)
 
 
 class TestForgetting:

@@ -60,7 +60,7 @@ def _asked(finder: Finder, wanted: Wanted, *, worst_first: bool) -> list[str]:
     reader.set_trace_callback(asked.append)
     try:
         find = listed_pages.worst_first if worst_first else listed_pages.newest_first
-        find(reader, wanted, *conditions(wanted), None, 9)
+        find(reader, wanted, conditions(wanted), None, 9)
     finally:
         reader.set_trace_callback(None)
     return [each for each in asked if listed_pages.COLUMNS in each]
@@ -93,9 +93,9 @@ def test_a_search_reads_rows_as_they_lie_and_puts_them_in_order_then(finder: Fin
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("wanted", [Wanted(), Wanted(agent="a", service="s"), Wanted(status="ok", agent="a")], ids=str)
 def test_so_many_rows_are_read_from_any_position_on(finder: Finder, wanted: Wanted, limit: int) -> None:
-    where, values = conditions(wanted)
+    where = conditions(wanted).also("no > 0")
     for find, order, key in ((listed_pages.worst_first, WORST, 2), (listed_pages.newest_first, NEWEST, -1)):
         positions: list[Position | None] = [None, *order]
         for at, after in enumerate(positions):
-            rows = find(finder.connection(), wanted, [*where, "no > 0"], values, after, limit)
+            rows = find(finder.connection(), wanted, where, after, limit)
             assert [(row[key], row[0]) for row in rows] == order[at : at + limit]

@@ -18,7 +18,7 @@ from pandaeval_collector.show.api.lists import list_routes
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.overview import overview_routes
 from pandaeval_collector.show.api.pages import page_routes
-from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
+from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes, schedule_routes
 from pandaeval_collector.show.api.work import Work
@@ -56,8 +56,6 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
         schedule_routes(app, reads, Schedules(reads.finder.connection), runs)
     if work.page is not None:
         page_routes(app, reads, names, work)
-    told = app.openapi
-    app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
     return app
 
 

@@ -61,10 +61,9 @@ class Asker:
         """Returns the JSON of the answer; parameters that are ``None`` are left out. Raises :class:`AskError`."""
         return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
 
-    async def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        """Asks for a change and returns the answer's JSON. ``key``: repeated requests with it count as one."""
-        headers = {"idempotency-key": key} if key else {}
-        return await self._asked("POST", path, json=body or {}, headers=headers, timeout=_LONG_S)
+    async def post(self, path: str, body: Any = None) -> Any:
+        """Asks for a change and returns the answer's JSON."""
+        return await self._asked("POST", path, json=body or {}, timeout=_LONG_S)
 
     async def delete(self, path: str) -> None:
         """Asks for a removal. Raises :class:`AskError`."""

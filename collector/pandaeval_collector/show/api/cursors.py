@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import math
 from typing import Annotated
 
 import orjson
 from fastapi import Query
+from pydantic import Field, FiniteFloat, Strict, TypeAdapter
 
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.listed_pages import Position
 
 CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the previous page.")]
+_Number = Annotated[int, Strict(), Field(gt=-(1 << 63), lt=1 << 63)]
+_POSITION: TypeAdapter[Position] = TypeAdapter(tuple[FiniteFloat, _Number])
 Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
 
 
@@ -29,13 +30,9 @@ def position_of(cursor: str | None) -> Position | None:
     if cursor is None:
         return None
     try:
-        value, number = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        position = float(value), number
-        if type(number) is int and abs(number) < 1 << 63 and math.isfinite(position[0]):
-            return position
-    except (ValueError, TypeError, binascii.Error, OverflowError):
-        pass
-    raise ProblemError(400, "this is no cursor of ours: take the `next` of the page before")
+        return _POSITION.validate_json(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except ValueError as error:
+        raise ProblemError(400, "this is no cursor of ours: take the `next` of the page before") from error
 
 
 def number_of(cursor: str | None) -> int | None:

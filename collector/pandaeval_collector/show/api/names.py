@@ -20,7 +20,6 @@ from pandaeval_collector.store.listed import Wanted
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _SHOWN = 5
-_COUNTER = "pandaeval.evaluations"
 _NO_ATTRIBUTE = "no trace has a listed attribute; store.listed_attributes says which are"
 
 
@@ -48,7 +47,7 @@ class Names:
 
     def metric(self, name: str) -> str:
         """Return the key of the metric with this name. Raises :class:`ProblemError` if there is none, or several."""
-        keys = self._metrics.select(name) or self._stored_metrics().select(name)
+        keys = self._metrics.select(name)
         if len(keys) > 1:
             raise ProblemError(422, f"metric: {name} is the name of several metrics; write {' or '.join(keys)}")
         if not keys:
@@ -80,11 +79,6 @@ class Names:
     @cached_property
     def _metrics(self) -> MetricNames:
         return MetricNames((metric.level, metric.name) for metric in registry(self._modules).values())
-
-    def _stored_metrics(self) -> MetricNames:
-        """Return the metrics that have results, also those of a module that is no longer configured."""
-        series = [attributes for attributes, _ in self._finder.counters(_COUNTER)]
-        return MetricNames({(str(a.get("pandaeval.level")), str(a.get("gen_ai.evaluation.name"))) for a in series})
 
     def _check(self, column: Literal["agent", "service", "environment"], name: str | None) -> None:
         if name is None:

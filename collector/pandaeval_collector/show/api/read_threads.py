@@ -30,14 +30,6 @@ _THREADS = 2
 _LARGE_WAITING = 16
 
 
-class _Shared(Response):
-    """A response that keeps the rendering alive while it is sent, so that equal requests meanwhile find it."""
-
-    def __init__(self, rendering: asyncio.Future[bytes], body: bytes, **given: Any) -> None:
-        super().__init__(body, **given)
-        self._rendering = rendering
-
-
 class Reads:
     """Runs reads of the store on threads. The object itself belongs to one event loop."""
 
@@ -74,7 +66,7 @@ class Reads:
         self, request: Request, read: Callable[[], BaseModel], beside: object = "", large: bool = False
     ) -> Response:
         """Returns the JSON of what ``read`` returns, with an entity tag of the store's state and the question; 304
-        without a read if the client has that. Equal questions share one rendering while it is made or sent. ``beside``:
+        without a read if the client has that. Equal questions share one rendering while it is made. ``beside``:
         what the answer tells besides, which changes without the store. ``large``: the answer may be large, so that one
         such answer is made at a time."""
         state = await self.run(self.finder.change)
@@ -87,7 +79,7 @@ class Reads:
         if rendering is None:
             rendering = self._renderings[asked] = asyncio.ensure_future(self._rendered(read, large))
             rendering.add_done_callback(lambda made: made.cancelled() or made.exception())  # none may wait for it
-        return _Shared(rendering, await asyncio.shield(rendering), headers=headers, media_type="application/json")
+        return Response(await asyncio.shield(rendering), headers=headers, media_type="application/json")
 
     async def _rendered(self, read: Callable[[], BaseModel], large: bool) -> bytes:
         if not large:

@@ -3,28 +3,17 @@ it does not."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import JSONResponse
 
 MEDIA = "application/problem+json"
-_TITLES = {
-    400: "bad request",
-    403: "foreign origin",
-    404: "not found",
-    405: "method not allowed",
-    408: "too slow",
-    413: "too large",
-    415: "not JSON",
-    422: "invalid parameters",
-    429: "too many",
-    503: "too slow",
-}
 
 
 def title(status: int) -> str:
     """Returns the kind of problem that a status stands for."""
-    return _TITLES.get(status, "error")
+    return HTTPStatus(status).phrase.lower()
 
 
 def refusal(status: int, detail: str, headers: Any = None) -> JSONResponse:

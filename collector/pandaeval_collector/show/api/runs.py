@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Annotated
 
 import orjson
-from fastapi import FastAPI, Header, Query, Response
+from fastapi import FastAPI, Query, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError
@@ -31,12 +31,9 @@ from pandaeval_collector.show.api.run_shapes import (
     ScheduleList,
     ScheduleShape,
 )
-from pandaeval_collector.store.runs import FullError, KeyTakenError, RunRow, RunTable
+from pandaeval_collector.store.runs import FullError, RunRow, RunTable
 from pandaeval_collector.store.schedules import Schedules
 
-Key = Annotated[
-    str | None, Header(alias="Idempotency-Key", max_length=200, description="Asking twice with one key is asking once.")
-]
 Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
 
 
@@ -82,22 +79,18 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         status_code=201,
         summary="Start an evaluation run, or estimate it (dry_run)",
     )
-    async def start(body: RunBody, response: Response, key: Key = None) -> RunShape | DryRun:
+    async def start(body: RunBody, response: Response) -> RunShape | DryRun:
         try:
             spec = body.spec(runs.config)
             spec = replace(spec, wanted=await reads.run(lambda: names.wanted(spec.wanted)))
             if body.dry_run:
                 response.status_code = 200
                 return DryRun(**asdict(await runs.dry(spec)))
-            run, new = await runs.submit(spec, key)
-        except KeyTakenError as error:
-            raise ProblemError(409, str(error)) from error
+            return RunShape.of(await runs.submit(spec))
         except UserError as error:
             raise _refused(error) from error
         except (CallFailedError, EstimateError) as error:
             raise ProblemError(503, str(error)) from error
-        response.status_code = 201 if new else 200
-        return RunShape.of(run)
 
     @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="Cancel a run")
     async def cancel(run_id: str) -> RunShape:

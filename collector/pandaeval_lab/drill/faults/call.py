@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, ToolNameEdit, repeated, without_call
-from pandaeval_lab.drill.fault import NotApplicableError, Subject, family, spelled
+from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, repeated, without_call
+from pandaeval_lab.drill.fault import Subject, family, spelled
 from pandaeval_lab.drill.faults._places import (
     changes,
     chosen,
@@ -76,18 +76,6 @@ def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     return ArgumentsEdit(index, {**call.arguments, key: new}, f"{call.name}: {key} {call.arguments[key]} → {new}")
 
 
-def wrong_tool(subject: Subject, rng: Random) -> ToolNameEdit:
-    """A call goes to another tool of those that the model could choose."""
-    index = chosen(subject, rng, "call", lambda call: bool(call.name))
-    old = subject.trace.tool_calls[index].name
-    others = [tool.name for tool in subject.trace.tools if tool.name and tool.name != old]
-    others = others or sorted({call.name for trace in subject.earlier for call in trace.tool_calls} - {old})
-    if not others:
-        raise NotApplicableError("no other tool is known")
-    new = rng.choice(others)
-    return ToolNameEdit(index, new, f"{old} → {new}")
-
-
 FAULTS = family(
     "call",
     call_left_out,
@@ -95,5 +83,4 @@ FAULTS = family(
     missing_argument,
     repeated_write,
     wrong_argument,
-    wrong_tool,
 )

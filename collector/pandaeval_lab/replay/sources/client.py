@@ -79,6 +79,11 @@ class StoreAddress:
         """Makes an error about the store at this address."""
         return UnusableInputError(f"{one_printable_line(self.written)}: {text}")
 
+    def other_api(self, why: str) -> UnusableInputError:
+        """Makes an error about a server that is no query API of this kind."""
+        kind, port = self.kind.capitalize(), PORTS[self.kind]
+        return self.told(f"{self.url} is no query API of {kind} (its port is {port}, as a rule): {why}")
+
     @property
     def window(self) -> str:
         """The time that is asked for, for people."""
@@ -233,14 +238,6 @@ class AnswerTooLargeError(Exception):
     """An answer is larger than :data:`MOST_BYTES`, or would take too much memory as objects: ask for less at a time."""
 
 
-class MissingError(Exception):
-    """The API has nothing at this path (404)."""
-
-
-class NoJsonError(Exception):
-    """The answer is no JSON: it comes from a page for people, or another program."""
-
-
 class StoreClient:
     """Asks one trace store, on an event loop of its own. A context manager."""
 
@@ -281,10 +278,12 @@ class StoreClient:
         with self._loop:
             self._loop.run(self._client.aclose())
 
-    def get(self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]) -> T:
-        """Returns what ``read`` makes of the answer's JSON object. Raises :class:`MissingError`,
-        :class:`AnswerTooLargeError`, :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can
-        put right, or an answer that ``read`` cannot read."""
+    def get(
+        self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]
+    ) -> T | None:
+        """Returns what ``read`` makes of the answer's JSON object; ``None`` if there is nothing at this path. Raises
+        :class:`AnswerTooLargeError`, and :class:`UnusableInputError` for what only the user can put right, or an answer
+        that ``read`` cannot read."""
         for attempt in range(_TRIES):
             status, body, wait = self._loop.run(self._once(path, parameters or {}))
             if status not in _AGAIN or attempt == _TRIES - 1:
@@ -293,25 +292,25 @@ class StoreClient:
         if status == 200:
             return self._read(body, read)
         if status == 404:
-            raise MissingError
-        told = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:300]
+            return None
+        text = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:300]
         if status in (401, 403):
             cure = "give it a token: token_env=NAME of the variable that holds one (and user=NAME for basic auth)"
             raise self._place.told(f"{self._place.url} refused ({status}): {cure}")
-        raise self._place.told(f"{self._place.url} answered {status}: {told or 'nothing more'}")
+        raise self._place.told(f"{self._place.url} answered {status}: {text or 'nothing more'}")
 
     def _read(self, body: bytes, read: Callable[[dict[str, Any]], T]) -> T:
         try:
-            found = decode_json(body)
+            answer = decode_json(body)
         except BadOtlp as error:
-            raise NoJsonError from error
-        if not isinstance(found, dict):
-            raise NoJsonError
+            raise self._place.other_api("its answer is no JSON, or nests too deep") from error
+        if not isinstance(answer, dict):
+            raise self._place.other_api("its answer is no JSON object")
         try:
-            return read(found)
+            return read(answer)
         except _STRANGE as error:
-            kind, told = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
-            raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {told}") from error
+            kind, text = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
+            raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {text}") from error
 
     async def _once(self, path: str, parameters: Mapping[str, str | int]) -> tuple[int, bytes, float | None]:
         """Asks once; returns status, body and seconds to wait."""

@@ -12,7 +12,7 @@ import pytest
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.earlier_traces import EarlierTraces
+from pandaeval_collector.jobs.job_traces import EarlierTraces
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.judge.client import JudgeClient

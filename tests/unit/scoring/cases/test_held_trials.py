@@ -129,20 +129,8 @@ def graded(count: int, wrong: int) -> Iterator[list[dict[str, Any]]]:
         ]
 
 
-def test_a_report_counts_trials_and_forgets_them() -> None:
-    sizes = []
-    for count in (10, 1000):
-        with LayerReport() as report:
-            for each in graded(count, 2):
-                report.add(each)
-            assert report.brief()[0]["correct"] == 0
-            assert report.brief()[1]["trials"] == count // 2
-            sizes.append(reachable(report))
-    assert sizes[0] == sizes[1]
-
-
 def test_what_each_grader_said_waits_on_disk() -> None:
-    with LayerReport(with_trials=True) as report:
+    with LayerReport() as report:
         for each in graded(100, 3):
             report.add(each)
         assert reachable(report) < 1000
@@ -151,18 +139,3 @@ def test_what_each_grader_said_waits_on_disk() -> None:
         last = [*report.trials("a")][48]
     assert (last["trial"], last["broke"], last["trace_ids"]) == ("96", "reasoning", ["96"])
     assert [each["reason"] for each in last["graders"]] == ["plan_quality of 96", "end_state of 96"]
-
-
-def test_calls_of_mocked_tools_stand_by_case_and_trial() -> None:
-    pay = {"tool": "pay", "arguments": {"order": 17}, "kind": "error", "error": "closed"}
-    with LayerReport(with_trials=True) as report:
-        for each in graded(2, 1):
-            for result in each:
-                result["metadata"] |= {"mock_calls": [pay], "past_mocks": ["find"]}
-            report.add(each)
-        calls = report.calls()
-        assert report.calls(most=1) == calls[:1]
-    asked = {"tool": "pay", "kind": "error", "arguments": '{"order": 17}', "answer": '"closed"'}
-    past = {"tool": "find", "kind": "no mock was asked", "arguments": "", "answer": ""}
-    assert len({(each["case"], each["trial"]) for each in calls}) == 2
-    assert [{key: each[key] for key in asked} for each in calls] == [asked, past] * 2

@@ -93,15 +93,6 @@ async def test_who_asks_for_more_than_there_is_room_for_is_told_to_come_back() -
     assert len(await second.body()) == 1 << 20
 
 
-async def test_one_object_counts_once_however_many_read_it() -> None:
-    app = BoundedAnswers(most_bytes=3 << 19).bound(answering(*[LARGE] * 60, bytes(bytearray(LARGE))))
-    readers = [Reader(app) for _ in range(60)]
-    assert [await each.status() for each in readers] == [200] * 60
-    other = Reader(app, reads=True)
-    assert await other.status() == 503
-    assert {len(await each.body()) for each in readers} == {1 << 20}
-
-
 async def test_an_answer_of_any_size_goes_alone() -> None:
     assert await Reader(BoundedAnswers(most_bytes=10).bound(answering(LARGE)), reads=True).body() == LARGE
 

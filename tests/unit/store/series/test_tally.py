@@ -15,6 +15,7 @@ import pytest
 from pandaeval_collector.store import SeriesRow, Store, series_table
 from pandaeval_collector.store.table import StoreTable
 
+N = "pandaeval.evaluations"
 PAIRS = {"a": (("agent", "a"),), "b": (("agent", "b"),)}
 
 
@@ -22,12 +23,12 @@ def text(pairs: object) -> str:
     return orjson.dumps(pairs).decode()
 
 
-def row(agent: str = "a", name: str = "n", count: int = 1, **more: Any) -> SeriesRow:
+def row(agent: str = "a", name: str = N, count: int = 1, **more: Any) -> SeriesRow:
     given = {"width": 3, "total": 0.5, "buckets": {1: count}, "exemplars": {1: (0.5, "t", "s", 9)}, **more}
     return SeriesRow(name, text(PAIRS[agent]), count=count, **given)
 
 
-def key(agent: str = "a", name: str = "n") -> str:
+def key(agent: str = "a", name: str = N) -> str:
     return series_table.key_of(name, text(PAIRS[agent]))
 
 
@@ -45,7 +46,7 @@ def stands(table: sqlite3.Connection) -> dict[str, tuple[Any, ...]]:
 
 
 def test_the_key_is_of_the_name_and_the_attributes() -> None:
-    given = "n\0" + text(PAIRS["a"])
+    given = f"{N}\0" + text(PAIRS["a"])
     assert key() == hashlib.blake2b(given.encode(), digest_size=16).hexdigest()
     assert len({key(), key("b"), key(name="m")}) == 3
     assert series_table.attributes_of(text(PAIRS["a"])) == PAIRS["a"]
@@ -96,14 +97,14 @@ def test_pages_are_of_one_name_in_order_of_the_keys(table: sqlite3.Connection) -
     series_table.add(table, [row(), row("b"), row(name="m")], 2.0)
     note_zeros(table, "otlp", [key()], 3.0)
     ours = sorted([key(), key("b")])
-    found = series_table.SeriesTable(lambda: table).page("otlp", "n", "", 10)
+    found = series_table.SeriesTable(lambda: table).page("otlp", N, "", 10)
     assert [each.key for each in found] == ours
-    assert [each.key for each in series_table.SeriesTable(lambda: table).page("otlp", "n", "", 1)] == ours[:1]
-    assert [each.key for each in series_table.SeriesTable(lambda: table).page("otlp", "n", ours[0], 10)] == ours[1:]
-    assert series_table.SeriesTable(lambda: table).page("otlp", "n", ours[1], 10) == []
-    assert {each.key: each.zero_at for each in found} == {key(): 3.0, key("b"): None}
+    assert [each.key for each in series_table.SeriesTable(lambda: table).page("otlp", N, "", 1)] == ours[:1]
+    assert [each.key for each in series_table.SeriesTable(lambda: table).page("otlp", N, ours[0], 10)] == ours[1:]
+    assert series_table.SeriesTable(lambda: table).page("otlp", N, ours[1], 10) == []
+    assert {each.key: each.shown_at for each in found} == {key(): 3.0, key("b"): None}
     [first] = [each for each in found if each.key == key()]
-    assert (first.name, first.attributes, first.start_ns) == ("n", text(PAIRS["a"]), 2_000_000_000)
+    assert (first.instrument.name, first.attributes, first.start_ns) == (N, PAIRS["a"], 2_000_000_000)
     assert (first.count, first.total, first.buckets) == (1, 0.5, (0, 1, 0))
     assert dict(first.exemplars) == {1: (0.5, "t", "s", 9)}
 

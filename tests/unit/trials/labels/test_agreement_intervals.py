@@ -176,48 +176,6 @@ class TestAuroc:
 
 
 class TestSuggested:
-    @pytest.mark.parametrize(("seed", "like", "present"), [(1, 0.3, 0.5), (2, 0.4, 0.9), (5, 0.4, 0.2)])
-    def test_it_lies_between_percentiles_of_what_draws_of_sessions_would_suggest(
-        self, seed: int, like: float, present: float, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(judge_agreement, "_DRAWS", 200)
-        runs, own = _drawn(seed, 60, 40, like)
-        people, _, weights = zip(*runs, strict=True)
-        judge = np.asarray(people) / 2 + np.random.default_rng(seed).random(60)
-        labelled = Labelled.of(people, judge, weights, own)  # type: ignore[arg-type]
-        passes = (labelled.people >= 0.5).astype(float)
-        found = agreement(labelled, passes, present)
-        cuts = judge_agreement._cuts(judge, present).tolist()
-
-        def best(weights: Values) -> float:
-            def gain(cut: float) -> float:
-                over = labelled.judge >= cut - 1e-9
-                passed, failed = (weights[passes == kind] for kind in (1.0, 0.0))
-                hits, alarms = (weights[over & (passes == kind)] for kind in (1.0, 0.0))
-                return round(hits.sum() / passed.sum() - alarms.sum() / failed.sum(), 12)
-
-            return max(cuts, key=lambda cut: (gain(cut), -abs(cut - present), -cut))
-
-        value, *draws = (best(each) for each in judge_agreement._drawn_weights(labelled))
-        low, high = np.quantile(draws, [0.025, 0.975])
-        _near(found.suggested, (value, min(value, low), max(value, high)))
-        assert low < high
-
-    @pytest.mark.parametrize(
-        ("draws", "known", "has_ends"), [(10, 8, False), (10, 9, True), (10, 10, True), (11, 9, False), (11, 10, True)]
-    )
-    def test_nine_of_ten_draws_have_to_tell_for_an_interval(
-        self, draws: int, known: int, has_ends: bool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A draw without a run that people fail tells nothing."""
-        people = np.array([1.0, 1.0, 0.0, 0.0])
-        times = np.ones((1 + draws, 4))
-        times[1 + known :, 2:] = 0.0
-        monkeypatch.setattr(judge_agreement, "_drawn_weights", lambda _: times)
-        found = agreement(Labelled.of(people, [0.9, 0.8, 0.3, 0.1]), people, 0.5).suggested
-        ends = (0.5, 0.5) if has_ends else (None, None)
-        assert (found.value, found.low, found.high) == (0.5, *ends)
-
     def test_of_two_that_are_equally_near_the_lower_one_is_suggested(self) -> None:
         """On every machine, of 47 thresholds: from 0.3125 on all but three are judged rightly, and from 0.6875 on."""
         judge = np.arange(-31, 64, 2) / 32
@@ -228,17 +186,6 @@ class TestSuggested:
     def test_of_one_kind_alone_nothing_is_suggested(self, people: Values) -> None:
         found = agreement(Labelled.of(people, np.linspace(0, 1, 12)), people, 0.5)
         assert found.suggested == found.auroc == AgreementEstimate(None)
-
-    def test_draws_are_of_whole_sessions_and_those_of_a_seed_that_stays(self) -> None:
-        labelled = Labelled.of([1.0] * 5, [0.5] * 5, [1.0, 2.0, 3.0, 4.0, 5.0], [7, 7, 3, 9, 3])
-        rows = judge_agreement._drawn_weights(labelled)
-        times = np.random.default_rng(20).multinomial(3, [1 / 3] * 3, size=1000)[:, [0, 0, 1, 2, 1]]
-        assert rows.tolist() == [[1.0, 2, 3, 4, 5], *(times * labelled.weights).tolist()]
-
-    @pytest.mark.parametrize(("runs", "draws"), [(10, 1000), (20, 1000), (40, 500), (100, 200), (500, 200)])
-    def test_of_many_runs_there_are_fewer_draws(self, runs: int, draws: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(judge_agreement, "_MOST_WORK", 20_000)
-        assert judge_agreement._drawn_weights(Labelled.of([1.0] * runs, [1.0] * runs)).shape == (1 + draws, runs)
 
 
 class TestThresholds:

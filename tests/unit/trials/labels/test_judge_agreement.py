@@ -48,8 +48,6 @@ def test_the_suggested_threshold_parts_what_people_pass_from_what_they_fail() ->
     found = agreement(Labelled.of(people, judge), people, 0.5)
     assert found.kappa.value == pytest.approx(0.0)
     assert found.suggested.value == pytest.approx(0.875)
-    assert found.suggested.low is not None
-    assert found.suggested.low > 0.6
 
 
 def test_where_all_are_passed_nothing_is_made_up() -> None:

@@ -14,9 +14,8 @@ from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, 
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.labels import rates as rates_module
-from pandaeval_collector.labels.pass_rate_gauges import PassRates
 from pandaeval_collector.labels.queue import draw
-from pandaeval_collector.labels.rates import OTHER, pass_rates
+from pandaeval_collector.labels.rates import OTHER, PassRates, pass_rates
 from pandaeval_collector.store import Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_lab.labels.calibration import weights

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
-from pandaeval_lab.alignment.verdict_change import VerdictChange, verdict_change
+from pandaeval_lab.alignment.align import VerdictChange, verdict_change
 
 
 def change(better: int, worse: int, alike: int = 50) -> VerdictChange:

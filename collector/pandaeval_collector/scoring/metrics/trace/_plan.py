@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.judge.rubric import Answer, Extraction, Facts
-from pandaeval_collector.judge.thoughts import said_on_the_way
+from pandaeval_collector.judge.run_facts import said_on_the_way
 from pandaeval_collector.scoring.metric import JudgedTraceMetric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
