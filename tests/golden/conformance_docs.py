@@ -157,7 +157,8 @@ _HEAD = """\
 # Supported instrumentations
 
 PandaEval reads these frameworks and instrumentations without configuration. Each was recorded with scripted
-sessions, and every fact was compared with the script: **input**, **output**, **calls** of tools with **arguments** and **results**,
+sessions, and every fact was compared with the script: **input**, **output**, **calls** of tools with **arguments**
+and **results**,
 **tools** with **parameters**, **model**, **tokens**, **session**, **agent**, **errors** and **reasoning**.
 
 The last column lists the facts that the telemetry does not contain, or that are not read. Other facts are read in every
