@@ -49,8 +49,8 @@ class Step:
     acting agent. ``idle_s``: seconds since the previous call in which nothing worked; ``idle_known``: the trace shows
     that nothing worked, not only that no other call was made. ``news``: the answer was new, as far as can be told.
     ``wasted``: the call is a repetition. ``asked_by``: the number of the model call that asked for it; 0 if it is not
-    known. ``stale``: an earlier call in other words had brought all of it; then ``signature`` is that of the first such call.
-    ``delegates``: another agent worked inside it."""
+    known. ``stale``: an earlier call in other words had brought all of it; then ``signature`` is that of the first such
+    call. ``delegates``: another agent worked inside it."""
 
     call: ToolCall
     nature: Nature
