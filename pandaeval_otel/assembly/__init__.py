@@ -1,4 +1,4 @@
-"""Decides when a trace is complete, with pure, bounded structures; the clock is passed in.
+"""Decides when a trace is complete, with pure, bounded structures; the caller passes the clock.
 
 Imports model, wire.
 """

@@ -1,4 +1,4 @@
-"""Serves every room: attribute names, caps, JSON, printable names, and the discovery of components.
+"""Shared by all packages: attribute names, caps, JSON, printable names, and discovery of plug-ins.
 
 Imports no other room.
 """

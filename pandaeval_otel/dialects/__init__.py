@@ -1,4 +1,4 @@
-"""The words of instrumentations: each file reads one instrumentation's way of writing GenAI spans.
+"""The attribute names of instrumentations: each file reads one way of writing GenAI spans.
 
 A dialect never raises and never decides alone: several may read one span (one that an OpenInference processor copied
 its keys onto, say), and :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first that states it.

@@ -1,5 +1,4 @@
-"""Describes what happened in the field's terms: spans (raw and normalised), messages, tool calls, traces, turns,
-sessions.
+"""The field's terms as types: spans, messages, tool calls, traces, turns and sessions.
 
 Imports base.
 """

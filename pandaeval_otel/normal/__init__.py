@@ -1,4 +1,4 @@
-"""From raw spans to a trace in normal form: merges the dialects' readings, then reads the tree as a whole.
+"""Turns raw spans into a normalised trace: merges the readings of all dialects, then reads the tree as a whole.
 
 Imports base, dialects, model, wire.
 """

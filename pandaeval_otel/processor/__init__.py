@@ -1,4 +1,4 @@
-"""Runs in the application: the span and log processors, the context, and the thread that sends.
+"""Runs in the application: the span and log processors, the context, and the sending thread.
 
 Imports _proto, assembly, base, model, wire.
 """

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LogRecordProcessor
@@ -19,32 +19,32 @@ from pandaeval_otel.processor.telemetry import ProcessorTelemetry
 from pandaeval_otel.processor.worker import NOWHERE, Inbox
 
 
+class Options(TypedDict, total=False):
+    """The arguments of both processors, see :class:`pandaeval_otel.processor.settings.Settings`."""
+
+    token: str | None
+    headers: Mapping[str, str] | None
+    certificate: str | None
+    client_certificate: str | None
+    client_key: str | None
+    compression: Literal["auto", "gzip", "none"] | None
+    redact: Redact | None
+    queue_size: int | None
+    held_bytes: int | None
+    buffer_bytes: int | None
+    timeout: float | None
+    shutdown_timeout: float | None
+    telemetry: ProcessorTelemetry | None
+
+
 class Handover:
     """Base class of both processors: holds the arguments and a lease of the forwarder, which equal settings share."""
 
-    def __init__(
-        self,
-        endpoint: str | None = None,
-        *,
-        token: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        certificate: str | None = None,
-        client_certificate: str | None = None,
-        client_key: str | None = None,
-        compression: Literal["auto", "gzip", "none"] | None = None,
-        redact: Redact | None = None,
-        queue_size: int | None = None,
-        held_bytes: int | None = None,
-        buffer_bytes: int | None = None,
-        timeout: float | None = None,
-        shutdown_timeout: float | None = None,
-        telemetry: ProcessorTelemetry | None = None,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+    def __init__(self, endpoint: str | None = None, **options: Unpack[Options]) -> None:
         self._inbox = NOWHERE
         self._forwarder: Forwarder | None = None
         if enabled():
-            self._lease = Lease(self, settings(**given))
+            self._lease = Lease(self, settings(endpoint=endpoint, **options))
             self._forwarder = self._lease.forwarder
             self._inbox = self._forwarder.inbox
 

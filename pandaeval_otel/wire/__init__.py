@@ -1,4 +1,4 @@
-"""Splits OTLP bytes by trace, weighs, bounds and decodes them.
+"""Splits OTLP bytes by trace, estimates their weight, bounds and decodes them.
 
 Imports base, model.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,10 @@ async def test_what_is_in_jaeger_has_the_results_that_it_has_from_a_file(tmp_pat
                         stub.Export(ExportTraceServiceRequest.FromString(request.data))
         await until(lambda: bool(jaeger.services()), 60)
         address = jaeger.url.replace("http://", "jaeger://")
-        found = _evaluated(f"{address}?service={jaeger.services()[0]}&since=2000-01-01")
-        assert found.keys() == _evaluated(*map(str, RECORDINGS)).keys()
-        one = next(each["trace_id"] for each in found.values() if each["level"] == "trace")
-        alone = _evaluated(f"{address}?trace={one}")
-        assert {each["trace_id"] for each in alone.values() if each["level"] == "trace"} == {one}
+        stored = f"{address}?service={jaeger.services()[0]}&since=2000-01-01"
+        # The command runs an event loop of its own, so it needs another thread than this test's loop.
+        results = await asyncio.to_thread(_evaluated, stored)
+        assert results.keys() == (await asyncio.to_thread(_evaluated, *map(str, RECORDINGS))).keys()
+        trace_id = next(result["trace_id"] for result in results.values() if result["level"] == "trace")
+        alone = await asyncio.to_thread(_evaluated, f"{address}?trace={trace_id}")
+        assert {result["trace_id"] for result in alone.values() if result["level"] == "trace"} == {trace_id}

@@ -54,6 +54,4 @@ def test_what_is_planted_stands_in_the_spans_and_nowhere_else(name: str) -> None
                 new = made.what.rpartition(" → ")[2]
                 assert not subject.knows(new)
                 assert new in (again.output or "")
-            if fault.family == "telemetry" and fault_name not in ("content_off", "spans_lost"):
-                assert again.output == subject.trace.output
-    assert planted["crash"] + planted["empty_answer"] + planted["spans_lost"] > 0
+    assert planted["crash"] + planted["empty_answer"] > 0

@@ -16,14 +16,14 @@ from pandaeval_collector.config import load
 from pandaeval_collector.pipeline.line.stored_traces import Part
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_lab.drill.fault import NotApplicableError, faults, plant
+from pandaeval_lab.drill.fault import NotApplicableError, plant
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
+from support.telemetry_faults import FAULTS
 from tests.golden.test_drilled_captures import OWN, SETS, subjects
 
-TAKEN = {name: fault for name, fault in faults().items() if fault.family == "telemetry"}
 MOST = 3
 ENOUGH = 0.5
 CHECKS = frozenset({"coherence", "loop_detection", "response", "grounding", "tool_loop"})
@@ -66,7 +66,7 @@ def test_what_is_not_shown_is_neither_passed_nor_failed(name: str, scorer: Evalu
     seen: Counter[str] = Counter()
     for subject in islice(subjects(OWN / name), MOST):
         whole = results(list(subject.parts), scorer)
-        for fault_name, fault in TAKEN.items():
+        for fault_name, fault in FAULTS.items():
             try:
                 made = plant(fault, subject, Random(0))
             except NotApplicableError:

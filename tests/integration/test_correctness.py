@@ -114,7 +114,8 @@ def test_what_grounding_suspects_is_put_to_the_judge(monkeypatch: pytest.MonkeyP
         (each["session_id"], value["value"], each["trace_id"], value["span_id"], "confirmed")
         for each in results
         if each["metric"] == "grounding"
-        for value in (*each["metadata"]["not_grounded"], *each["metadata"].get("suspect", ()))
+        for key in ("not_grounded", "suspect", "for_judge")
+        for value in each["metadata"].get(key, ())
     }
     assert became == {("session" if session else "trace", *rest) for session, *rest in loose}
     assert len(became) == 2

@@ -22,7 +22,7 @@ from support.check_judges import Opinion
 from support.judge import FAULTS, Behave, JudgeServer, Say
 from support.processors import until
 
-_FEW = ("--repeat", "2", "--attacks", "4")
+_FEW = ("--attacks", "4")
 
 
 def _check(behave: Behave, *options: str) -> tuple[Result, int]:
@@ -36,17 +36,17 @@ def _check(behave: Behave, *options: str) -> tuple[Result, int]:
 def test_a_good_judge_passes_and_the_calls_are_as_many_as_were_said() -> None:
     done, calls = _check(check_judges.serving(check_judges.good), *_FEW)
     assert done.exit_code == 0, done.output
-    assert "openai/gpt-4o-mini: passed all 7 probes" in done.stdout
+    assert "openai/gpt-4o-mini: passed all 5 probes" in done.stdout
     assert re.search(
         r"openai/gpt-4o-mini: fit for correctness; a session takes \d,\d{3} tokens, \$0\.00\d+", done.stdout
     )
     said = re.search(r"(\d+) questions: as many calls.*about [\d,]+ tokens, \$0\.\d+", done.stderr)
     assert said
-    assert int(said[1]) == calls == 12 + 2 * 7 + 14 + 7 + 4
+    assert int(said[1]) == calls == 12 + 3 * 7 + 14 + 7 + 4
 
 
 def test_a_judge_that_likes_everything_is_not_fit() -> None:
-    done, _ = _check(check_judges.serving(check_judges.constant), "--attacks", "1", "--repeat", "2")
+    done, _ = _check(check_judges.serving(check_judges.constant), "--attacks", "1")
     assert done.exit_code == 1, done.output
     assert "openai/gpt-4o-mini: not fit for correctness" in done.stdout
     assert "6 of 12" in done.stdout
@@ -79,7 +79,7 @@ def test_ctrl_c_prints_what_there_is() -> None:
     command = [sys.executable, "-c", "from pandaeval_collector.cli import main; main()", "judge", "check"]
     with JudgeServer(slowly) as server:
         environ = {**os.environ, "PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test"}
-        asked = [*command, "--model", "openai/gpt-4o-mini", "--repeat", "50"]
+        asked = [*command, "--model", "openai/gpt-4o-mini", "--attacks", "120"]
         with subprocess.Popen(asked, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             until(lambda: len(server.requests) > 30, "asking", 120.0)
             process.send_signal(signal.SIGINT)

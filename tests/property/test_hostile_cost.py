@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.analysis.rules import _rewording
-from pandaeval_collector.analysis.rules.grounding import evidence, follows, values
+from pandaeval_collector.analysis.rules.grounding import evidence, values
 from pandaeval_collector.analysis.rules.grounding.claims import MOST_CLAIMS
+from pandaeval_collector.analysis.rules.grounding.contradictions import MOST_DOUBTED
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
@@ -35,7 +36,6 @@ def _calls(evaluator: Evaluator, trace: Trace) -> int:
     texts = evaluator.embed([trace])
     evidence._kept.clear()  # as if no other trace had held these contents
     values.values_of.cache_clear()
-    follows._by_one_step.cache_clear()
     sys.setprofile(count)
     try:
         evaluator.trace(trace, texts)
@@ -57,7 +57,7 @@ def test_a_span_of_a_longer_trace_takes_no_more_work(name: str, monkeypatch: pyt
 def test_the_page_names_the_counts() -> None:
     """What is beyond each is left to ``test_grounding.py`` (``TestLimits``) and ``test_tool_loop.py`` (48 subjects)."""
     page = " ".join((_ROOT / "docs/internals/performance.md").read_text().split())
-    counts = f"{MOST_CLAIMS} values of a trace are checked, {follows.MOST_STEPS:,} numbers are compared"
+    counts = f"{MOST_CLAIMS} values of a trace are checked, {MOST_DOUBTED} are compared with results"
     assert f"{counts}, a request is held against those of the last {_rewording._SUBJECTS} subjects" in page
 
 

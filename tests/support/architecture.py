@@ -90,7 +90,7 @@ def table(package: str) -> str:
             rows.append(f"| `{name}/` | {what} | {', '.join(sorted(imported[name])) or '–'} |")
     lowest = " → ".join(" \\| ".join(floor) for floor in floors(package))
     return "\n".join(
-        [f"From the top down: {lowest}.", "", "| room | what it does | imports |", "|---|---|---|", *rows, ""]
+        [f"Layers, from the top down: {lowest}.", "", "| package | purpose | imports |", "|---|---|---|", *rows, ""]
     )
 
 

@@ -31,8 +31,8 @@ class LineHere:
         self.line = line
         self._handlers = LineServer(line).handlers()
 
-    async def understand(self, due: Sequence[DueTrace], watched: bool = False) -> HeldBatch:
-        return HeldBatch(await self.ask("keep_understood", due, watched))
+    async def understand(self, due: Sequence[DueTrace]) -> HeldBatch:
+        return HeldBatch(await self.ask("keep_understood", due))
 
     async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision:
         return await self.decide("file", due, understood.held)

@@ -1,4 +1,4 @@
-"""Pure functions: rules that read one trace, formulas over numbers and words, and text to vectors.
+"""Pure functions: rules over one trace, formulas over numbers and words, and embeddings of text.
 
 Imports base.
 """

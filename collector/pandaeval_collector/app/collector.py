@@ -41,7 +41,7 @@ from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.own_grpc import ResultsHandler, submit_handler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.front import timing, trace_timeout, workers
+from pandaeval_collector.runs.front import timing
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.access import JUDGE_TABLES, writing
@@ -132,7 +132,7 @@ class Collector:
         line = await self._start_line(store, outlets.signals)
         pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=config.kafka.hands_over)
         self._publish(store, pipeline)
-        watching = Watching(store, pipeline)
+        watching = Watching(store)
         readers = await kafka.readers(around, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
@@ -147,7 +147,7 @@ class Collector:
             reader.start()
             self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
-        routes = shown(self._reader(store, watching, pipeline, line, judge), hosts, config.ui.enabled)
+        routes = shown(self._reader(store, pipeline, line, judge), hosts, config.ui.enabled)
         grpc, http = await self._open_doors(pipeline, watching, grpc, http, routes)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
@@ -195,9 +195,7 @@ class Collector:
         config = self._config
         self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
-        line = LineProcesses(
-            workers(config), setup, self._environ, self.telemetry, config.line.timeout, trace_timeout(config)
-        )
+        line = LineProcesses(config.line.workers, setup, self._environ, self.telemetry, config.line.timeout)
         self._parts.push_async_callback(line.close)
         await line.start()
         return line
@@ -237,13 +235,11 @@ class Collector:
             telemetry.gauge("pandaeval.judge.budget.spent", lambda: spending.spent(spending.today(time.time())))
         return judge
 
-    def _reader(
-        self, store: Store, watching: Watching, pipeline: Pipeline, line: LineProcesses, judge: Calls | None
-    ) -> ReaderProcess:
+    def _reader(self, store: Store, pipeline: Pipeline, line: LineProcesses, judge: Calls | None) -> ReaderProcess:
         async def emitted(results: bytes, batch: RunBatch) -> None:
             await pipeline.commit(lambda: line.decide("emitted", results, batch))
 
-        reader = ReaderProcess(self._config, self._environ, self.telemetry, store, watching.session_now, emitted, judge)
+        reader = ReaderProcess(self._config, self._environ, self.telemetry, store, emitted, judge)
         self._parts.push_async_callback(reader.calls.close)
         looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
         self._parts.push_async_callback(looking.stop)

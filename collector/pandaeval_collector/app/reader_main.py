@@ -128,7 +128,6 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
 
     return Work(
         store,
-        session_now=lambda id_: front.ask("session_now", id_),
         component_errors=lambda: front.ask("component_errors"),
         metrics=lambda: [(each, scorer().threshold(each)) for each in registry(config.metrics.modules).values()],
         modules=config.metrics.modules,

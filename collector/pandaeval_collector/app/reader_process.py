@@ -42,12 +42,10 @@ class ReaderProcess:
         environ: Mapping[str, str],
         telemetry: Telemetry,
         store: Store,
-        session_now: Callable[[str], Any],
         emitted: Callable[[bytes, RunBatch], Any],
         judge: Calls | None = None,
     ) -> None:
-        """``session_now``: see :meth:`pandaeval_collector.pipeline.watching.Watching.session_now`; ``emitted``: files a
-        batch of a run whose results are exported."""
+        """``emitted``: files a batch of a run whose results are exported."""
         self._store = store
 
         async def component_errors(_: Any) -> Mapping[tuple[str, str], int]:
@@ -56,7 +54,6 @@ class ReaderProcess:
         handlers: dict[str, Callable[..., Any]] = {
             "write": writing(store, READER_TABLES),
             "emitted": lambda _, sent, batch: emitted(sent, batch),
-            "session_now": lambda _, session_id: session_now(session_id),
             "component_errors": component_errors,
             "measured": partial(telemetry.take_in, "reader"),
         }

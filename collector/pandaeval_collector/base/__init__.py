@@ -1,4 +1,4 @@
-"""What every room uses: scores and results, settings, errors, counts, other people's text, threads and processes.
+"""Shared by all packages: scores and results, settings, errors, counters, untrusted text, threads and processes.
 
 Imports no other room.
 """

@@ -267,11 +267,6 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def cut_each(texts: Iterable[str], most: int) -> list[str]:
-    """Returns each of the texts, cut to ``most`` characters."""
-    return [text if len(text) <= most else cut(text, most) for text in texts]
-
-
 def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the details that a metric, another's perhaps, gives beside its score: of too many the first ones, with a
     note that there were more."""

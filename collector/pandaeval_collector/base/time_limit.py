@@ -30,14 +30,12 @@ class OverTimeError(BaseException):
 
 
 class TimeLimit:
-    """Limits one call at a time: on the main thread, and on others once :meth:`listen` was called. Elsewhere, and where
-    the system has no such timer, nothing is limited."""
+    """Limits one call at a time: on the main thread, and on others once :meth:`listen` was called. Limits nothing
+    elsewhere."""
 
     def __init__(self) -> None:
         self.reason = ""
         """What the last limited call took too long over; ``""`` if it did not."""
-        self.on_step: Callable[[str], None] | None = None
-        """Is told of each step."""
         self._step, self._thread, self._listens = "", 0, False
 
     @property
@@ -52,16 +50,14 @@ class TimeLimit:
 
     def listen(self) -> None:
         """Hears the timer from now on, for calls on all threads. On the main thread."""
-        if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, self._end)
-            self._listens = True
+        signal.signal(signal.SIGALRM, self._end)
+        self._listens = True
 
     def run(self, seconds: float, work: Callable[..., T], *arguments: Any) -> T:
         """Returns ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
         with what it has by then, again after as many."""
         self.reason = ""
-        hears = self._listens or threading.current_thread() is threading.main_thread()
-        if not hears or not hasattr(signal, "setitimer"):
+        if not self._listens and threading.current_thread() is not threading.main_thread():
             return work(*arguments)
         handler = None if self._listens else signal.signal(signal.SIGALRM, self._end)
         self._step, self._thread, since = "", threading.get_ident(), time.monotonic()
@@ -77,13 +73,6 @@ class TimeLimit:
     def step(self, name: str) -> None:
         """Notes what is done next."""
         self._step = name
-        if self.on_step is not None:
-            # What is sent must not break off.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-            try:
-                self.on_step(name)
-            finally:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
 
     def _end(self, *_: object) -> None:
         thread = self._thread

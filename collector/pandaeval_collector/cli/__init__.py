@@ -1,4 +1,4 @@
-"""The ``pandaeval`` command: each public module here holds one, or a group of them.
+"""The ``pandaeval`` command; each public module holds one command or one group of commands.
 
 Nothing heavy is imported here: a command's module is imported when it is asked for.
 

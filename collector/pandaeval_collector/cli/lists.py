@@ -139,7 +139,7 @@ def _tell_session(row: Row) -> None:
     head = f"session {row['session_id']}: {many(row['traces'], 'trace')}, {row['failed_traces']} failed"
     if row["open"]:
         head += ", still open"
-    _lines((head, *(f"- {result_text(each, 400)}" for each in row["now"] or row["results"])))
+    _lines((head, *(f"- {result_text(each, 400)}" for each in row["results"])))
     show(row["members"], TRACES)
 
 

@@ -1,4 +1,4 @@
-"""What can be set, read from file and environment, checked as a whole.
+"""Reads the configuration from file and environment, and validates it as a whole.
 
 Imports base, exporters, kafka, receivers.
 """

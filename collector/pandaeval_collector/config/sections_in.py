@@ -38,14 +38,7 @@ def _names(value: object) -> object:
     raise ValueError("is neither all nor a list of names, such as [trace.coherence, loop_detection]")
 
 
-def _processes(value: object) -> object:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_PROCESSES):
-        return value
-    raise ValueError(f"is neither auto nor a whole number from 0 to {MAX_PROCESSES}")
-
-
 Address = Annotated[Text, AfterValidator(_address)]
-Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_PROCESSES)], BeforeValidator(_processes)]
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]
 
 
@@ -103,9 +96,9 @@ class Late(Section):
 class LineSection(Section):
     """How due traces are decided: in processes that alone look into what spans hold."""
 
-    workers: Processes = 1
+    workers: Annotated[Count, Field(le=MAX_PROCESSES)] = 1
     """Processes that read and score traces; there is always one, which also files them. Each takes a core and memory of
-    its own. auto: as many as there are cores, at most 3."""
+    its own. More than 3 do not help."""
     timeout: PositiveDuration = 60.0
     """How long such a process may be at a batch of traces. Then it is killed and started again, and the batch is tried
     trace by trace; a trace over which it hangs alone is set aside, and its results say so. A third of it limits the

@@ -1,4 +1,4 @@
-"""The sinks: one file for each wire format, and the delivery of results to them from the outbox.
+"""The sinks: one file for each wire format, and delivery of results from the outbox.
 
 Imports base, store.
 """

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
-from pandaeval_collector.base.result import Result, cut_each
+from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Assumed, Score
 from pandaeval_collector.exporters._fields import (
     before_number,
@@ -76,9 +76,8 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
     """Encodes all attributes of each result, ready to be put into a log record, a span or a span event. ``page``:
     address of the page that shows the results, without a slash at its end; ``""``: none."""
     encoded = []
-    reasons = cut_each([result.finding.reason for result in results], MAX_TEXT)
-    for result, reason in zip(results, reasons, strict=True):
-        unit = result.unit
+    for result in results:
+        reason, unit = cut(result.finding.reason, MAX_TEXT), result.unit
         ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
         kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
         finding = result.finding

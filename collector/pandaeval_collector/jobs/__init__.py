@@ -1,4 +1,4 @@
-"""Runs judge jobs: from the store's table to a model, and the results back to the line.
+"""Runs judge jobs: leases them from the store, asks the model, and returns results to the scoring worker.
 
 Imports base, judge, pipeline, scoring, store.
 """

@@ -122,7 +122,7 @@ class JobTraceLoader:
         fail a trace."""
         hide, rows = self._hide or (lambda text: text), self._store.newest_results([each.trace_id for each in traces])
         found: dict[tuple[str, str], Mapping[str, str]] = {}
-        for kind in ("not_grounded", "suspect"):
+        for kind in ("not_grounded", "suspect", "for_judge"):
             for trace in traces:
                 row = rows.get((trace.trace_id, GROUNDING))
                 for each in () if row is None else orjson.loads(row.body)["metadata"].get(kind, ()):

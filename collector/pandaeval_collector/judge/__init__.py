@@ -1,4 +1,4 @@
-"""Asks a model about a trace: what it is shown, how it is asked, and which replies are verdicts.
+"""Asks a model about a trace: selects the record, builds the prompt, and validates the reply.
 
 Imports analysis, base.
 """

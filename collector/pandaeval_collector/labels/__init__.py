@@ -1,4 +1,4 @@
-"""People's verdicts: drawn for, and made into pass rates.
+"""Draws runs for people to label, and computes pass rates from their labels.
 
 Imports analysis, base, config, store.
 """

@@ -1,4 +1,4 @@
-"""The way of a span: stored and acknowledged, assembled, scored by the line, decided in one transaction.
+"""The path of a span: store, acknowledge, assemble, score and decide in one transaction.
 
 Imports analysis, base, exporters, receivers, scoring, store.
 """

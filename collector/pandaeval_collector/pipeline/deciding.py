@@ -19,7 +19,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, HeldBatch, failure
+from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, HeldBatch
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.assembly import DueTrace
 
@@ -123,7 +123,6 @@ class TraceDecider:
     ) -> None:
         """``on_decided`` is called for each trace after its commit."""
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
-        self._has_hinted = False
         self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
     async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
@@ -145,27 +144,23 @@ class TraceDecider:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _understood(self, due: Sequence[DueTrace], alone: bool = False) -> HeldBatch:
-        return await self._committer.patiently(lambda: self._line.understand(due, alone))
+    async def _understood(self, due: Sequence[DueTrace]) -> HeldBatch:
+        return await self._committer.patiently(lambda: self._line.understand(due))
 
     async def _decide(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> None:
         """Decides traces, each alone if that fails. A trace that fails alone is set aside."""
         parts = Isolated(due)
         for part in parts:
-            alone = part is not due
-            error = await self._attempt(part, self._understood(part, alone) if alone else understood, alone)
+            error = await self._attempt(part, understood if part is due else self._understood(part))
             if error is not None:
                 if parts.split():
                     continue
                 await self._set_aside(part[0], error)
             self._note(part)
 
-    async def _attempt(
-        self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch], alone: bool
-    ) -> Exception | None:
-        """Decides traces; returns the error if that fails. Traces are tried again if a process ended that they only
-        waited for. A single trace is tried again until :data:`MOST_DEATHS` processes ended over it, or one hung that
-        was watched. ``alone``: the trace is tried again by itself."""
+    async def _attempt(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> Exception | None:
+        """Decides traces; returns the error if that fails. Tries again if a process ended that was not at these traces.
+        Tries a single trace until one process hung or :data:`MOST_DEATHS` ended over it."""
         deaths = 0
         while True:
             failpoints.reach("before_decide")
@@ -175,13 +170,10 @@ class TraceDecider:
             except ChildEndedError as error:
                 if self._committer.stopping:
                     raise
-                self._hint()
                 deaths += error.over_it
-                hangs = alone and error.hung
-                if error.over_it and (len(due) > 1 or hangs or deaths == MOST_DEATHS):
+                if error.over_it and (len(due) > 1 or error.hung or deaths == MOST_DEATHS):
                     return error
-                alone = alone or error.over_it
-                understood = self._understood(due, alone)
+                understood = self._understood(due)
             except Exception as error:
                 if self._committer.stopping:
                     raise
@@ -194,18 +186,8 @@ class TraceDecider:
         _log.error("trace %s could not be decided", trace.trace_id.hex(), exc_info=error)
         kind, why = type(error).__name__, str(error).partition("\n")[0]
         if isinstance(error, ChildEndedError):
-            kind, why = failure(error)
+            kind, why = "worker_hung" if error.hung else "worker_ended", str(error)
         await self._committer.commit(lambda: self._line.decide("set_aside", trace, kind, why))
-
-    def _hint(self) -> None:
-        if self._has_hinted:
-            return
-        self._has_hinted = True
-        _log.error(
-            "traces are decided again, as a process of the line ended; if the machine is short of memory, lower "
-            "line.workers or give it more: a trace over which %d processes end is set aside",
-            MOST_DEATHS,
-        )
 
     def _note(self, due: Sequence[DueTrace]) -> None:
         for trace in due:

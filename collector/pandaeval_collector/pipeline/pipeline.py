@@ -177,11 +177,6 @@ class Pipeline:
         while await self._decider.step(partial(self._traces.take_all, trigger)):
             pass
 
-    async def session_now(self, session_id: str) -> list[bytes]:
-        """Returns the results that a session would have if it ended now, as JSON objects; none of them is stored."""
-        results: list[bytes] = await self._line.ask("session_now", session_id)
-        return results
-
     def end_session(self, session_id: str) -> None:
         """Ends a session because its application says that it is over."""
         if self._hands_over:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import DamagedError, Store
 
 
@@ -13,8 +12,8 @@ class Watching:
     """Implements :class:`pandaeval_collector.receivers.own_grpc.ResultSource`. One event loop; the store is read on
     threads of the loop's executor."""
 
-    def __init__(self, store: Store, pipeline: Pipeline) -> None:
-        self._store, self._pipeline = store, pipeline
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._change = asyncio.Event()
         self.closing = False
 
@@ -46,9 +45,3 @@ class Watching:
         except DamagedError as error:  # the outboxes log it; a watcher goes on behind it
             return await self.after(error.seq, limit)
         return [(row.seq, row.body) for row in rows]
-
-    async def session_now(self, session_id: str) -> list[bytes] | None:
-        """Returns the results that an open session would have if it ended now; ``None`` for one that is not open."""
-        if not await asyncio.to_thread(self._store.reads.session_is_open, session_id):
-            return None
-        return await self._pipeline.session_now(session_id)

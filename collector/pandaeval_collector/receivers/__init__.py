@@ -1,4 +1,4 @@
-"""The receivers: OTLP over gRPC and HTTP, completed traces and watched results over gRPC, and health checks.
+"""The receivers: OTLP over gRPC and HTTP, completed traces and result streams over gRPC, and health checks.
 
 Imports base.
 """

@@ -1,4 +1,4 @@
-"""Scores stored traces again, on request or on a schedule, and scores files with the same line.
+"""Evaluation runs: scores stored traces again, on request or on a schedule.
 
 Imports analysis, base, config, jobs, judge, pipeline, scoring, store.
 """

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_otel.assembly import CloseRules
 
-MOST_WORKERS = 3
-"""More processes would wait for the one that files what they have read."""
 JUDGE_WAIT_SECONDS = 600.0
 """How long a session that is over waits for judges. Verdicts that come later make a revision."""
-
-
-def workers(config: Config) -> int:
-    """Returns how many processes read traces for the line."""
-    wanted = config.line.workers
-    return min(usable_cores(), MOST_WORKERS) if wanted == "auto" else wanted
 
 
 def trace_timeout(config: Config) -> float:

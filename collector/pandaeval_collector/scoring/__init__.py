@@ -1,4 +1,4 @@
-"""The metrics, what they are declared with, and the evaluator that runs them.
+"""The metrics, their declarations, and the evaluator that runs them.
 
 Imports analysis, base, judge.
 """

@@ -1,4 +1,4 @@
-"""What people and programs look at: the HTTP API, the live page, the MCP server and the HTML reports.
+"""Everything that shows results: the HTTP API, the live page, the MCP server and the HTML report.
 
 Imports analysis, base, config, judge, labels, pipeline, runs, scoring, store.
 """

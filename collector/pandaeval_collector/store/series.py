@@ -199,6 +199,9 @@ class _Batch:
     def __init__(self, labels: SeriesLabels) -> None:
         self.found: dict[tuple[str, Attributes], Increment] = {}
         self._labels = labels
+        self._evaluations: dict[tuple[str | bool | None, ...], tuple[Increment, bool]] = {}
+        """Series of results that are alike, and whether they are counted under ``__other__``."""
+        self._scores: dict[tuple[str | None, ...], Increment] = {}
 
     def at(self, instrument: Instrument, attributes: Attributes) -> Increment:
         key = (instrument.name, self._labels.within(instrument.name, attributes))
@@ -209,14 +212,22 @@ class _Batch:
 
     def count(self, result: Result) -> None:
         """Adds a result by its outcome."""
-        named = self._labels.named(*_about(result), result.outcome, result.why, _PASSED[result.success])
-        evaluations = self.at(EVALUATIONS, named)
-        self._labels.folded += evaluations.attributes is not named and evaluations.attributes != named
+        about = _about(result)
+        key = (*about, result.outcome, result.why, result.success)
+        if key not in self._evaluations:
+            named = self._labels.named(*about, result.outcome, result.why, _PASSED[result.success])
+            evaluations = self.at(EVALUATIONS, named)
+            self._evaluations[key] = evaluations, evaluations.attributes != named
+        evaluations, is_folded = self._evaluations[key]
+        self._labels.folded += is_folded
         evaluations.observe(1.0, result)
 
     def score(self, result: Result, score: float) -> None:
         """Adds a score."""
-        self.at(SCORE, self._labels.named(*_about(result))).observe(score, result)
+        about = _about(result)
+        if about not in self._scores:
+            self._scores[about] = self.at(SCORE, self._labels.named(*about))
+        self._scores[about].observe(score, result)
 
     def failure(self, result: Result) -> None:
         """Adds the failure that a result states, if any."""

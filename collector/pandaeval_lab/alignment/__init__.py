@@ -1,4 +1,4 @@
-"""Brings a judge nearer to people, by guidelines that are proved on their labels.
+"""Proposes guidelines for a judge, and tests them on people's labels.
 
 Imports replay.
 """

@@ -1,4 +1,4 @@
-"""Cases with a reference: what an agent is to do, and how its trials are held against that.
+"""Cases with a reference: the model of a case file, and the grading of its trials.
 
 A case says what is expected of a run; a trial is one attempt at a case, the trace or traces of which name it.
 

@@ -139,7 +139,7 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
 def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
     """Prints tables of faults (least noticed first), untouched runs, and why faults are missing."""
     faults = {name: fault for name, fault in figures["faults"].items() if fault["n"]}
-    columns = ("fault", "family", "n", "right", "95 %", "failed", "cannot tell", "step", "by")
+    columns = ("fault", "family", "n", "failed", "95 %", "cannot tell", "step", "by")
     on.print(table(columns, _fault_rows(faults), on=on))
     flagged = [(name, each["n"], _percent(each), _interval(each)) for name, each in figures["untouched"].items()]
     on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
@@ -157,8 +157,9 @@ def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yields a row of figures on each fault, with three of the metrics that noticed it."""
     for name, each in faults.items():
         by = ", ".join(f"{metric} {_percent(share)}" for metric, share in [*each["by_metric"].items()][:3])
-        shares = (_percent(each[key]) for key in ("noticed", "could_not_tell", "blamed"))
-        yield name, each["family"], f"{each['n']:,}", _percent(each["right"]), _interval(each["right"]), *shares, by
+        shares = (_percent(each[key]) for key in ("could_not_tell", "blamed"))
+        noticed = each["noticed"]
+        yield name, each["family"], f"{each['n']:,}", _percent(noticed), _interval(noticed), *shares, by
 
 
 def _percent(share: Mapping[str, Any]) -> str:

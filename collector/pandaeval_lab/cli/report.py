@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 
@@ -71,9 +70,9 @@ def report(
         ):
             wanted = Names(finder, settings.metrics.modules).wanted(wanted_of(**filters | times))
             where = " ".join(f"{name}={value}" for name, value in filters.items())
-            contents = write_stored(
-                finder, settings, wanted, lambda: held.enter_context(output_file(output)), where=where, on_read=on_read
-            )
+            origin = origin_of(finder, settings, wanted, where)
+            out = held.enter_context(output_file(output))
+            contents = write_report(out, finder, origin, wanted, on_read=on_read)
     except ProblemError as error:
         raise UserError(str(error)) from error
     except TooSlowError as error:
@@ -83,22 +82,13 @@ def report(
     typer.echo(f"{output or 'report'}: {contents}", err=True)
 
 
-def write_stored(
-    finder: Finder,
-    settings: Config,
-    wanted: Wanted,
-    out: Callable[[], TextIO],
-    *,
-    where: str = "",
-    on_read: Callable[[int, int], None] = lambda read, total: None,
-) -> str:
-    """Writes the report of the stored sessions with a trace that fits ``wanted``, and returns a sentence on its size.
-    ``out`` opens the file; ``where``: the filters as text; ``on_read``: see :func:`write_report`. Raises ``UserError``
-    if no trace fits."""
+def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str = "") -> ReportOrigin:
+    """Describes the stored traces that fit ``wanted``. ``where``: the filters as text. Raises ``UserError`` if none
+    fits."""
     total, stored = finder.count(wanted), finder.count(Wanted())
     if not total:
         raise UserError(_nothing(finder, settings, stored))
-    origin = ReportOrigin(
+    return ReportOrigin(
         sources=[f"store {Path(settings.store.path).resolve().name}"],
         made_at=now().isoformat(timespec="seconds"),
         version=installed_version(),
@@ -107,7 +97,6 @@ def write_stored(
         left_out=stored - total,
         modules=tuple(settings.metrics.modules),
     )
-    return write_report(out(), finder, origin, wanted, on_read=on_read)
 
 
 def _nothing(finder: Finder, settings: Config, stored: int) -> str:

@@ -1,4 +1,4 @@
-"""Plants known faults into runs that look good, and tells how many of them the metrics notice.
+"""Plants known faults into good runs, and counts how many of them the metrics notice.
 
 Imports replay.
 """

@@ -61,7 +61,7 @@ class Drill:
         self.faults, self._most, self._seed = faults, most, seed
         self._is_good, self._keep = good, keep
         self.kept: defaultdict[str, list[FaultyCopy]] = defaultdict(list)
-        """Copies by fault, once :meth:`run` is through; of telemetry none, since nothing is wrong with those."""
+        """Copies by fault, after :meth:`run`."""
         self._session_of: dict[str, str] = {}
         self._said: defaultdict[str, list[Result]] = defaultdict(list)
         """What metrics say of each run that was read."""
@@ -93,7 +93,7 @@ class Drill:
                 results = found[trace_id]
                 tally.faults[copy.fault].add(self._said[trace_id], results, copy.planted)
                 kept = self.kept[copy.fault]
-                if len(kept) < self._keep and self.faults[copy.fault].family != "telemetry":
+                if len(kept) < self._keep:
                     kept.append(copy)
             done += len(copies) + refused
             on_done(min(done, total), total)

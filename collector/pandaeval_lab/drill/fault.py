@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandaeval_lab.drill.edits import Edit
 
 Load = Callable[[], tuple[Sequence[Trace], Sequence[Part]]]
-Family = Literal["value", "claim", "call", "course", "telemetry"]
+Family = Literal["value", "claim", "call", "course"]
 
 
 class NotApplicableError(Exception):
@@ -96,8 +96,7 @@ def _before(trace: Trace) -> Iterator[str]:
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One kind of fault. ``text``: what it is, in a sentence. ``edit`` returns the change that plants it into a run, or
-    raises :class:`NotApplicableError`; it may use only the given source of chance. Faults of ``telemetry`` leave the
-    run right and take away what shows it: the right finding is "cannot tell".
+    raises :class:`NotApplicableError`; it may use only the given source of chance.
 
     >>> Fault("claim", "The answer is cut off.", lambda run, rng: AnswerEdit(run.answer[:20], "cut off")).family
     'claim'

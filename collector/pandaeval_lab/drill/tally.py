@@ -80,24 +80,12 @@ class FaultTally:
         """The share of copies that no metric fails, and that one which scored the original gives no score."""
         return NoticedShare(self._could_not_tell, self.n)
 
-    @property
-    def wrong(self) -> bool:
-        """Whether the copies should fail: not if telemetry alone is missing, where a metric that fails one raises a
-        false alarm."""
-        return self.fault.family != "telemetry"
-
-    @property
-    def right(self) -> NoticedShare:
-        """The share of copies with the right finding: :attr:`noticed` or, for telemetry, :attr:`could_not_tell`."""
-        return self.noticed if self.wrong else self.could_not_tell
-
     def to_dict(self) -> dict[str, Any]:
         """Returns the counts as a JSON object."""
         return {
             "family": self.fault.family,
             "text": self.fault.text,
             "n": self.n,
-            "right": self.right.to_dict(),
             "noticed": self.noticed.to_dict(),
             "could_not_tell": self.could_not_tell.to_dict(),
             "blamed": self.blamed.to_dict(),
@@ -137,7 +125,7 @@ class Tally:
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
         """Returns the faults by their share of right findings, lowest first, then those that no run could have."""
-        return sorted(self.faults.items(), key=lambda pair: (not pair[1].n, pair[1].right.value or 0.0, pair[0]))
+        return sorted(self.faults.items(), key=lambda pair: (not pair[1].n, pair[1].noticed.value or 0.0, pair[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON object with which a later drill can be compared."""
@@ -182,7 +170,7 @@ def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
             name, metric, NoticedShare(share["hits"], share["n"]), NoticedShare(found.by_metric[metric], found.n)
         )
         for name, told in before["faults"].items()
-        if (found := now.faults.get(name)) is not None and found.wrong and found.n
+        if (found := now.faults.get(name)) is not None and found.n
         for metric, share in told["by_metric"].items()
         if share["n"]
     ]

@@ -1,4 +1,4 @@
-"""Metrics of trials: one attempt at a case, held against what the case expects.
+"""Metrics of trials: compare one attempt at a case with the case's expectations.
 
 Imports cases.
 """

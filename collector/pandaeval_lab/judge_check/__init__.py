@@ -1,5 +1,4 @@
-"""Tries a model as a judge before it is trusted: sessions and runs whose verdicts are known, the same runs in other
-words and order, and runs that try to talk to the judge.
+"""Tests a model as a judge: runs with known verdicts, reworded and reordered copies, and prompt injections.
 
 Imports labels, replay.
 """

@@ -1,4 +1,4 @@
-"""People's verdicts: read from files, held against judges, and made into problem scores.
+"""Reads people's labels from files, and compares judges with them.
 
 Imports no other room.
 """

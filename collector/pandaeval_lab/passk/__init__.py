@@ -1,4 +1,4 @@
-"""Repeated trials: how often the same case succeeds, and how sure that is.
+"""Repeated trials: success rates of a case, with their uncertainty.
 
 Imports no other room.
 """

@@ -1,4 +1,4 @@
-"""Recorded traces, of files and of trace stores, scored again by the line of a collector, and the trials among them.
+"""Scores recorded traces again, from files, trace stores and the collector's own store.
 
 Imports cases, passk.
 """

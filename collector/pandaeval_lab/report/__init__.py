@@ -1,4 +1,4 @@
-"""The report on layers of cases.
+"""The report on the layers of cases.
 
 Imports no other room.
 """

@@ -1,4 +1,4 @@
-"""Runs cases: the agent under test, the user who talks to it, and the collector at which its spans arrive.
+"""Runs cases: the agent under test, the simulated user, and the receiver of the agent's spans.
 
 Imports cases, replay.
 """

@@ -25,12 +25,12 @@ from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
-from pandaeval_lab.drill.faults.telemetry import since_the_last_user
 from pandaeval_lab.drill.raw import RawTrace
 from pandaeval_lab.drill.tally import NoticedShare, Tally
 from pandaeval_lab.replay.files import BadLine, Input, Request
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
+from support.telemetry_faults import since_the_last_user
 
 SHARED = Path(__file__).parents[4] / "shared"
 LABELS = {
@@ -66,9 +66,7 @@ def main() -> None:
     if given.summary:
         print(f"{matrix(told, 'noticed')}\n\n{summary(told)}")
         return
-    print(f"\nNoticed:\n\n{matrix(told, 'noticed')}\n\nMetrics cannot tell, and none fails:\n")
-    print(matrix(told, "could_not_tell"))
-    print(f"\n{summary(told)}")
+    print(f"\nNoticed:\n\n{matrix(told, 'noticed')}\n\n{summary(told)}")
 
 
 def drilled(name: str, most: int, history_off: bool, named: list[str] | None) -> Tally:
@@ -129,9 +127,8 @@ def table(tally: Tally) -> str:
 
 def matrix(told: Mapping[str, Any], share: str) -> str:
     """The share noticed of each fault in each set, and of how many copies; over all sets with Wilson's 95 % interval.
-    The least noticed first. ``share``: "could_not_tell" for the faults of telemetry, else "noticed"."""
-    families = {name: fault["family"] for each in told.values() for name, fault in each["faults"].items()}
-    names = {name for name, family in families.items() if (family == "telemetry") == (share == "could_not_tell")}
+    The least noticed first."""
+    names = {name for each in told.values() for name in each["faults"]}
     lines = [f"| fault | {' | '.join(told)} | all |", "|---" * (len(told) + 2) + "|"]
     rows = []
     for name in names:

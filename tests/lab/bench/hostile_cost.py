@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
+from unittest import mock
 
 from _table import table
 
@@ -30,12 +31,11 @@ def cost(evaluator: Evaluator, name: str, size: int) -> list[object]:
     trace = HOSTILE[name](size)
     texts = evaluator.embed([trace])
     steps: list[tuple[str, float]] = []
-    LIMIT.on_step = lambda name: steps.append((name, time.process_time()))
-    before = time.process_time()
-    evaluator.trace(trace, texts)
-    evaluator.turns(trace, False)
-    whole = time.process_time() - before
-    LIMIT.on_step = None
+    with mock.patch.object(LIMIT, "step", lambda name: steps.append((name, time.process_time()))):
+        before = time.process_time()
+        evaluator.trace(trace, texts)
+        evaluator.turns(trace, False)
+        whole = time.process_time() - before
     by_metric: dict[str, float] = defaultdict(float)
     for (name_of_step, began), (_, ended) in pairwise([*steps, ("", before + whole)]):
         by_metric[name_of_step] += ended - began

@@ -52,20 +52,16 @@ class Beside:
         scorer = evaluator(config)
         work = Work(
             self.store,
-            self._now,
             self._errors,
             lambda: [(metric, scorer.threshold(metric)) for metric in registry(()).values()],
             judge=config.judge.model,
             page=PageWork(config.ui.links, 4327),
         )
         self.telemetry.component_errors = errors or (lambda: {("metric", "mine"): 2})  # type: ignore[method-assign]
-        self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, self._now, self._emitted)
+        self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, self._emitted)
         self._here = Lookouts(folder, work, (), evaluation_runs(self.store, config))
         self.here = _client(self._here.routes)
         self.there = _client(shown(self.reader, (), has_page=True))
-
-    async def _now(self, session_id: str) -> Sequence[bytes]:
-        return [b'{"about": "%s"}' % session_id.encode()]
 
     async def _errors(self) -> Mapping[tuple[str, str], int]:
         return self.telemetry.component_errors()
@@ -121,7 +117,6 @@ async def test_every_read_is_answered_with_the_same_bytes(beside: Callable[..., 
         found = (await doors.there.get("/overview")).json()
         assert "POST /runs" in found["can"]
         assert (found["spent_usd"], found["component_errors"][0]["name"]) == (1.25, "mine")
-        assert (await doors.there.get("/sessions/session 2")).json()["now"] == [{"about": "session 2"}]
 
 
 async def test_what_was_committed_before_is_seen_and_what_is_known_is_not_sent_again(

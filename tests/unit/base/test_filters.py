@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from pandaeval_collector.base.filters import FILTERS, but_times, meaning
 from pandaeval_collector.cli import schedule
 from pandaeval_collector.runs.spec import RunSpec
-from pandaeval_collector.show.api.filters import wanted_of
-from pandaeval_collector.show.api.run_filters import RunFilters
+from pandaeval_collector.show.api.filters import RunFilters, wanted_of
 from pandaeval_collector.show.mcp.tools import Tools
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli import runs

@@ -295,7 +295,6 @@ ALIASES = "stands for more than 5000 values through its aliases; write out the f
         ),
         ("server: {grpc: 22:22}", ":1:16 server.grpc: 22:22 can be reached from other machines"),
         ("judge: {sample: 1:1.5}", '"1:1.5" is not a number'),
-        ("line: {workers: 010}", '"010" is neither auto nor a whole number'),
         ("close: {quiet: 1" + ":59" * 1000 + "}", "is not a duration"),
         ("close: {quiet: 5s, quiet: 6s}", "close.quiet: is given twice; the first is in line 1"),
         ('close: {quiet: "\\ud83d"}', "close.quiet: holds half of a character"),

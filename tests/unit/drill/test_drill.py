@@ -23,7 +23,7 @@ from support.drilled import requests
 from support.embedder import WordEmbedder
 
 COUNT = 4
-NAMES = ["empty_answer", "exact_loop", "invented_identifier", "content_off", "false_success"]
+NAMES = ["empty_answer", "exact_loop", "invented_identifier", "false_success"]
 
 
 def drilled(most: int = 50, names: list[str] | None = None, seed: int = 0) -> Tally:
@@ -46,13 +46,6 @@ def test_what_is_planted_is_noticed_where_it_is_and_by_whom() -> None:
     assert loop.refused == {"the run has no call with arguments": COUNT}
     assert tally.faults["false_success"].by_metric["response"] == COUNT
     assert tally.faults["invented_identifier"].n == 2 * COUNT
-
-
-def test_no_metric_passes_what_is_not_captured() -> None:
-    off = drilled(names=["content_off"]).faults["content_off"]
-    assert off.noticed.hits == 0
-    assert off.could_not_tell.hits == off.n == 2 * COUNT
-    assert off.right == off.could_not_tell
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
@@ -95,12 +88,6 @@ def test_a_credible_drop_is_told_and_a_small_one_is_not() -> None:
     before: dict[str, Any] = {"faults": {"exact_loop": {"by_metric": {"response": NoticedShare(60, 60).to_dict()}}}}
     assert [(drop.fault, drop.metric) for drop in drops(before, tally)] == [("exact_loop", "response")]
     before = {"faults": {"exact_loop": {"by_metric": {"response": NoticedShare(1, 4).to_dict()}}}}
-    assert drops(before, tally) == []
-
-
-def test_what_fails_for_want_of_telemetry_is_no_drop_when_it_no_longer_does() -> None:
-    tally = drilled(names=["content_off"])
-    before: dict[str, Any] = {"faults": {"content_off": {"by_metric": {"response": NoticedShare(60, 60).to_dict()}}}}
     assert drops(before, tally) == []
 
 

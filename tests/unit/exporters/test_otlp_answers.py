@@ -279,15 +279,20 @@ class TestTarget:
 
 
 class TestBackoff:
+    @pytest.fixture(autouse=True)
+    def longest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("random.uniform", lambda low, high: high)
+
     def test_ceilings_double_up_to_the_longest(self) -> None:
-        backoff = Backoff(uniform=lambda low, high: high)
+        backoff = Backoff()
         assert [backoff.failed() for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
         backoff.succeeded()
         assert backoff.failed() == 0.5
 
-    def test_full_jitter(self) -> None:
-        backoff = Backoff(uniform=lambda low, high: low)
+    def test_full_jitter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("random.uniform", lambda low, high: low)
+        backoff = Backoff()
         assert [backoff.failed() for _ in range(3)] == [0, 0, 0]
 
     def test_never_sooner_than_asked(self) -> None:
-        assert Backoff(uniform=lambda low, high: high).failed(7.0) == 7.5
+        assert Backoff().failed(7.0) == 7.5

@@ -163,14 +163,14 @@ class TestScores:
         other = in_session(in_one_session(2)[1], "other")
         async with RunningLine(tmp_path, TIMING) as line:
             whole = line.line
-            now = whole.session_now
+            score = whole.scores.score
 
-            def broken(session_id: str) -> Any:
-                if session_id == "s":
+            def broken(session_id: str, trigger: Trigger) -> Any:
+                if session_id == "s" and trigger is Trigger.SESSION_CHANGED:
                     raise ZeroDivisionError
-                return now(session_id)
+                return score(session_id, trigger)
 
-            monkeypatch.setattr(whole, "session_now", broken)
+            monkeypatch.setattr(whole.scores, "score", broken)
             await line.send(trace)
             await line.send(other)
             await line.wait(DECIDED)

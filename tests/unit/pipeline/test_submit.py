@@ -206,16 +206,6 @@ class TestSessionEnds:
             await until(lambda: not line.store.reads.endings())
             assert not await self._sessions(line)
 
-    async def test_what_it_would_score_now_is_not_stored(self, tmp_path: Path) -> None:
-        (trace,) = (in_session(trace, "s") for trace in _with_session(1))
-        async with RunningLine(tmp_path) as line:
-            await line.pipeline.submit([submitted(trace)])
-            await line.wait(0)
-            before = line.store.reads.newest_seq()
-            assert await line.pipeline.session_now("s")
-            assert await line.pipeline.session_now("nobody's") == []
-            assert line.store.reads.newest_seq() == before
-
     def test_endings_forget_what_is_done(self) -> None:
         endings = OpenSessions(Timing(), lambda ids: ())
         endings.expect(b"1", "s")

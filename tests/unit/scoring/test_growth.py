@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.analysis.rules.grounding import evidence, follows, values
+from pandaeval_collector.analysis.rules.grounding import evidence, values
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.hostile_traces import SPANS
@@ -32,7 +32,6 @@ def cpu(name: str, size: int) -> float:
     spans = SPANS[name](size)()
     evidence._kept.clear()  # as if no other trace had held these contents
     values.values_of.cache_clear()
-    follows._by_one_step.cache_clear()
     begun = time.thread_time()
     trace = trace_of(spans, "d", Closing())
     texts = evaluator().embed([trace])

@@ -51,10 +51,7 @@ class RemoteError(Exception):
 
 class ChildEndedError(Exception):
     """A child ended before it answered. ``over_it``: it was, or may have been, at this very request; ``hung``: it was
-    ended because it took too long; ``why``: ``hung``, or ``signal_9``, or ``exit_1``; ``step``: what it had said that
-    it was at, if anything."""
-
-    step = ""
+    ended because it took too long; ``why``: ``hung``, or ``signal_9``, or ``exit_1``."""
 
     def __init__(self, what: str, pid: int, why: str, over_it: bool) -> None:
         super().__init__(f"{what} ended before it answered (process {pid}, {why.replace('_', ' ')})")

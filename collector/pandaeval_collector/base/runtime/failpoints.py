@@ -1,8 +1,7 @@
-"""Places in the code where a test can make this process die, wait or fail, armed by one environment variable.
+"""Places in the code where a test can make this process die, armed by one environment variable.
 
 ``PANDAEVAL_FAIL_POINT=after_commit:17`` kills the process with SIGKILL when ``after_commit`` is reached the 17th time.
-``after_commit:17:raise`` raises :class:`FailPointError` there instead, ``after_commit:17:delay=0.5`` waits that many
-seconds. Several are separated by commas. Not set, a fail point costs one look at an empty dictionary.
+Several are separated by commas. Not set, a fail point costs one look at an empty dictionary.
 
 The points, in the order in which a span meets them: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack``
 ``before_decide`` ``after_decide`` ``after_decision_commit`` ``before_export`` ``after_export``; ``during_resume`` at
@@ -18,7 +17,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -44,16 +42,10 @@ _armed: dict[str, _Point] = {}
 _lock = threading.Lock()
 
 
-class FailPointError(RuntimeError):
-    """A fail point in mode ``raise`` was reached."""
-
-
 @dataclass(slots=True)
 class _Point:
     left: int
-    mode: str
-    seconds: float
-    about: str = ""
+    about: str
 
 
 def arm(environ: Mapping[str, str]) -> None:
@@ -61,32 +53,24 @@ def arm(environ: Mapping[str, str]) -> None:
     understood: a proof that tests nothing must not look like one that passed."""
     _armed.clear()
     for entry in filter(None, environ.get(VARIABLE, "").split(",")):
-        name, _, rest = entry.strip().partition(":")
+        name, _, count = entry.strip().partition(":")
         name, _, about = name.partition("=")
-        count, _, mode = rest.partition(":")
-        mode, _, seconds = mode.partition("=")
-        if name not in POINTS or not count.isdecimal() or mode not in ("", "kill", "raise", "delay"):
-            raise ValueError(f"{VARIABLE}: {entry!r} is not POINT:COUNT[:kill|raise|delay=SECONDS]")
-        _armed[name] = _Point(int(count), mode or "kill", float(seconds or 0), about.lower())
+        if name not in POINTS or not count.isdecimal():
+            raise ValueError(f"{VARIABLE}: {entry!r} is not POINT:COUNT")
+        _armed[name] = _Point(int(count), about.lower())
     if _armed:
         _log.warning("fail points are armed: %s", environ[VARIABLE])
 
 
 def reach(name: str) -> None:
-    """Marks a fail point: acts if the point is armed and due, else does nothing. Any thread."""
+    """Marks a fail point: kills this process if the point is armed and due. Any thread."""
     point = _armed.get(name)
     if point is None:
         return
     with _lock:
         point.left -= 1
         due = point.left == 0
-    if not due:
-        return
-    if point.mode == "delay":
-        time.sleep(point.seconds)
-    elif point.mode == "raise":
-        raise FailPointError(name)
-    else:
+    if due:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

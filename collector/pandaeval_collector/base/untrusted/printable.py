@@ -74,11 +74,6 @@ def excerpt(text: str | None, room: int) -> str | None:
     return clean(line if len(line) <= room and len(text) <= 2 * room else f"{line[: room - 1]}…")
 
 
-def excerpts(*texts: tuple[str | None, int]) -> list[str | None]:
-    """Returns the beginning of each text, on one line, in the room that is given with it."""
-    return [excerpt(text, room) for text, room in texts]
-
-
 def as_text(value: Any) -> str:
     """Writes a value as JSON, with sorted keys; a text as it is. Raises ``RecursionError`` for lists within lists
     hundreds deep."""

@@ -67,7 +67,7 @@ def unpacked(message: bytes, is_done: bool = False) -> Handed:
     try:
         # All that a session will read of a member.
         made = from_row(row)
-        check(made.facts)
+        check(row.body)
         with np.errstate(invalid="ignore"):  # what is not finite raises an error of its own
             made.direction_and_words()
         _ = made.text

@@ -147,18 +147,19 @@ class Line:
             self._revisions.add(results, decision)
         return decision
 
-    def session_now(self, session_id: str) -> list[Result]:
-        """Returns the scores that a session would have if it ended now, none of them for good."""
-        results, _ = self.scores.score(session_id, Trigger.SESSION_CHANGED)
-        return [replace(each, final=False) for each in results]
-
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
         """Scores open sessions by what is known of them now. They stay open, and each result has ``final`` false.
         Results without a score are left out, and no judge is asked."""
         decision = Conclusion()
         with self._store.snapshot():
-            results = [each for session_id in session_ids for each in self.session_now(session_id)]
-            measured = [each for each in results if each.outcome != "unscored" and each.evaluator.kind != "llm"]
+            measured: list[Result] = []
+            for session_id in session_ids:
+                results, _ = self.scores.score(session_id, Trigger.SESSION_CHANGED)
+                measured += [
+                    replace(result, final=False)
+                    for result in results
+                    if result.outcome != "unscored" and result.evaluator.kind != "llm"
+                ]
             self._revisions.add(measured, decision, for_good=False)
         return decision
 

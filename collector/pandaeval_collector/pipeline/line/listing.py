@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_collector.base.untrusted.printable import excerpt, excerpts
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import ListedRow
 from pandaeval_otel.model import Trace
 from pandaeval_otel.model.raw import RawSpan
@@ -24,25 +24,17 @@ _VALUES, _VALUE = 8, 200
 def shown_facts(trace: Trace) -> dict[str, Any]:
     """Returns what lists show of a trace, JSON-ready; every text is short and safe to show. ``at``: start, Unix
     milliseconds; ``us``: duration in microseconds; ``in``, ``out``: the beginnings of input and answer."""
-    agent, service, user, error, asked, answered = excerpts(
-        (trace.agent, _NAME),
-        (trace.service, _NAME),
-        (trace.user_id, _NAME),
-        (trace.failure and plain_error(trace.failure), _EXCERPT),
-        (trace.input, _EXCERPT),
-        (trace.output, _EXCERPT),
-    )
     facts = {
         "id": trace.trace_id,
         "session": trace.session_id,
-        "agent": agent,
-        "service": service,
-        "user": user,
+        "agent": excerpt(trace.agent, _NAME),
+        "service": excerpt(trace.service, _NAME),
+        "user": excerpt(trace.user_id, _NAME),
         "at": trace.start_ns // 1_000_000,
         "us": max(0, trace.end_ns - trace.start_ns) // 1000,
-        "error": error,
-        "in": asked,
-        "out": answered,
+        "error": excerpt(trace.failure and plain_error(trace.failure), _EXCERPT),
+        "in": excerpt(trace.input, _EXCERPT),
+        "out": excerpt(trace.output, _EXCERPT),
         "spans": len(trace.spans),
         "llm": trace.llm_calls,
         "tools": len(trace.tool_calls),

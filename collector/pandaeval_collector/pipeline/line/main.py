@@ -37,28 +37,26 @@ class OpensLine(Protocol):
 class LineServer:
     """Answers the front. One thread."""
 
-    def __init__(self, line: Line, tell: Tell = lambda *_: None) -> None:
-        """``tell``: by which the front is told each step of a trace that is ``watched``."""
-        self._line, self._tell = line, tell
+    def __init__(self, line: Line) -> None:
+        self._line = line
         self._numbers = itertools.count(1)
         self._held: dict[int, Sequence[Understood]] = {}
 
-    def understand(self, due: Sequence[DueTrace], watched: bool = False) -> bytes:
+    def understand(self, due: Sequence[DueTrace]) -> bytes:
         """Returns what became of traces, packed, for the process that files."""
-        understood = self._understood(due, watched)
+        understood = self._understood(due)
         return pickle.dumps([trace.without_spans() for trace in understood], pickle.HIGHEST_PROTOCOL)
 
-    def keep_understood(self, due: Sequence[DueTrace], watched: bool = False) -> int:
+    def keep_understood(self, due: Sequence[DueTrace]) -> int:
         """Keeps what became of traces, and returns the number by which :meth:`file` finds it."""
         number = next(self._numbers)
-        self._held[number] = self._understood(due, watched)
+        self._held[number] = self._understood(due)
         while len(self._held) > MOST_HELD:
             del self._held[min(self._held)]
         return number
 
-    def file(self, due: Sequence[DueTrace], held: int | bytes, watched: bool = False) -> Decision:
+    def file(self, due: Sequence[DueTrace], held: int | bytes) -> Decision:
         """Files traces under their sessions. May be called again, with the same arguments, until it has answered."""
-        self._watch(watched)
         understood: Sequence[Understood]
         understood = self._held[held] if isinstance(held, int) else pickle.loads(held)  # noqa: S301 - from our process
         decision = self._line.file(due, understood)
@@ -70,24 +68,15 @@ class LineServer:
         """Makes traces that other collectors decided members of their sessions."""
         return self._line.adopt([unpacked(body, is_done) for body, is_done in messages])
 
-    def session_now(self, session_id: str) -> list[bytes]:
-        """Returns the results that a session would have if it ended now, as JSON objects."""
-        return [result.to_json() for result in self._line.session_now(session_id)]
-
-    def _understood(self, due: Sequence[DueTrace], watched: bool) -> Sequence[Understood]:
-        self._watch(watched)
+    def _understood(self, due: Sequence[DueTrace]) -> Sequence[Understood]:
         understood = self._line.understanding.of(due)
         failpoints.reach("in_worker")
         return understood
 
-    def _watch(self, watched: bool) -> None:
-        LIMIT.on_step = partial(self._tell, "step") if watched else None
-        LIMIT.step("reading or filing it")
-
     def handlers(self) -> Handlers:
         """Returns what the front may ask, by name. Results come packed: the front passes them on unread."""
         line = self._line
-        own = (self.understand, self.keep_understood, self.file, self.adopt, self.session_now)
+        own = (self.understand, self.keep_understood, self.file, self.adopt)
         plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far)
         packed = (line.judged, line.emitted)
         return {
@@ -102,7 +91,7 @@ def _of_packed(handler: Callable[..., Decision], packed: bytes, *more: Any) -> D
 
 def _open(setup: OpensLine, tell: Tell) -> Handlers:
     telemetry = Telemetry()
-    server = LineServer(setup.open(telemetry), tell)
+    server = LineServer(setup.open(telemetry))
     LIMIT.listen()
 
     def telling(answer: Callable[..., Any], *arguments: Any) -> Any:

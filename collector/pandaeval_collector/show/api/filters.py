@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Depends, Query
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, STATUSES, Filter, meaning
 from pandaeval_collector.store.listed import Wanted
@@ -77,3 +77,19 @@ def _milliseconds(time: datetime | None) -> int | None:
 
 Filters = Annotated[Wanted, Depends(wanted_of)]
 """A parameter of an operation that lists."""
+
+
+class FilterFields(BaseModel):
+    """Which traces, as the lists take it. What is left out excludes nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def wanted(self) -> Wanted:
+        """Return the filters in the store's form."""
+        return wanted_of(**self.model_dump())
+
+
+if TYPE_CHECKING:  # the class is made at run time, which no checker can follow
+    RunFilters = FilterFields
+else:
+    RunFilters = create_model("RunFilters", __base__=FilterFields, __doc__=FilterFields.__doc__, **filter_types(Field))

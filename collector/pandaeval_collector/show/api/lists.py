@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-
-import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 
 from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of, position_of
 from pandaeval_collector.show.api.filters import Filters
@@ -27,9 +23,6 @@ from pandaeval_collector.show.view.rows import (
     Traces,
 )
 from pandaeval_collector.store.finding import Finder
-
-_PATIENCE_S = 30.0
-"""Time to wait for the scoring worker, which scores an open session between two batches."""
 
 
 class ListReads:
@@ -60,27 +53,21 @@ class ListReads:
         page = self._finder.sessions(self._names.wanted(wanted), after=position_of(cursor), limit=limit)
         return Sessions(items=[*map(SessionRow.of, page.rows)], next=cursor_of(page.next))
 
-    def session(self, name: str, loop: asyncio.AbstractEventLoop) -> SessionDetail:
-        """Return a session with its traces and, while it is open, its results so far."""
-        session_id = self._names.session(name)
+    def session(self, session_id: str) -> SessionDetail:
+        """Return a session with its traces."""
+        session_id = self._names.session(session_id)
         found = self._finder.session(session_id)
         if found is None:
             raise ProblemError(404, NO_SESSION)
         row, members = found
-        so_far = self._so_far(session_id, loop)
-        results = [orjson.loads(body) for body in so_far or ()]
-        return SessionDetail.of(row, open=so_far is not None, now=results, members=[*map(TraceRow.of, members)])
+        store = self._work.store
+        is_open = store is not None and bool(store.reads.session_is_open(session_id))
+        return SessionDetail.of(row, open=is_open, members=[*map(TraceRow.of, members)])
 
     def results(self, wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Results:
         """Return a page of results."""
         page = self._finder.results(self._names.wanted(wanted), before=number_of(cursor), limit=limit)
         return Results(items=list(page.rows), next=cursor_of(page.next))
-
-    def _so_far(self, session_id: str, loop: asyncio.AbstractEventLoop) -> Sequence[bytes] | None:
-        """Return the results that a session would have if it ended now; ``None`` if it is not open."""
-        if self._work.session_now is None:
-            return None
-        return asyncio.run_coroutine_threadsafe(self._work.session_now(session_id), loop).result(_PATIENCE_S)
 
 
 def list_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
@@ -90,9 +77,5 @@ def list_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     reads.operation(app, "/traces/{trace_id:path}", "A trace with its spans, as they were read", large=True)(read.trace)
     reads.operation(app, "/sessions", "Sessions, and traces without a session, worst first")(read.sessions)
 
-    @app.get("/sessions/{session_id:path}", response_model=SessionDetail, summary="A session with its traces")
-    async def session(request: Request, session_id: str) -> Response:
-        loop = asyncio.get_running_loop()
-        return await reads.answer(request, lambda: read.session(session_id, loop))
-
+    reads.operation(app, "/sessions/{session_id:path}", "A session with its traces")(read.session)
     reads.operation(app, "/results", "Results, newest first, with all revisions")(read.results)

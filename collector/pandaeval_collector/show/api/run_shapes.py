@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from pandaeval_collector.analysis.stats.paired import PairedDifference
@@ -17,7 +17,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.runs.compare import MetricComparison
 from pandaeval_collector.runs.manager import CostEstimate
 from pandaeval_collector.runs.spec import RunSpec, metric_keys
-from pandaeval_collector.show.api.run_filters import RunFilters
+from pandaeval_collector.show.api.filters import RunFilters
 from pandaeval_collector.show.view.rows import ItemPage, Milliseconds, Result
 from pandaeval_collector.store.runs import RunRow, RunTable
 from pandaeval_collector.store.schedules import ScheduleRow, Schedules
@@ -28,6 +28,8 @@ _SAME = ("model", "sample", "emit", "name", "budget_usd")
 """What is called alike in a request and in the run that is stored."""
 Text = Annotated[str, Field(max_length=MOST_TEXT)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Seconds = Annotated[Milliseconds, BeforeValidator(lambda seconds: int(seconds * 1000))]
+"""Unix seconds of the store, shown as milliseconds."""
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
@@ -80,9 +82,9 @@ class RunShape(BaseModel):
     id: str
     name: str
     state: Literal["queued", "running", "done", "cancelled"]
-    created_at: Milliseconds
-    started_at: Milliseconds | None
-    ended_at: Milliseconds | None
+    created_at: Seconds
+    started_at: Seconds | None
+    ended_at: Seconds | None
     planned: bool
     traces: int
     done: int
@@ -103,19 +105,8 @@ class RunShape(BaseModel):
     @classmethod
     def of(cls, run: RunRow, **more: Any) -> Self:
         """Returns a stored run in this form. ``more``: further fields."""
-        same = ("id", "state", "done", "failed", "calls", "tokens", "cost_usd", "error")
-        given: dict[str, Any] = {name: getattr(run, name) for name in same}
-        for name in ("created_at", "started_at", "ended_at"):
-            time = getattr(run, name)
-            given[name] = None if time is None else int(time * 1000)
-        return cls(
-            **given,
-            planned=run.planned >= run.upto,
-            traces=run.total,
-            schedule=run.schedule or None,
-            **_asked(run.body),
-            **more,
-        )
+        about = {"planned": run.planned >= run.upto, "traces": run.total, "schedule": run.schedule or None}
+        return cls.model_validate(asdict(run) | about | _asked(run.body) | more)
 
 
 def _asked(body: bytes) -> dict[str, Any]:
@@ -173,9 +164,9 @@ class ScheduleShape(BaseModel):
 
     id: str
     cron: str
-    created_at: Milliseconds
-    fired_at: Milliseconds
-    next_at: Milliseconds | None
+    created_at: Seconds
+    fired_at: Seconds
+    next_at: Seconds | None
     last_run: str | None
     run: dict[str, Any]
 
@@ -183,15 +174,8 @@ class ScheduleShape(BaseModel):
     def read(cls, stored: Schedules, schedule: ScheduleRow) -> Self:
         """Returns a schedule in this form."""
         last, due = stored.newest_run(schedule.id), next_time(schedule.cron, schedule.fired_at)
-        return cls(
-            id=schedule.id,
-            cron=schedule.cron,
-            created_at=int(schedule.created_at * 1000),
-            fired_at=int(schedule.fired_at * 1000),
-            next_at=None if due is None else int(due * 1000),
-            last_run=None if last is None else last.id,
-            run=_asked(schedule.body),
-        )
+        about = {"next_at": due, "last_run": last and last.id, "run": _asked(schedule.body)}
+        return cls.model_validate(asdict(schedule) | about)
 
 
 class ScheduleList(BaseModel):

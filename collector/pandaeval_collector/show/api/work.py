@@ -26,14 +26,12 @@ async def _no_errors() -> Mapping[tuple[str, str], int]:
 @dataclass(frozen=True, slots=True)
 class Work:
     """A running collector, as the API sees it. ``store``: counts its judge's jobs and costs, and takes people's
-    verdicts; ``session_now``: the results that a session would have if it ended now, as JSON, ``None`` for one that is
-    not open. Both are ``None`` where no collector runs. ``component_errors``: how often each component, by kind and
+    verdicts; ``None`` where no collector runs. ``component_errors``: how often each component, by kind and
     name, raised since the collector began; ``metrics``: all metrics, each with its threshold; ``modules``: those of the
     user's own metrics (:mod:`pandaeval_collector.scoring.registry`); ``judge``: the judge's model; ``daily_usd``: the
     limit of US dollars per day; ``page``: settings of the page, ``None`` without one."""
 
     store: StoreAccess | None = None
-    session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
     component_errors: Callable[[], Coroutine[Any, Any, Mapping[tuple[str, str], int]]] = _no_errors
     metrics: Callable[[], Sequence[tuple[Metric[Any, Any], float]]] = tuple
     modules: tuple[str, ...] = ()

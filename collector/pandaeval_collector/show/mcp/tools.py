@@ -14,8 +14,7 @@ from pydantic import Field
 from pandaeval_collector.base.filters import MOST_TEXT, in_place_of, meaning
 from pandaeval_collector.show import API
 from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.api.filters import filter_types
-from pandaeval_collector.show.api.run_filters import RunFilters
+from pandaeval_collector.show.api.filters import RunFilters, filter_types
 from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import compared, handled_line, rate_lines

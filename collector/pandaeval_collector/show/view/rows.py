@@ -128,11 +128,9 @@ class Results(ItemPage[Result]):
 
 
 class SessionDetail(SessionRow):
-    """A session with its traces by start, at most 2,000. ``open``: more traces may come; ``now``: what its own metrics
-    would say if it ended now, each with ``final`` false, worked out for this answer."""
+    """A session with its traces by start, at most 2,000. ``open``: more traces may come."""
 
     open: bool
-    now: list[Result]
     members: list[TraceRow]
 
 

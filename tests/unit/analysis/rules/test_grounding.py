@@ -1,4 +1,4 @@
-"""What is grounded, suspect, open, made up or no claim at all: tables of what an agent had and what it says."""
+"""What is grounded, suspect, for the judge, open, made up or no claim: tables of what an agent had and says."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.grounding import follows
 from pandaeval_collector.analysis.rules.grounding.before import _PLAIN_WORDS, before, pack
-from pandaeval_collector.analysis.rules.grounding.evidence import _stands
 from pandaeval_collector.analysis.rules.grounding.values import scan
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Texts, TraceContext
@@ -28,7 +26,6 @@ from pandaeval_otel.model import (
     Trigger,
     Turn,
 )
-from support.hostile_traces import HOSTILE
 
 SECOND = 10**9
 START = 1_779_000_000 * SECOND  # 2026-05-17
@@ -71,7 +68,9 @@ def outcome(trace: Trace, *earlier: Trace) -> str:
     if found.metadata.get("suspect"):
         assert not found.failed
         return "suspect"
-    return "open" if found.metadata.get("open") else "grounded"
+    if found.metadata.get("open"):
+        return "open"
+    return "judge" if found.metadata.get("for_judge") else "grounded"
 
 
 KNOWN = {
@@ -102,103 +101,88 @@ USER = "The ferry to Hirtshals, for three people? I stay for 5 days from May 20 
         ("It is LH-1315.", "It is LH-2210.", "fails"),
         ("It is lh 1315 (LH1315).", "It is LH1316.", "fails"),
         ("The code is YAX4DR.", "The code is YAX5DR.", "fails"),
-        ("It costs 41.00 EUR.", "It costs 19.90 EUR.", "fails"),
-        ("It costs €41.", "It costs €14.", "fails"),
-        ("It costs 41,00 €.", "It costs 41,90 €.", "fails"),
-        ("It costs €41.", "It costs £41.", "fails"),
-        ("For three of you that is 123 EUR.", "For three of you that is 127 EUR.", "fails"),
-        ("It departs at 1:15 pm.", "It departs at 2:15 pm.", "suspect"),
-        ("It departs at 13.15 Uhr.", "It departs at 15.13 Uhr.", "suspect"),
-        ("It departs 午後1時15分.", "It departs 午後2時15分.", "suspect"),
-        ("Leave the cabin by 11:00.", "Leave the cabin by 10:00.", "suspect"),
-        ("The crossing takes 3 h 30 min.", "The crossing takes 3 h 40 min.", "suspect"),
-        ("The crossing takes 3 hours and 30 minutes.", "The crossing takes 2 hours and 30 minutes.", "suspect"),
-        ("It is on May 14, 2026.", "It is on July 24, 2026.", "fails"),
-        ("Am 14. Mai.", "Am 14. August.", "fails"),
-        ("2026年5月14日です。", "2026年8月14日です。", "fails"),
-        ("It is on 14/05/2026.", "It is on 14/08/2026.", "fails"),
-        ("On May 22 you are there.", "On May 28 you are there.", "fails"),
+        ("It costs 41.00 EUR.", "It costs 19.90 EUR.", "judge"),
+        ("It costs €41.", "It costs €14.", "judge"),
+        ("It costs 41,00 €.", "It costs 41,90 €.", "judge"),
+        ("It departs at 1:15 pm.", "It departs at 2:15 pm.", "fails"),
+        ("It departs at 13.15 Uhr.", "It departs at 15.13 Uhr.", "fails"),
+        ("It departs 午後1時15分.", "It departs 午後2時15分.", "fails"),
+        ("Leave the cabin by 11:00.", "Leave the cabin by 10:00.", "judge"),
+        ("The crossing takes 3 h 30 min.", "The crossing takes 3 h 40 min.", "fails"),
+        ("The crossing takes 3 hours and 30 minutes.", "The crossing takes 2 hours and 40 minutes.", "fails"),
+        ("It is on May 14, 2026.", "It is on July 24, 2026.", "judge"),
+        ("Am 14. Mai.", "Am 14. August.", "judge"),
+        ("2026年5月14日です。", "2026年8月14日です。", "judge"),
+        ("It is on 14/05/2026.", "It is on 14/08/2026.", "judge"),
         ("It departs at １３:１５ on ٢٠٢٦-٠٥-١٤.", "It departs at １３:１５ on ٢٠٢٦-٠٨-١٤.", "fails"),
-        ("Write to Desk@Ferry.example.", "Write to help@ferry.example.", "suspect"),
-        ("See https://ferry.example/sailings/LH-1315.", "See https://ferry.example/sailings/LH-7777.", "suspect"),
+        ("Write to Desk@Ferry.example.", "Write to help@ferry.example.", "judge"),
+        ("See https://ferry.example/sailings/LH-1315.", "See https://ferry.example/sailings/LH-7777.", "judge"),
         ("A-4471 is yours.", "A-4472 is yours.", "fails"),
     ],
 )
-def test_values_in_any_spelling_or_derived(right: str, wrong: str, worst: str) -> None:
+def test_values_in_any_spelling(right: str, wrong: str, worst: str) -> None:
     searched = call("search_ferries", {}, json.dumps(KNOWN))
     assert outcome(run(USER, right, searched)) == "grounded"
     assert outcome(run(USER, wrong, searched)) == worst
 
 
 PRICES = [{"id": "A", "fare": 355, "tax": 31}, {"id": "B", "fare": 474, "tax": 40}]
-UPGRADES = [{"from": 317, "to": 800}, {"from": 212, "to": 900}, {"from": 336, "to": 500}]
-TRIPS = [{"paid": 1210, "fares": [140, 101]}, {"paid": 905, "fares": [107, 141, 108]}, {"paid": 760, "fares": [172]}]
-REFUNDS = """1. Rome, for two
-- Paid: $1,210
-- Economy: $140 + $101 = $241, for two $482
-- Back: $1,210 - $482 = $728
-2. Oslo
-- Paid: $905
-- Economy: $107 + $141 + $108 = $356
-- Back: $905 - $356 = $549
-3. Lima
-- Paid: $760
-- Economy: $172
-- Back: $760 - $172 = $588
-In all you get back """
-SAVINGS = "- A saves $483\n- B saves $688\n- C saves $164\n\nTotal savings: "
 CABINS = {"flight": "HAT-072", "prices": {"economy": 131, "business": 188}, "seats": {"economy": 4}}
-BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price": 299}
+BILL = {"subtotal": 412.5, "tax": 37.13, "shipping_fee": 61.2, "handling_fee": 18.4}
+SHOES = [
+    {"name": "Trail Runner", "price": 129.9, "stock_since": "2026-03-04"},
+    {"name": "Road Racer", "price": 154.5, "stock_since": "2026-04-19"},
+]
+HOURS = {"open": "09:00", "close": "17:00"}
+LEGS = [{"new": 1859, "old": 140}, {"new": 1679, "old": 101}]
+TIMES = {"start": 1764428546123, "length": 1764428546456}
 
 
 @pytest.mark.parametrize(
     ("had", "user", "answer", "worst"),
     [
-        (
-            {"price_a": 483, "price_b": 688, "price_c": 164},
-            "?",
-            "$483 + $688 + $164 = $1,335, for two that is $2,670.",
-            "grounded",
-        ),
-        ({"price_a": 483, "price_b": 688, "price_c": 164}, "?", "$483 + $688 + $164 = $1,345.", "fails"),
-        (
-            {"price_a": 483, "price_b": 688, "price_c": 164},
-            "?",
-            "$483 + $688 = $1,171. $1,171 - $164 = $1,007.",
-            "grounded",
-        ),
-        ([{"fare": 120}, {"bus": 80}], "?", "A is $120, B $80: (3 × $120) + (2 × $80) = $520.", "grounded"),
-        ([{"fare": 120}, {"bus": 80}], "?", "A is $120, B $80: (3 × $120) + (2 × $80) = $530.", "fails"),
-        (UPGRADES, "?", f"{SAVINGS}$1,335", "grounded"),
-        (UPGRADES, "?", f"{SAVINGS}$1,345", "fails"),
-        (TRIPS, "?", f"{REFUNDS}$1,865.", "suspect"),
-        (TRIPS, "?", f"{REFUNDS}$1,885.", "fails"),
-        ({"new": "$660", "old": "$1,074"}, "?", "Difference: $660 - $1,074 = -$414 (you get $414 back).", "grounded"),
-        (PRICES, "?", "Both fares are $829.", "grounded"),
-        (PRICES, "?", "A with its tax is $386.", "grounded"),
-        (PRICES, "?", "It is $395.", "fails"),  # the fare of one with the tax of the other
-        ({"fare": 355}, "For 3 of us?", "That is $1,065.", "grounded"),
-        ({"fare": 355, "seats": 90}, "For us?", "That is $1,065.", "fails"),
-        (CABINS, "?", "The difference is $57.", "grounded"),
-        (CABINS, "?", "For all 4 seats: $524.", "grounded"),
-        (CABINS, "?", "It is $127.", "fails"),  # a price less the seats
-        (BALANCE, "?", "It costs $299. You will have $201 remaining of your certificate.", "grounded"),
-        (BALANCE, "?", "It costs $299. You will have $221 remaining of your certificate.", "fails"),
+        # The results have a single value of that kind, of that label, or of that owner.
+        ({"price": 72}, "?", "It costs $72.", "grounded"),
+        ({"price": 72}, "?", "It costs $49.99.", "fails"),
+        ({"temp": "54 °F"}, "?", "The temp is 45 °F.", "fails"),
+        (BILL, "?", "Subtotal: $412.50, tax: $39.13.", "fails"),
+        (SHOES, "?", "The Road Racer costs $99.95.", "fails"),
+        (SHOES, "?", "Price: $99.95.", "suspect"),
+        (CABINS, "?", "Economy: $127.55.", "fails"),
+        (HOURS, "?", "It is open from 9 to 17.", "grounded"),
+        (HOURS, "?", "It is open from 9 to 19.", "fails"),
         ({"open": "09:00", "close": "17:30"}, "?", "Ouvert de 9 h à 17 h 30.", "grounded"),
-        ([{"prices": [158, 141]}, {"gift": 128}], "?", "- Gift card: $128\n- Credit card: $171", "suspect"),
-        ([{"prices": [158, 141]}, {"gift": 128}], "?", "- Gift card: $128\n- Credit card: $181", "fails"),
-        ({"open": "09:00", "close": "17:00"}, "?", "It is open from 9 to 17.", "grounded"),
-        ({"at": "14:30 EST"}, "?", "In London that is 19:30 GMT.", "grounded"),
-        ({"at": "14:30 EST"}, "?", "In London that is 18:40 GMT.", "suspect"),
-        ({"book": "2026-05-20"}, "Three days, please.", "Until 23 May 2026.", "grounded"),
-        ({"book": "2026-05-20"}, "Three days, please.", "Until 23 July 2026.", "fails"),
-        ({"book": "2026-03-20"}, "Tomorrow?", "Tomorrow is 18 May 2026.", "grounded"),  # from the day of the run
-        ({"text": "Updated: 2026-12-24. Sunday: sunny."}, "?", "Sunday, December 27th, is sunny.", "grounded"),
+        ({"dob": "1974-08-15", "created": "2024-05-04"}, "?", "DOB: 1974-01-23", "fails"),
+        # One digit is dropped, doubled or swapped.
+        ({"volume": "139,108,000", "low": "7,204,113"}, "?", "There were 13,910,800 of them.", "fails"),
+        ({"a": "$4,482.10", "b": "$9,120.00"}, "?", "You paid $4,842.10.", "fails"),
+        ([{"item": "8302289002"}, {"item": "7195021808"}], "?", "It is item 802289002.", "fails"),
+        # Arithmetic may lead to it, or it is of a rule, a question or another time zone.
+        ({"fare": 355}, "For 3 of us?", "That is $1,065.", "judge"),
+        ({"price": 72}, "?", "That is $60 less 20 %, so it costs $48.", "judge"),
+        (PRICES, "?", "Both fares are $829.", "judge"),
+        (LEGS, "For both of us?", "The difference for both of you is $6,594.", "judge"),
+        ({"price": 299}, "I have a $500 certificate.", "You have $201 left of your certificate.", "judge"),
+        ({"price": 299}, "?", "Each bag costs $50.", "judge"),
+        ({"price": 299}, "?", "Do you want to pay $50?", "judge"),
+        ({"price": 299}, "?", "It costs about $310.", "judge"),
+        ({"price": 41}, "?", "The price difference is $12.", "judge"),
+        ({"at": "14:30 EST"}, "?", "At 19:30 GMT.", "judge"),
+        ({"volume": "68,642,255,170.75 USD"}, "?", "The volume is $68.6 billion.", "judge"),
+        (TIMES, "?", "The sum is 3528857092579.", "judge"),
+        # The value stands there in another form.
         ({"text": "12.2万亿 CNY"}, "?", "It is ¥12,200,000,000,000.", "grounded"),
+        ({"height": "1.7m"}, "?", "The height is 1.7 meters.", "judge"),
+        ({"score": 8}, "?", "The score is 9.4/10.", "no claim"),
     ],
 )
-def test_what_follows(had: Any, user: str, answer: str, worst: str) -> None:
+def test_what_contradicts_results(had: Any, user: str, answer: str, worst: str) -> None:
     assert outcome(run(user, answer, call("look", {}, had))) == worst
+
+
+def test_a_number_in_the_arguments_of_a_calculation_is_known() -> None:
+    calculated = call("calculate", {"expression": "500 + 250 + 198 + 129"}, "1077.0")
+    assert outcome(run("?", "You get $1,077, of which $198 is for the bag.", calculated)) == "grounded"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +201,7 @@ def test_what_follows(had: Any, user: str, answer: str, worst: str) -> None:
         "I recommend to leave at 14:30.",
         "# 12 ways",
         "Hello! How can I help?",
-        "There are 178 seats at 61 °C, 28 % more than 1,350,000 on page 77, for 30 to 45 people.",
+        "There are 17 seats on page 77, for 30 to 45 people.",
     ],
 )
 def test_what_is_no_claim(text: str) -> None:
@@ -225,31 +209,37 @@ def test_what_is_no_claim(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["It costs about $77.", "I suggest a budget of $77.", "It leaves at 14:30.", "It takes 77 minutes."],
+    "text", ["It costs about $77.", "It leaves at 14:30.", "It takes 77 minutes.", "It has 1,785 seats."]
 )
-def test_what_does_not_report_or_may_be_rounded_is_suspect_and_fails_nothing(text: str) -> None:
-    found = ask(run("Tell me", text, call("search", {}, "LH-1315 at 13:15 for $41")))
-    assert (found.failed, found.value, found.metadata["not_grounded"]) == (False, 0.0, [])
+def test_only_values_for_the_judge_give_no_score(text: str) -> None:
+    found = ask(run("Tell me", text, call("search", {}, "on 2026-05-14 for $41 or $45")))
+    assert (type(found), found.why) == (Unscored, Why.INSUFFICIENT_EVIDENCE)
+    assert found.reason == "only a judge can tell where 1 value came from"
+    assert (found.metadata["values_checked"], len(found.metadata["for_judge"])) == (0, 1)
+
+
+def test_a_suspect_fails_nothing_and_lowers_no_score() -> None:
+    found = ask(run("?", "Price: $99.95.", call("look", {}, SHOES)))
+    assert (found.failed, found.value, found.metadata["not_grounded"]) == (False, 1.0, [])
     assert "only suspect" in found.reason
     assert METRIC.threshold == 0.0
 
 
-def test_an_identifier_of_another_form_than_any_that_the_agent_had_is_suspect() -> None:
+def test_an_identifier_of_another_form_than_any_that_the_agent_had_is_for_the_judge() -> None:
     searched = call("search", {}, "LH-1315")
-    assert outcome(run("?", "It runs on the QX77812 chip.", searched)) == "suspect"
+    assert outcome(run("?", "It runs on the QX77812 chip.", searched)) == "judge"
     assert outcome(run("?", "Your order is QX77812.", searched)) == "fails"
 
 
 def test_a_made_up_value_is_named_with_the_model_call_that_says_it_first() -> None:
-    trace = run("All prices?", "A costs 41 EUR. The suite costs $49.99.", call("search", {}, KNOWN))
-    said = model("m2", 5, says="The suite costs $49.99.")
+    trace = run("Which?", "The cheapest is LH-1315. The other is LH-2210.", call("search", {}, "LH-1315"))
+    said = model("m2", 5, says="The other is LH-2210.")
     found = ask(replace(trace, spans=(*trace.spans, said)))
     assert (found.failed, found.label, found.value, found.span_ids) == (True, "made_up_value", 0.5, ("m2",))
-    assert found.reason.startswith("'$49.99' stands in no result and was not said by the user")
+    assert found.reason.startswith("'LH-2210' stands in no result and was not said by the user")
     [named] = found.metadata["not_grounded"]
-    assert (named["value"], named["kind"], named["span_id"]) == ("$49.99", "amount", "m2")
-    assert "The suite costs" in named["text"]
+    assert (named["value"], named["kind"], named["span_id"]) == ("LH-2210", "identifier", "m2")
+    assert "The other is" in named["text"]
 
 
 class TestEvidence:
@@ -283,13 +273,9 @@ class TestEvidence:
     def test_what_only_looks_and_what_the_agent_chooses_is_no_claim(self, tool: str, arguments: dict[str, Any]) -> None:
         assert outcome(run("Go", "Done.", call(tool, arguments, "ok"))) == "no claim"
 
-    def test_what_the_agent_said_before_counts_as_far_as_it_was_grounded(self) -> None:
-        def later(said: str, answer: str) -> str:
-            first = run("Which?", said, call("search", {}, PRICES), session_id="s")
-            return outcome(replace(run("And?", answer), session_id="s"), first)
-
-        assert later("$355 + $474 = $829.", "Your two tickets are $829.") == "grounded"
-        assert later("Together $871.", "Your two tickets are $871.") == "fails"
+    def test_what_the_agent_made_up_before_is_made_up_again(self) -> None:
+        first = run("Which?", "LH-2210.", call("search", {}, "LH-1315"), session_id="s")
+        assert outcome(replace(run("And?", "Your booking LH-2210 is paid."), session_id="s"), first) == "fails"
 
     def test_history_on_the_spans(self) -> None:
         shown = (
@@ -309,46 +295,18 @@ class TestEvidence:
 
 
 class TestContradictions:
-    BILL = {"subtotal": 412.5, "tax": 37.13, "shipping_fee": 61.2, "handling_fee": 18.4}  # noqa: RUF012
-    SHOES = [  # noqa: RUF012
-        {"name": "Trail Runner", "price": 129.9, "stock_since": "2026-03-04"},
-        {"name": "Road Racer", "price": 154.5, "stock_since": "2026-04-19"},
-    ]
-    FLIGHTS = {"flights": [{"number": "HAT097", "from": "DTW"}, {"number": "HAT251", "from": "PHX"}]}  # noqa: RUF012
-
-    @pytest.mark.parametrize(
-        ("result", "right", "wrong"),
-        [
-            (BILL, "Subtotal: $412.50, tax: $37.13.", "Subtotal: $37.13, tax: $412.50."),
-            (BILL, "You pay $37.13 and then $412.50.", "Shipping fee $18.40, handling fee $61.20."),
-            (SHOES, "- Trail Runner: $129.90\n- Road Racer: $154.50", "- Trail Runner: $154.50\n- Road Racer: $129.90"),
-            (
-                SHOES,
-                "Trail Runner and Road Racer cost $154.50 and $129.90.",
-                "Trail Runner $154.50, Road Racer $129.90.",
-            ),
-            (FLIGHTS, "- DTW to PHX: HAT097\n- PHX to SEA: HAT251", "- DTW: HAT251\n- PHX: HAT097"),
-            ({"open": "09:00", "close": "17:00"}, "It is open from 9 to 17.", "It is open from 9 to 19."),
-        ],
-    )
-    def test_of_results(self, result: Any, right: str, wrong: str) -> None:
-        assert outcome(run("And?", right, call("look", {}, result))) == "grounded"
-        found = ask(run("And?", wrong, call("look", {}, result)))
-        assert (found.failed, found.label) == (True, "contradicts_calls")
-
     def test_of_calls(self) -> None:
         book = call("book_ferry", {"sailing_id": "LH-1315", "passengers": 1}, {"ref": "FJ-88213"})
         user = "Book sailing LH-0742 for 3 passengers, or LH-1315 for 1."
         found = ask(run(user, "Sailing LH-0742 is booked for 3 passengers: FJ-88213.", book))
         assert found.label == "contradicts_calls"
         assert {each["but"] for each in found.metadata["not_grounded"]} == {
-            "book_ferry was called with sailing_id LH-1315",
-            "book_ferry was called with passengers 1",
+            "the call was given sailing_id LH-1315",
+            "the call was given passengers 1",
         }
         assert outcome(run(user, "LH-0742 is full; I booked LH-1315 for 1 passenger: FJ-88213.", book)) == "grounded"
         two, one = call("book_ferry", {"passengers": 2}), call("book_ferry", {"passengers": 1}, at=2)
         assert outcome(run("Book for 3 passengers.", "Booked for 3 passengers.", two, one)) == "no claim"
-        assert outcome(run("Book for 3 passengers.", "Booked for 4 passengers.", two, one)) == "fails"
         failed = call("book_ferry", {"passengers": 2}, error="timeout")
         assert outcome(run("Book for 3 passengers.", "Not booked for 3 passengers.", failed)) == "no claim"
 
@@ -362,9 +320,6 @@ class TestWithoutCalls:
     def test_what_claims_to_be_of_this_case_counts(self) -> None:
         assert outcome(run("Thanks!", "Your booking XKJ482 costs 41 EUR.")) == "fails"
         assert outcome(run("Is my booking XKJ482 paid?", "Your booking XKJ482 is paid.")) == "grounded"
-        said = "It was $146 for each of 2, and then $184 for each."
-        sums = "A leg is $146 × 2 = $292, another $184 × 2 = $368.\nYou pay for your flight: "
-        assert (outcome(run(said, sums + "$660.")), outcome(run(said, sums + "$680."))) == ("grounded", "fails")
 
     def test_after_calls_of_earlier_traces_all_counts(self) -> None:
         first = run("Flights?", "There is one.", call("search", {}, CABINS), session_id="s")
@@ -415,32 +370,8 @@ class TestOpen:
     def test_an_identifier_that_a_tool_took_may_have_been_told_before(self) -> None:
         taken = call("book_ferry", {"sailing_id": "KO-7731"}, {"sailing_id": "KO-7731"})
         assert outcome(run("Book it.", "Done.", taken)) == "open"
-        assert (
-            outcome(run("Book it.", "Done.", replace(taken, result="no such sailing KO-7731", error="404"))) == "fails"
-        )
-
-    @pytest.mark.parametrize(
-        ("answer", "value", "of_the_rules"),
-        [
-            ("Each additional bag will incur a fee of $55.", "$55", True),
-            ("Each additional checked bag will cost $55.", "$55", True),
-            ("Would you like me to issue a $55 certificate for the delayed flight?", "$55", True),
-            ("I can offer a certificate of **$55 times the number of passengers**.", "$55", True),
-            ("Do you want travel insurance for $37 (per passenger)?", "$37", True),
-            ("The current date is 2024-05-15, so it is too old.", "2024-05-15", True),
-            ("Your total is $55.", "$55", False),
-            ("The new flight costs $55 per passenger.", "$55", False),
-            ("You are booked on 2024-05-15.", "2024-05-15", False),
-            ("I have issued a $55 certificate to you.", "$55", False),
-        ],
-    )
-    def test_terms_where_the_instructions_were_not_captured(self, answer: str, value: str, of_the_rules: bool) -> None:
-        looked = call("look", {}, {**KNOWN, "fare": "$41"})
-        assert outcome(run("Hi", answer, looked, system="")) == ("open" if of_the_rules else "fails")
-        assert outcome(run("Hi", answer, looked)) != "open"
-        assert outcome(run("Hi", answer, looked, system=f"Know: {value}.")) == "grounded"
-        first = run("Hi", "Hello.", system=TOLD, session_id="s")
-        assert outcome(replace(run("Hi", answer, looked, system=""), session_id="s"), first) != "open"
+        refused = replace(taken, result="no such sailing KO-7731", error="404")
+        assert outcome(run("Book it.", "Done.", refused)) == "judge"
 
 
 class TestLimits:
@@ -455,15 +386,6 @@ class TestLimits:
         values = " ".join(f"FR-{number}" for number in range(1000, 1400))
         found = ask(run("?", values, call("search", {}, values)))
         assert (found.metadata["values_checked"], found.metadata["note"]) == (300, "the first 300 values")
-
-    def test_what_is_not_compared_is_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        trace = HOSTILE["numbers everywhere"](6)
-        whole = ask(trace)
-        assert whole is not None
-        monkeypatch.setattr(follows, "MOST_STEPS", 50)
-        cut = ask(trace)
-        assert cut.metadata["note"] == "many numbers: not all of them were compared"
-        assert not cut.metadata["not_grounded"]
 
     def test_a_long_result_leaves_the_words_that_may_be_values(self) -> None:
         assert _PLAIN_WORDS.sub("", "the code, for you: ZZ-4711 and more\n a-b KO") == "ZZ-4711 KO"
@@ -483,18 +405,3 @@ def test_a_score_says_when_earlier_traces_may_change_it() -> None:
 @pytest.mark.parametrize("text", ["Room 53 May be free.", "the 99th of May", "a 75 Mars bar"])
 def test_a_number_that_is_no_day_before_a_months_name_is_no_date(text: str) -> None:
     assert not any(value.kind == "date" for value in scan(text))
-
-
-@pytest.mark.parametrize(
-    ("wanted", "text", "stands"),
-    [
-        ("11", "111 11", True),
-        ("11", "111 -111 11-1", False),
-        ("-11", "1-11 -11", True),
-        ("$11", "US$111 $11", True),
-        ("1a-1a", "1a-1a-1a 1a-1a", True),
-        ("1" * 200, "1" * 20_000, False),
-    ],
-)
-def test_a_value_stands_in_a_text_where_it_is_no_part_of_a_longer_one(wanted: str, text: str, stands: bool) -> None:
-    assert _stands(wanted, text) is stands

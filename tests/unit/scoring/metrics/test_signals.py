@@ -20,6 +20,7 @@ from pandaeval_collector.store import Store
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_otel.model import Trigger
 from support.embedder import WordEmbedder
 from support.judged import stored, trace
 from support.made_traces import Composer
@@ -59,7 +60,9 @@ def test_a_running_collector_stores_sends_and_counts_nothing_of_them(tmp_path: P
         sessions |= changes.touched
         store.commit(changes).result()
     assert sessions
-    assert {result.metric for id_ in sessions for result in line.session_now(id_)} == {"agent_reliability"}
+    assert {result.metric for id_ in sessions for result in line.scores.score(id_, Trigger.IDLE)[0]} == {
+        "agent_reliability"
+    }
     store.close()
 
 

@@ -14,9 +14,8 @@ import pytest
 
 from pandaeval_collector.base.filters import FILTERS, Filter, meaning
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
-from pandaeval_collector.show.api.filters import wanted_of, within
+from pandaeval_collector.show.api.filters import RunFilters, wanted_of, within
 from pandaeval_collector.show.api.problems import ProblemError
-from pandaeval_collector.show.api.run_filters import RunFilters
 from pandaeval_collector.store.listed import Wanted
 
 HOUR, DAY = 3_600_000, 86_400_000

@@ -48,24 +48,17 @@ def _fill(store: Store) -> None:
 
 
 class Asked:
-    """A client of the API; ``now``: what the open session is told to have."""
+    """A client of the API."""
 
     def __init__(self, folder: Path) -> None:
-        self.now: Sequence[bytes] | None = None
-        self.asked: list[str] = []
         self._store = Store(folder, "off")
         _fill(self._store)
         self._opened: list[Lookouts] = []
         self._folder = folder
-        self.client = self.open(self._session_now)
+        self.client = self.open(self._store)
 
-    async def _session_now(self, session_id: str) -> Sequence[bytes] | None:
-        self.asked.append(session_id)
-        return self.now
-
-    def open(self, session_now: Any) -> TestClient:
-        page = PageWork({})
-        work = Work(self._store, session_now, page=page)
+    def open(self, store: Store | None) -> TestClient:
+        work = Work(store, page=PageWork({}))
         self._opened.append(Lookouts(self._folder, work, ()))
         return TestClient(Starlette(routes=self._opened[-1].routes), base_url="http://localhost")
 
@@ -148,33 +141,21 @@ def test_pages_are_of_50_or_100_unless_another_number_is_asked_for(asked: Asked,
     assert limit["schema"]["default"] == most
 
 
-@pytest.mark.parametrize(
-    ("so_far", "is_open", "now"),
-    [
-        (None, False, []),
-        ([], True, []),
-        ([b'{"metric": "agent_reliability"}'], True, [{"metric": "agent_reliability"}]),
-    ],
-)
-def test_a_session_is_open_also_where_it_would_have_no_results(
-    asked: Asked, so_far: list[bytes] | None, is_open: bool, now: list[dict[str, Any]]
-) -> None:
-    asked.now = so_far
+def test_a_session_is_open_until_it_is_scored_for_good(asked: Asked) -> None:
     found = asked.get("/sessions/s/1")
-    assert (found["open"], found["now"]) == (is_open, now)
-    assert (found["session_id"], numbers(found["members"])) == ("s/1", [1, 2, 3])
-    assert asked.asked == ["s/1"]
+    assert (found["open"], found["session_id"], numbers(found["members"])) == (True, "s/1", [1, 2, 3])
+    asked._store.commit(WriteSet(closed={"s/1"})).result()
+    assert asked.get("/sessions/s/1")["open"] is False
 
 
 def test_without_a_running_collector_no_session_is_open(asked: Asked) -> None:
     asked.client = asked.open(None)
     found = asked.get("/sessions/s/1")
-    assert (found["open"], found["now"], found["failed"]) == (False, [], True)
+    assert (found["open"], found["failed"]) == (False, True)
 
 
-def test_of_a_session_that_is_not_there_nobody_is_asked(asked: Asked) -> None:
-    answer = asked.client.get("/api/v1/sessions/nobody's")
-    assert (answer.status_code, asked.asked) == (404, [])
+def test_a_session_that_is_not_there_is_answered_by_404(asked: Asked) -> None:
+    assert asked.client.get("/api/v1/sessions/nobody's").status_code == 404
 
 
 def test_a_trace_is_told_with_its_results_where_its_spans_are_not_kept(asked: Asked) -> None:

@@ -51,8 +51,6 @@ class Before:
     responses: frozenset[str] = frozenset()
     first: bool = False
     """Whether there is no earlier trace."""
-    instructed: bool = False
-    """Whether an earlier trace held instructions."""
 
 
 def pack(trace: Trace) -> bytes:
@@ -73,9 +71,9 @@ def pack(trace: Trace) -> bytes:
         if text and entry not in kept:
             kept[entry] = None
             left -= len(packed)
-    why = not_captured(trace) or (_MORE if is_cut else None)
+    why = _not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    head = json.dumps([why, began, instructed(trace)])[:-1]
+    head = json.dumps([why, began])[:-1]
     return _own.compress(f"{head}, [{', '.join(kept)}]]".encode())
 
 
@@ -93,16 +91,14 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
     """Unpacks what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
     found: list[tuple[Whose, Any]] = []
     missing = _MORE if len(packed) >= MOST_TRACES else None
-    is_instructed = False
     for index, each in enumerate(packed):
         if not each:
             missing = missing or BEFORE
             continue
-        why, began_before, *more, kept = json.loads(_own.decompress(each, _MOST_UNPACKED))
+        why, began_before, *_, kept = json.loads(_own.decompress(each, _MOST_UNPACKED))
         missing = missing or why or (BEFORE if began_before and not index else None)
-        is_instructed = is_instructed or any(more)
         found.extend((who, value) for who, value in kept)
-    return Before(found, missing, responses, first=not packed, instructed=is_instructed)
+    return Before(found, missing, responses, first=not packed)
 
 
 def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
@@ -171,7 +167,7 @@ def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
     Without ``earlier``, a first call in a session with neither instructions nor history may be the middle of a
     conversation. The first trace of a session is whole, if its first call begins with the user's message.
     """
-    missing = not_captured(trace)
+    missing = _not_captured(trace)
     if missing is not None:
         return missing
     shown = shows_history(trace)
@@ -189,7 +185,7 @@ def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
     return None if earlier is not None and roles[:1] == ["user"] else BEFORE
 
 
-def not_captured(trace: Trace) -> str | None:
+def _not_captured(trace: Trace) -> str | None:
     """Says which part of this trace itself is missing (results, messages, the user's words); ``None`` if nothing is."""
     if [call for call in trace.tool_calls if not call.has_result and call.error is None]:
         return "results of tools were not captured"
@@ -214,11 +210,6 @@ def _is_cut(result: Any) -> bool:
     if closing is not None and text[1:2] in '"{[' and closing not in text:
         return True
     return _CUT.search(text[-60:]) is not None
-
-
-def instructed(trace: Trace) -> bool:
-    """Whether the spans hold instructions."""
-    return any(span.system or any(message.role == "system" for message in span.input or ()) for span in trace.spans)
 
 
 def shows_history(trace: Trace) -> bool:

@@ -1,196 +1,231 @@
-"""Claims that the calls or results contradict: one function for each kind of contradiction."""
+"""Claims that the calls or results of the turn contradict: they have a single value there, and the answer states
+another value."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate, product
 from typing import NamedTuple
 
 from pandaeval_collector.analysis.rules._failures import failed
-from pandaeval_collector.analysis.rules.grounding.claims import HOURS, Claim, answers, arguments, changing
-from pandaeval_collector.analysis.rules.grounding.evidence import Known, form, moment
-from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, times, values_of
+from pandaeval_collector.analysis.rules.grounding.claims import Claim, changing
+from pandaeval_collector.analysis.rules.grounding.evidence import Field, Known, form, moment, read
+from pandaeval_collector.analysis.rules.grounding.values import NUMBERS, Value, squeezed, values_of
+from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Trace
 
-_MOST_FIELDS, _MOST_OBJECTS, _LONGEST_ARGUMENT = 60, 200, 60
-_COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
+MOST_DOUBTED = 60
+"""Values of a trace that are compared with its results."""
+_MOST_FIELDS, _MOST_NUMBERS = 1_000, 24
+_LEAST_DIGITS = 4
+_CENT = 0.01
+_TIMES = range(1, 7)
+"""Counts that an answer need not write down: 2 × $174."""
+_MOST_COUNTED = 100
+_VALUE, _NEXT_WORD = re.compile(r"\d[\d.,:]*"), re.compile(r"\W{0,3}([^\W\d_]+)")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
-_AFTER_VALUE = re.compile(r"\d[\d.,:]*")
-Contradiction = tuple[Claim, str]
-"""A claim, and what the calls or results say instead."""
-Places = Mapping[float | str, Sequence[tuple[Claim, set[str]]]]
-"""By value, the claims of it with the words before them."""
+_NO_LABEL = frozenset("the and for usd eur gbp number value data date time text content result".split())  # noqa: SIM905
+"""Words that name no single value."""
+_CHANGES = frozenset("difference new old remaining additional extra each per more less average".split())  # noqa: SIM905
+"""Words that make another value of a named value: the price difference is no price."""
+_CONVERTED = lazily(
+    r"\b(?:each|every|per|up to|at (?:most|least)|within|by|until|before|after|next|days?|weeks?|tomorrow|today"
+    r"|(?-i:[A-Z]{1,2}[SD]?T|UTC|GMT))\b"
+)
+"""Words beside a rule, or a date or time that is converted: a single value of the results is no reason to doubt it."""
 
 
-class Used:
-    """What successful calls that change something were called with, each with a sentence: ``values``; and ``counts``,
-    the small whole numbers by the stem of their key."""
+class Contradiction(NamedTuple):
+    """``instead``: the value of the calls or results. ``is_sure``: else there are several such values."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.values: list[tuple[Value, str]] = []
-        self.counts: dict[str, list[tuple[int, str]]] = {}
-        for call in changing(trace):
-            if failed(call):
-                continue
-            for key, item in arguments(call.arguments):
-                text = fold(str(item)).strip()
-                self._add(key, text, f"{call.name} was called with {key} {text}")
-
-    def _add(self, key: str, text: str, reason: str) -> None:
-        if len(text) <= _LONGEST_ARGUMENT:
-            self.values += [(value, reason) for value in values_of(text) if value.text == text]
-        if text.isdecimal() and len(text) <= 4:
-            self.counts.setdefault(_stem(key.rpartition("_")[2]), []).append((int(text), reason))
+    instead: str
+    is_sure: bool = True
 
 
-class _Owned(NamedTuple):
-    """A value of a result's object that the answer states. ``owner``: the words of its key and of the object's
-    names."""
+class Turn:
+    """What the calls of a trace were given and gave, as far as its answers may contradict it."""
 
-    row: int
-    key: str
-    thing: float | str
-    owner: set[str]
+    def __init__(self, trace: Trace, had: Known, stated: Sequence[Claim]) -> None:
+        self._trace = trace
+        self._had = had
+        self._doubted = 0
+        self._claims = stated
+        self._stated = {claim.value.sign for claim in stated}
 
+    @cached_property
+    def _results(self) -> list[tuple[int, Field]]:
+        calls = [call for call in self._trace.tool_calls if call.has_result and not failed(call)]
+        fields = [(moment(call.end_ns), field) for call in calls for field in read(call.result).fields]
+        return fields[:_MOST_FIELDS]
 
-def contradictions(trace: Trace, stated: Sequence[Claim], had: Known, used: Used) -> dict[Claim, str]:
-    """Returns claims that say otherwise than what was called or found, with that."""
-    found = dict(_replaced(stated, had, used))
-    for text, end, span_id in answers(trace):
-        at = moment(end)
-        mine = [claim for claim in stated if claim.span_id == span_id]
-        found.update(_closing_times(text, mine, had, at))
-        found.update(_exchanged(mine[:_MOST_FIELDS], had, at))
-    return found
+    @cached_property
+    def _given(self) -> list[Field]:
+        """What calls that changed something were given."""
+        calls = [call for call in changing(self._trace) if not failed(call)]
+        return [field for call in calls for field in read(call.arguments).fields]
 
+    def against(self, claim: Claim) -> Contradiction | None:
+        """Returns what the results have instead of a value that the agent did not have."""
+        value = claim.value
+        self._doubted += 1
+        if self._doubted > MOST_DOUBTED:
+            return None
+        if value.kind == "identifier":
+            return self._slip(claim, self._had.results(claim.at))
+        if not claim.reports or claim.sentence.rstrip().endswith("?") or _is_scaled(value):
+            return None
+        fields = [field for at, field in self._results if at <= claim.at and _alike(field, value)]
+        words = _words_beside(claim)
+        labelled = [field for field in fields if _names(field, words)]
+        slip = self._slip(claim, fields)
+        if slip is not None and not self._is_computed(claim, labelled):
+            return slip
+        is_bare = value.kind == "number" and not value.unit
+        if not labelled and (is_bare or words & _CHANGES or claim.reads(_CONVERTED)):
+            return None
+        other = self._other(claim, fields, labelled)
+        if other is None or self._is_computed(claim, labelled or fields):
+            return None
+        return None if not labelled and self._is_far_computed(claim, fields) else other
 
-def miscounts(trace: Trace, used: Used) -> Iterator[Contradiction]:
-    """Yields claims such as "3 passengers", if no argument of this key has that number."""
-    if not used.counts:
-        return
-    for text, end, span_id in answers(trace):
-        for match in _COUNTED.finditer(text):
-            counted = used.counts.get(_stem(match[2]), [])
-            numbers = [number for number, _ in counted]
-            if counted and int(match[1]) not in {*numbers, sum(numbers)}:
-                value = Value("number", match[0], match.start(), (float(match[1]),))
-                yield Claim(value, moment(end), span_id, text, text), counted[0][1]
+    def replaced(self, claim: Claim) -> Contradiction | None:
+        """Returns what a call was given under the name of a value that only the user said."""
+        value, words = claim.value, _words_beside(claim)
+        if value.kind not in ("identifier", "number") or (value.kind == "number" and value.number >= _MOST_COUNTED):
+            return None
+        fields = [field for field in self._given if form(field.value) == form(value) and _names(field, words)]
+        others = {field.value.sign for field in fields}
+        if len(others) != 1 or others & {value.sign, *self._stated}:
+            return None
+        counted = sum(field.value.number for field in fields)
+        if value.number == counted > 0 or any(field.value.sign == value.sign for _, field in self._results):
+            return None
+        return Contradiction(f"the call was given {fields[0].label} {fields[0].value.text}")
 
+    def _other(self, claim: Claim, fields: Sequence[Field], labelled: Sequence[Field]) -> Contradiction | None:
+        beside = [each.value for each in self._claims if (each.span_id, each.begin) == (claim.span_id, claim.begin)]
+        sentence = squeezed(claim.sentence)
+        signs, shapes = {value.sign for value in beside}, {_shape(value) for value in beside}
+        rows = {id(field.row) for field in fields if field.value.sign in signs and field.row}
+        pool = []
+        for field in labelled or fields:
+            names = [squeezed(name) for name in field.row]
+            if id(field.row) in rows or any(len(name) > 2 and name in sentence for name in names):
+                pool.append(field)
+        if not pool and (labelled or claim.value.kind == "amount"):
+            pool = [*(labelled or fields)]
+        pool = [field for field in pool if field.value.sign not in signs and _shape(field.value) not in shapes]
+        others = {field.value.sign: field for field in pool}
+        if not others or not self._stated.isdisjoint(others):
+            return None
+        first = next(iter(others.values()))
+        if len(others) > 1 and not labelled:
+            return None
+        return Contradiction(f"results have {first.value.text} there ({first.label.strip()})", len(others) == 1)
 
-def _replaced(stated: Sequence[Claim], had: Known, used: Used) -> Iterator[Contradiction]:
-    """Yields identifiers and dates that the user named and the answer says, but that a call replaced. If the answer
-    names the other value, too, it may explain why."""
-    if not used.values:
-        return
-    answered = {_thing(claim.value) for claim in stated}
-    things = [(_thing(value), reason) for value, reason in used.values]
-    for claim in stated:
-        mine = _thing(claim.value)
-        if claim.value.kind not in ("identifier", "date") or any(thing == mine for thing, _ in things):
-            continue
-        alike = [pair for pair, (value, _) in zip(things, used.values, strict=True) if form(value) == form(claim.value)]
-        if not alike or any(thing in answered for thing, _ in alike):
-            continue
-        whose = {source.who for source in had.sources if mine in source.content.things}
-        if "user" in whose and "result" not in whose:
-            yield claim, alike[0][1]
+    def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
+        """Returns the number of a result of which the claim drops, doubles or swaps one digit."""
+        digits = _digits(claim.value)
+        if len(digits) < _LEAST_DIGITS + (claim.value.kind == "number"):
+            return None
+        for field in fields:
+            if _is_slip(digits, _digits(field.value)) and field.value.sign not in self._stated:
+                return Contradiction(f"results have {field.value.text} there")
+        return None
 
+    def _is_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
+        """Returns whether one step leads to a number from numbers of the answer and from known amounts."""
+        wanted = claim.value.number
+        return any(abs(each - wanted) <= _CENT for each in _steps(_numbers(claim, known)))
 
-def _closing_times(text: str, stated: Sequence[Claim], had: Known, at: int) -> Iterator[Contradiction]:
-    """Yields the ends of hours (from 9 to 19) for which a result has hours with the same begin and another end."""
-    places = {claim.value.start: claim for claim in stated}
-    for match in HOURS.finditer(text):
-        closes = places.get(match.start(2))
-        if closes is None or any(not content.times.isdisjoint(closes.value.keys) for content in had.by(at)):
-            continue
-        other = _other_end(times(match[1]), had, at)
-        if other is not None:
-            yield closes, f"results have {other.text} there"
-
-
-def _other_end(begins: Sequence[float], had: Known, at: int) -> Value | None:
-    """Returns the end of a result's hours that begin so."""
-    for source in had.sources:
-        if source.who != "result" or source.at > at:
-            continue
-        for fields, _ in source.content.objects:
-            hours = [value for value in fields.values() if value.kind == "time"]
-            if len(hours) == 2 and hours[0].keys[0] in begins:
-                return hours[1]
-    return None
-
-
-def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[Contradiction]:
-    """Yields the first of each two values of a result that the answer gives to each other's owner: it speaks of one in
-    the words of the other (the key, the names of the object), and of the other in the words of the first."""
-    places, several = _labelled(stated)
-    if not several:
-        return
-    told: set[float | str] = set()
-    for source in had.sources:
-        if source.who != "result" or source.at > at:
-            continue
-        if not any(sum(sign in source.raw for sign in signs) > 1 for signs in several):
-            continue
-        owned = _owned(source.content.objects[:_MOST_OBJECTS], places)
-        for one, other in combinations(owned[:_MOST_FIELDS], 2):
-            if _comparable(one, other) and not told & {one.thing, other.thing} and _swapped(one, other, places):
-                told |= {one.thing, other.thing}
-                there = places[other.thing][0][0].value.text
-                yield places[one.thing][0][0], f"results have {there} there ({other.key})"
-
-
-def _labelled(stated: Sequence[Claim]) -> tuple[Places, list[set[str]]]:
-    """Returns claims by their value, with the words before them; and of each kind with several labelled values, how
-    results spell these."""
-    places: dict[float | str, list[tuple[Claim, set[str]]]] = {}
-    labelled: dict[str, set[str]] = {}
-    for claim in stated:
-        value, label = claim.value, _words(_AFTER_VALUE.split(claim.before)[-1])
-        places.setdefault(_thing(value), []).append((claim, label))
-        if label:
-            sign = str(int(value.number)) if value.kind == "amount" else value.text
-            labelled.setdefault(value.kind, set()).add(sign)
-    return places, [signs for signs in labelled.values() if len(signs) > 1]
+    def _is_far_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
+        """Returns whether arithmetic with any amount that the agent had, or several steps lead to a number."""
+        wanted, numbers = claim.value.number, _numbers(claim, known)
+        wholes = {round(abs(wanted + sign * number), 2) for number in numbers for sign in (1, -1)}
+        if self._had.knows({*wholes, *(wanted / times for times in _TIMES)}, claim.at):
+            return True
+        pairs = {sign * one + other for one, other in product(numbers, (0.0, *numbers)) for sign in (1, -1)}
+        return wanted == int(wanted) and any(wanted / times - pair in pairs for times in _TIMES for pair in pairs)
 
 
-def _owned(objects: Sequence[tuple[Mapping[str, Value], Sequence[str]]], places: Places) -> list[_Owned]:
-    """Returns the values of objects that the answer states."""
-    owned: list[_Owned] = []
-    for row, (fields, names) in enumerate(objects):
-        for key, value in fields.items():
-            thing = _thing(value)
-            if thing in places:
-                others = [folded for name in names if squeezed(folded := fold(name)) != thing]
-                owned.append(_Owned(row, key, thing, _words(" ".join((key, *others)))))
-    return owned
+def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
+    """Returns the numbers beside a claim, and known amounts with their sum."""
+    if claim.value.kind not in NUMBERS:
+        return []
+    beside = [value for value in values_of(claim.text) if value.kind in NUMBERS and value.number != claim.value.number]
+    amounts = [field.value.number for field in known]
+    return [*dict.fromkeys((*(value.number for value in beside), *amounts, sum(amounts)))][:_MOST_NUMBERS]
 
 
-def _comparable(one: _Owned, other: _Owned) -> bool:
-    """Returns whether two different values are of one object, or under one key of two."""
-    if (one.row == other.row) == (one.key == other.key):
+def _steps(numbers: Sequence[float]) -> Iterator[float]:
+    """Yields multiples, sums, differences, products, quotients and shares of two numbers, and sums of several in a
+    row."""
+    for one, other in product(numbers, (0.0, *numbers)):
+        for times in _TIMES:
+            yield from ((one + other) * times, (one - other) * times)
+        yield from (one * other, one / (other or 1.0), one * other / 100, one * (1 - other / 100))
+    for first in range(len(numbers)):
+        yield from accumulate(numbers[first:])
+
+
+def _alike(field: Field, value: Value) -> bool:
+    """Returns whether a field has the kind and unit of a value. A number alone may be an amount."""
+    if field.value.kind == "number" and value.kind == "amount":
+        return not field.value.unit and not field.label
+    return (field.value.kind, field.value.unit) == (value.kind, value.unit)
+
+
+def _words_beside(claim: Claim) -> set[str]:
+    """Returns the words between a claim and the value before it, and the word behind it."""
+    before = _VALUE.split(claim.before)[-1]
+    behind = _NEXT_WORD.match(claim.after)
+    return set(_words(f"{before} {behind[1] if behind is not None else ''}"))
+
+
+def _words(text: str) -> list[str]:
+    return [word.removesuffix("s") for word in _WORD.findall(_CAMEL.sub(" ", text).casefold())]
+
+
+@lru_cache(maxsize=4096)
+def _label(text: str) -> frozenset[str]:
+    """Returns the last two words that name a field."""
+    return frozenset(_words(text)[-2:]) - _NO_LABEL
+
+
+def _names(field: Field, words: set[str]) -> bool:
+    """Returns whether the words name a field."""
+    label = _label(field.label)
+    return bool(label) and label <= words and words & _CHANGES <= label
+
+
+def _digits(value: Value) -> str:
+    """Returns the digits of a number as written, without a fraction of zeros; ``""`` for what is no plain number."""
+    if value.kind == "identifier":
+        return value.text if value.text.isdigit() else ""
+    if value.kind not in NUMBERS or _is_scaled(value):
+        return ""
+    return f"{value.number:.2f}".removesuffix(".00").replace(".", "")
+
+
+def _is_scaled(value: Value) -> bool:
+    """Returns whether a number is rounded to thousands or millions: 1.2k."""
+    return value.kind in NUMBERS and value.number >= 10.0 ** sum(map(str.isdigit, value.text))
+
+
+def _shape(value: Value) -> str:
+    """Returns the digits without zeros at the ends: the same for a number in another unit."""
+    return re.sub(r"\D", "", value.text).strip("0") if value.kind in NUMBERS else value.text
+
+
+def _is_slip(wrong: str, right: str) -> bool:
+    """Returns whether one digit is dropped, doubled or swapped with the next digit."""
+    if abs(len(wrong) - len(right)) > 1 or wrong == right:
         return False
-    if one.thing == other.thing or type(one.thing) is not type(other.thing):
-        return False
-    return one.row == other.row or "." not in one.key  # a part of an object has an owner of its own
-
-
-def _swapped(one: _Owned, other: _Owned, places: Places) -> bool:
-    mine, its = one.owner - other.owner, other.owner - one.owner
-    if not all(its and its <= label and not mine <= label for _, label in places[one.thing]):
-        return False
-    return all(mine and mine <= label and not its <= label for _, label in places[other.thing])
-
-
-def _stem(word: str) -> str:
-    return word.casefold().removesuffix("s")
-
-
-def _thing(value: Value) -> float | str:
-    return f"day {value.number % 10000}" if value.kind == "date" else value.keys[0]
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(_CAMEL.sub(" ", text).casefold()))
+    places = range(len(right))
+    dropped = (right[:at] + right[at + 1 :] for at in places)
+    doubled = (right[: at + 1] + right[at:] for at in places)
+    swapped = (right[:at] + right[at + 1 : at + 2] + right[at : at + 1] + right[at + 2 :] for at in places)
+    return wrong in (*dropped, *doubled, *swapped)

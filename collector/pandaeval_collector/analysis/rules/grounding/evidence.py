@@ -1,180 +1,82 @@
-"""What an agent had, and since when: instructions, definitions, the user's words, arguments and results of calls,
-documents, of its trace and of the earlier ones of the session.
+"""What an agent had, and since when: instructions, definitions, the user's words, arguments and results of calls, and
+documents, of its trace and of the earlier traces of the session.
 
-Each text, or JSON as text, is read once by its content, whatever traces repeat it: histories stand on every span. What
-the agent said itself earlier is kept apart: it counts only as far as it was grounded then.
+Each text, or JSON as text, is read once by its content, because histories repeat it on every span.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from itertools import groupby
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import orjson
 
 from pandaeval_collector.analysis.rules.grounding.before import Whose, held, shown, spelled
-from pandaeval_collector.analysis.rules.grounding.values import MEASURED, NUMBERS, Value, fold, scan, squeezed
+from pandaeval_collector.analysis.rules.grounding.values import NUMBERS, Value, fold, scan, squeezed
 from pandaeval_otel.model import Trace
 
-SENTENCE = re.compile(r"[.!?\n。！？](?:(?<![.!?])|(?=\s))")
-_DEPTH, _NESTED = 40, 3
-_MOST_GROUPS = 2_000
-_LARGEST_GROUP = 24
-"""Among more numbers than this any sum can be found by chance."""
+MOST_CHARS = 400_000
+"""Characters of all evidence of a trace. The rest is not read, which is noted."""
+_DEPTH, _LONGEST_NAME, _LONGEST_LABEL, _LEAST_VERBATIM = 40, 60, 40, 5
 _MOST_KEPT = 150_000
 """Values of all contents that are kept read."""
-MOST_CHARS = 400_000
-"""Characters of all evidence of a trace; the rest is not read, which is noted."""
 _DIGIT = re.compile(r"\d")
+_DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,2}")
 _RUN = re.compile(r"[0-9]+|[^0-9]+")
-_PLAIN_NUMBER = re.compile(r"\d[\d.,]*")
-_WITHIN = re.compile(r"(?:[\w%°]|[^\W_][.,:\-/])\0|\0(?:[\w%°]|[.,:\-/][^\W_])")
-"""A letter, a digit or a sign between two is next to a value (``\\0``), which so is part of a longer one."""
-_APART = re.compile(r"(?<![^\W_])[.,:\-/]|[^\w%°.,:\-/]")
-"""Behind such a sign a value may begin; behind any other it is part of a longer one."""
-_LEAST_DIGITS, _LEAST_LETTERS = 3, 5
-_COUNTS = re.compile(
-    r"count|quantit|qty|number|num_|passenger|seat|bag|night|day|guest|people|item|hour|minute|percent|rate"
-)
-_WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|value|pay|tax|sum|charge|refund|usd|eur")
-_OF_KEY = re.compile(r"(?:^|[_ ])(usd|eur|gbp|kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|day|hour|minute|min|second)s?$")
-_CURRENCIES = {"usd": "$", "eur": "EUR", "gbp": "GBP"}
-_SMALL, _LONGEST_NAME = 31, 60
+_WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|pay|tax|refund|charge|usd|eur", re.IGNORECASE)
+_UNIT_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|day|hour|minute|min|second|percent)s?$", re.I)
 
 
-Group = tuple[frozenset[float], frozenset[float]]
-"""Numbers that belong together (of an object, list, column or sentence): what is added, what is counted or a rate."""
+class Field(NamedTuple):
+    """A value of a text or of JSON. ``label``: its key, or the words before it; ``row``: the key and the short texts of
+    the object that holds it."""
+
+    value: Value
+    label: str
+    row: tuple[str, ...]
 
 
 class Content:
-    """What one text, or JSON as text, holds. ``keys``: identifiers, addresses, digits, and those that identifiers end
-    with; ``forms``: which kinds of values it has; ``money``: sorted, what may be an amount, each with the currencies
-    that it has there; ``steps``: about how many calculations its ``groups`` ask for; ``objects``: the fields of JSON
-    objects by their path of keys, and the texts among them, which may be names."""
+    """The fields of one text, or of JSON as text, and ``keys``: all that may be looked up (:func:`_keys`)."""
 
     def __init__(self, raw: str) -> None:
-        self.raw = raw
-        self.keys: set[str] = set()
-        self.forms: set[str] = set()
-        self.units: dict[float, set[str]] = {}
-        self.days: set[float] = set()
-        self.times: set[float] = set()
-        self.durations: set[float] = set()
-        self.groups: list[Group] = []
-        self.objects: list[tuple[dict[str, Value], list[str]]] = []
-        self._any(raw, "", _DEPTH)
-        self.money = sorted(number for number, units in self.units.items() if units != {MEASURED})
-        self.steps = 1 + sum(len(worth) for worth, _ in self.groups)
+        self.fields: list[Field] = []
+        self._read(raw, "", (), _DEPTH)
+        self.keys = {key for each in self.fields for key in _keys(each.value)}
+        self.forms = {form(each.value) for each in self.fields}
 
-    @cached_property
-    def squeezed(self) -> str:
-        """The letters and digits of the text."""
-        return squeezed(fold(self.raw))
-
-    @cached_property
-    def things(self) -> set[float | str]:
-        """Its identifiers and addresses, and days of any year."""
-        return {*self.keys, *(f"day {day % 10000}" for day in self.days)}
-
-    @property
-    def size(self) -> int:
-        """About how many values it holds."""
-        return 8 + len(self.keys) + len(self.units) + 2 * len(self.groups) + len(self.raw) // 100
-
-    def _any(self, value: Any, key: str, depth: int) -> list[tuple[str, Value]]:
-        """Reads a value below a key; returns the short values that belong to the object around it."""
+    def _read(self, value: Any, label: str, row: tuple[str, ...], depth: int) -> None:
         if depth == 0 or value is None or isinstance(value, bool):
-            return []
-        if isinstance(value, str):
-            inner = _parsed(value)
-            return self._text(value, key) if inner is None else self._any(inner, key, depth - 1)
+            return
         if isinstance(value, dict):
-            return self._object(value, key, depth)
-        return self._list(value, key, depth) if isinstance(value, list) else self._number(str(value), key)
-
-    def _text(self, text: str, key: str) -> list[tuple[str, Value]]:
-        if _DIGIT.search(text) is None:
-            return []
-        text = fold(text).replace("\\n", "\n")
-        values = [self._taken(value) for value in scan(text)]
-        if len(values) == 1:
-            return [(key, values[0])]
-        ends = [match.start() for match in SENTENCE.finditer(text)] if values else []
-        for _, sentence in groupby(values, key=lambda value: bisect_left(ends, value.end)):
-            self._group([("", value) for value in sentence])
-        return [(key, value) for value in values] if len(text) <= 40 else []
-
-    def _number(self, text: str, key: str) -> list[tuple[str, Value]]:
-        """Reads a number of JSON, whose key may tell its unit or that it is an amount."""
-        number, digits, (_, is_worth, unit) = abs(float(text)), text.lstrip("-"), _told_by(key)
-        if is_worth or unit in _CURRENCIES:
-            value = Value("amount", text, 0, (number,), 1.0, _CURRENCIES.get(unit, ""))
-        elif len(digits) >= 6 and digits.isdigit():
-            value = Value("identifier", text, 0, (digits, number))
-        else:
-            value = Value("number", text, 0, (number,), 1.0, MEASURED if unit else "")
-        return [(key, self._taken(value))]
-
-    def _object(self, value: dict[str, Any], key: str, depth: int) -> list[tuple[str, Value]]:
-        own: list[tuple[str, Value]] = []
-        for name, item in value.items():
-            self._text(name, "")
-            own += self._any(item, f"{key}.{name[:_LONGEST_NAME]}" if key else name[:_LONGEST_NAME], depth - 1)
-        if len(self.objects) < _MOST_GROUPS:
-            begin = len(key) + 1 if key else 0
             names = [item for item in value.values() if isinstance(item, str) and 3 <= len(item) <= _LONGEST_NAME]
-            self.objects.append(({path[begin:]: each for path, each in own[: 2 * _LARGEST_GROUP]}, names))
-        self._group(own)
-        return own if key.count(".") < _NESTED and len(own) <= _LARGEST_GROUP else []
+            row = (label, *names)
+            for name, item in value.items():
+                self._text(name, "", ())
+                self._read(item, name, row, depth - 1)
+        elif isinstance(value, list):
+            for item in value:
+                self._read(item, label, row, depth - 1)
+        elif not isinstance(value, str) or _DECIMAL.fullmatch(value) is not None:
+            self.fields.append(Field(_of_json(str(value), f"{row[0] if row else ''} {label}"), label, row))
+        elif (inside := _parsed(value)) is not None:
+            self._read(inside, label, row, depth - 1)
+        else:
+            self._text(value, label, row)
 
-    def _list(self, value: list[Any], key: str, depth: int) -> list[tuple[str, Value]]:
-        columns: dict[str, list[tuple[str, Value]]] = {}
-        for item in value:
-            for name, each in self._any(item, key, depth - 1):
-                columns.setdefault(name, []).append((name, each))
-        totals: list[tuple[str, Value]] = []
-        for name, column in columns.items():
-            self._group(column)
-            worth = [each.number for _, each in column if each.kind in NUMBERS]
-            if len(worth) == len(column) and not _told_by(name)[0]:
-                totals.append((name, Value("amount", "", 0, (sum(worth),))))
-        return [*totals[:_LARGEST_GROUP], (f"{key} count", Value("number", "", 0, (float(len(value)),)))]
-
-    def _taken(self, value: Value) -> Value:
-        self.forms.add(form(value))
-        for key in value.keys:
-            if isinstance(key, str):
-                self.keys.add(key)
-                tail = key[len(key.rstrip("0123456789")) :] if value.kind == "identifier" else ""
-                if len(tail) >= 3:
-                    self.keys |= {tail, tail[-4:]}
-            elif value.kind == "date":
-                self.days.add(key)
-            elif value.kind == "time":
-                self.times.add(key)
-            elif value.kind == "duration":
-                self.durations.add(key)
-            else:
-                self.units.setdefault(key, set()).add(value.unit)
-        return value
-
-    def _group(self, members: Iterable[tuple[str, Value]]) -> None:
-        """Notes which numbers belong together."""
-        worth: set[float] = set()
-        counts: set[float] = set()
-        for key, value in members:
-            if value.kind not in NUMBERS or not value.number:
-                continue
-            is_count, is_worth, _ = _told_by(key)
-            is_count = value.unit == "%" or is_small(value.number) or (is_count and not is_worth)
-            (counts if is_count and value.kind != "amount" else worth).add(value.number)
-        if 2 <= len(worth | counts) <= _LARGEST_GROUP and len(self.groups) < _MOST_GROUPS:
-            self.groups.append((frozenset(worth), frozenset(counts)))
+    def _text(self, text: str, label: str, row: tuple[str, ...]) -> None:
+        if _DIGIT.search(text) is None:
+            return
+        text, end = fold(text).replace("\\n", "\n"), 0
+        for value in scan(text):
+            before = text[max(end, value.start - _LONGEST_LABEL) : value.start].rpartition("\n")[2]
+            if value.kind != "time" or before not in ("+", "-"):  # the offset of a time zone
+                self.fields.append(Field(value, before if before.strip() else label, row))
+            end = value.end
 
 
 def _parsed(text: str) -> Any:
@@ -188,27 +90,58 @@ def _parsed(text: str) -> Any:
         return None
 
 
-@lru_cache(maxsize=1024)
-def _told_by(key: str) -> tuple[bool, bool, str]:
-    """Returns what a path of keys tells of its number: whether it counts, whether it is worth, its unit."""
-    name = key.lower()
-    unit = _OF_KEY.search(name.rpartition(".")[2])
-    return _COUNTS.search(name) is not None, _WORTH.search(name) is not None, unit[1] if unit is not None else ""
+def _of_json(text: str, key: str) -> Value:
+    """Reads a number of JSON. Its key may tell that it is an amount or a measure."""
+    number, digits, unit = abs(float(text)), text.lstrip("-"), _UNIT_OF_KEY.search(key)
+    if _WORTH.search(key) is not None:
+        return Value("amount", digits, 0, (number,))
+    if len(digits) >= 6 and digits.isdigit():
+        return Value("identifier", digits, 0, (digits, number))
+    return Value("number", digits, 0, (number,), unit[1] if unit is not None else "")
+
+
+def _keys(value: Value) -> Iterator[float | str]:
+    """Yields what a value is looked up by: identifiers, also the digits at their end; numbers, also rounded, cut and in
+    cents; days, also without a year; minutes of times and durations, also as 1100 or hours."""
+    for key in value.keys:
+        if isinstance(key, str):
+            yield key
+            tail = key[len(key.rstrip("0123456789")) :]
+            if value.kind == "identifier" and len(tail) >= 3:
+                yield from (tail, tail[-4:])
+        elif value.kind == "date":
+            yield from (f"day {key:.0f}", f"day {key % 10000:.0f}")
+        elif value.kind in ("time", "duration"):
+            yield f"minutes {key:.0f}"
+        else:
+            yield from {key, key // 1, *(round(key, places) for places in range(3)), round(key / 100, 2)}
+
+
+def _sought(value: Value) -> Iterator[float | str]:
+    """Yields the keys of which one has to be known."""
+    if value.kind == "number":
+        yield value.text
+    for key in value.keys:
+        if isinstance(key, str) or value.kind in (*NUMBERS, "identifier"):
+            yield key
+        elif value.kind == "date":
+            yield from (f"day {key:.0f}", f"day {key % 10000:.0f}")
+        else:
+            yield f"minutes {key:.0f}"
+            if value.kind == "duration":
+                yield from (key, key / 60, key / 1440)
+            elif key >= 60:
+                yield key // 60 * 100 + key % 60
 
 
 def form(value: Value) -> str:
-    """Returns the kind of a value, of an identifier its form: whether it is letters before digits or a mixture, and how
-    long it is."""
+    """Returns the kind of a value; of an identifier whether it is letters before digits or a mixture, and its
+    length."""
     if value.kind != "identifier":
         return value.kind
     key = str(value.keys[0])
     runs = _RUN.findall(key)
     return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"
-
-
-def is_small(number: float) -> bool:
-    """Returns whether a number may count things."""
-    return 0 < number <= _SMALL and number == int(number)
 
 
 class _Kept(dict[str, Content]):
@@ -222,35 +155,38 @@ class _Kept(dict[str, Content]):
             self.clear()
             self.count = 0
         self[raw] = content
-        self.count += content.size
+        self.count += 8 + len(content.keys) + len(raw) // 100
         return content
 
 
 _kept = _Kept()
 
 
+def read(value: Any) -> Content:
+    """Reads a text or JSON value, once by its content."""
+    return _kept[spelled(value)]
+
+
 @dataclass
 class Source:
-    """A text, or JSON as text, that the agent had from ``at`` on (:func:`moment`). It is read when a value is looked
-    for that does not stand in it to the letter."""
+    """A text, or JSON as text, that the agent had from ``at`` on (:func:`moment`)."""
 
     who: Whose
     at: int
     raw: str
 
-    @cached_property
+    @property
     def content(self) -> Content:
-        """What it holds."""
+        """The values of the text, read when a value does not stand in it to the letter."""
         return _kept[self.raw]
 
 
 @dataclass
 class Known:
-    """All that the agent had, in order of time. ``own``: what it said itself in earlier answers. ``cut``: not all was
-    read."""
+    """All that the agent had, in order of time. ``own``: the agent's earlier answers. ``cut``: not all was read."""
 
     sources: list[Source] = field(default_factory=list)
-    own: dict[str, int] = field(default_factory=dict)
+    own: dict[str, None] = field(default_factory=dict)
     cut: bool = False
     _seen: set[tuple[Whose, str]] = field(default_factory=set)
     _ends: list[int] = field(default_factory=lambda: [0])
@@ -260,12 +196,12 @@ class Known:
         return "".join(f"{source.raw}\n" for source in self.sources)
 
     def add(self, who: Whose, at: int, value: Any) -> None:
-        """Adds a text or JSON value, unless it is there already. Called in order of time."""
+        """Adds a text or JSON value once. Called in order of time."""
         if value is None or value == "" or value == []:
             return
         raw = spelled(value)
         if who == "told":
-            self.own.setdefault(raw, at)
+            self.own[raw] = None
         elif (who, raw) not in self._seen:
             self._seen.add((who, raw))
             end = self._ends[-1] + len(raw) + 1
@@ -274,60 +210,40 @@ class Known:
                 self.sources.append(Source(who, at, raw))
                 self._ends.append(end)
 
-    def verbatim(self, value: Value, at: int) -> bool:
-        """Returns whether a value stands in the evidence to the letter, and not within a longer one: most do, and to
-        see that takes no reading. A short number may be anything."""
-        wanted = [value.text]
-        if value.kind == "amount":
-            match = _PLAIN_NUMBER.search(value.text)
-            if match is None or value.text[match.end() : match.end() + 1].isalnum():  # 12k
-                return False
-            if sum(map(str.isdigit, match[0])) < _LEAST_DIGITS:
-                return False
-            plain = f"{value.number:.12g}"
-            wanted = [match[0], *([plain] if plain != match[0] and len(plain) > 2 else [])]
-        elif len(value.text) < _LEAST_LETTERS:
-            return False
-        end = self._ends[self._known_by(at)]
-        return any(_stands(text, self._text, end) for text in wanted)
-
-    def by(self, at: int) -> Iterator[Content]:
-        """Yields what the agent had by a time, the newest first: what is found there saves reading the rest."""
-        return (source.content for source in reversed(self.sources[: self._known_by(at)]))
-
-    def _known_by(self, at: int) -> int:
-        return bisect_right(self.sources, at, key=lambda source: source.at)
-
-    def near(self, ranges: Iterable[tuple[float, float]], at: int, unit: str) -> bool:
-        """Returns whether an amount from one of the ranges was there, in this currency or in one that is not named."""
-        asked = list(ranges)
-        for content in self.by(at) if asked else ():
-            money = content.money
-            for least, most in asked if money else ():
-                for number in money[bisect_left(money, least) : bisect_right(money, most)]:
-                    if not content.units[number].isdisjoint(("", unit)):
-                        return True
-        return False
-
-    def has_key(self, value: Value, at: int) -> bool:
-        """Returns whether an identifier or address was there, in any spelling, or as a number."""
-        key, number = str(value.keys[0]), value.keys[-1]
-        if any(key in content.keys or number in content.units for content in self.by(at)):
+    def has(self, value: Value, at: int) -> bool:
+        """Returns whether the agent had a value by a time, in any spelling, or rounded."""
+        if len(value.text) >= _LEAST_VERBATIM and self._verbatim(value.text, at):  # most: no text is read
             return True
-        if len(key) < 5 or (key.isdigit() and len(key) < 9):
-            return False
-        return any(key in content.squeezed for content in self.by(at))
-
-
-def _stands(wanted: str, text: str, end: int | None = None) -> bool:
-    place = text.find(wanted, 0, end)
-    while place >= 0:
-        behind = place + len(wanted)
-        if _WITHIN.search(f"{text[max(0, place - 2) : place]}\0{text[behind : behind + 2]}") is None:
+        if self.knows(set(_sought(value)), at):
             return True
-        apart = _APART.search(text, place)  # else a value is looked for at every digit of a long number
-        place = -1 if apart is None else text.find(wanted, apart.end(), end)
-    return False
+        key = str(value.keys[0])
+        if value.kind in (*NUMBERS, "date", "time", "duration") or len(key) < 5 or (key.isdigit() and len(key) < 9):
+            return False
+        return any(key in squeezed(fold(source.raw)) for source in self._by(at))
+
+    def knows(self, keys: set[float | str], at: int) -> bool:
+        """Returns whether the agent had one of these keys."""
+        return any(not keys.isdisjoint(source.content.keys) for source in self._by(at))
+
+    def has_form(self, value: Value) -> bool:
+        """Returns whether the agent had identifiers of this form."""
+        return any(form(value) in source.content.forms for source in self.sources if source.who != "call")
+
+    def results(self, at: int) -> Iterator[Field]:
+        """Yields the fields of all results."""
+        for source in self._by(at):
+            if source.who == "result":
+                yield from source.content.fields
+
+    def _by(self, at: int) -> Iterator[Source]:
+        """Yields what the agent had by a time, the newest first."""
+        return reversed(self.sources[: bisect_right(self.sources, at, key=lambda source: source.at)])
+
+    def _verbatim(self, text: str, at: int) -> bool:
+        """Returns whether a value stands in the evidence to the letter, and not within a longer value."""
+        end = self._ends[bisect_right(self.sources, at, key=lambda source: source.at)]
+        pattern = rf"(?<![\w%°])(?<!\w[.,:/-]){re.escape(text)}(?![\w%°]|[.,:/-]\w)"
+        return text in self._text and re.compile(pattern).search(self._text, 0, end) is not None
 
 
 def moment(at_ns: int, who: Whose = "result") -> int:
@@ -336,7 +252,7 @@ def moment(at_ns: int, who: Whose = "result") -> int:
 
 
 def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
-    """Reads all that the trace's spans show, and ``earlier``, what earlier traces of its session held."""
+    """Reads all that the trace's spans show, and ``earlier``, which earlier traces of its session held."""
     found = Known()
     for who, value in earlier:
         found.add(who, 0, value)

@@ -18,9 +18,6 @@ from pandaeval_collector.base.lazy_pattern import lazily
 
 Kind = Literal["identifier", "amount", "number", "date", "time", "duration", "address", "url"]
 NUMBERS = ("amount", "number")
-ORDINAL, MEASURED = "th", "measured"
-"""The unit of a number that numbers something (3rd), and of one that is no amount: 41 kg."""
-_UNITS = {"ordinal": ORDINAL, "measured": MEASURED, "percentage": "%"}
 # One spelling for digits, dashes, blanks and quotation marks of all scripts.
 _PLAIN_SIGNS = str.maketrans("‐‑‒–—−“”„‟«»’‘‛´٫٬،", '------""""""\'\'\'\'.,,')
 _FOREIGN = re.compile(r"[^\x00-\x7f]{1,64}")
@@ -43,6 +40,7 @@ _MONTHS = (
 )
 _MONTH_OF = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
 _DIGITS = re.compile(r"[0-9]+")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[-/.](?=\d)")
 _AFTERNOON = re.compile(r"p\.?m|午後|下午|晚上|오후", re.IGNORECASE)
 _MORNING = re.compile(r"a\.?m|午前|上午|早上|오전", re.IGNORECASE)
 _PARTS_OF_DAY = "午前|午後|上午|下午|晚上|早上|오전|오후"
@@ -77,15 +75,6 @@ _PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _FIRST_DIGIT = re.compile(r"[0-9]")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
-_CURRENCY_OF = {
-    spelling: currency
-    for currency, spellings in {
-        "$": "$ us$ r$ usd cad aud nzd mxn sgd hkd dollar dollars", "EUR": "€ euro euros", "GBP": "£ pound pounds",
-        "¥": "¥ yen jpy cny rmb 円 元", "INR": "₹ rupee rupees", "KRW": "₩ 원", "RUB": "₽", "TRY": "₺", "VND": "₫",
-        "THB": "฿", "UAH": "₴", "ILS": "₪",
-    }.items()
-    for spelling in spellings.split()
-}  # fmt: skip
 _CODES = (
     "USD EUR GBP JPY CNY RMB INR CHF SEK NOK DKK PLN CZK HUF BRL CAD AUD NZD MXN ZAR KRW SGD HKD TRY RUB AED THB ILS"
 )
@@ -116,7 +105,6 @@ _IDIOM = lazily(
 odds, durations; functions (aes256_encrypt)."""
 _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
 """A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
-_LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
 _BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[$€£¥₹₩₽₺₫฿₴₪]|[+(])\Z")
@@ -129,14 +117,12 @@ _LONG = 6
 class Value:
     """A value of a text. ``text``: as written, at ``start`` of the folded text. ``keys``: what it may stand for, the
     likeliest first: identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d``
-    (year 0 if missing); minutes of a day or of a duration. ``step``: the unit of its last digit. ``unit``: of a number,
-    the currency of an amount; ``""``: none is named."""
+    (year 0 if missing); minutes of a day or of a duration. ``unit``: of a measure."""
 
     kind: Kind
     text: str
     start: int
     keys: tuple[float | str, ...]
-    step: float = 1.0
     unit: str = ""
 
     @property
@@ -193,6 +179,8 @@ _DATE = (
 
 def _dates(text: str) -> tuple[float, ...]:
     numbers = [int(each) for each in _DIGITS.findall(text)]
+    if len({*_BETWEEN_DIGITS.findall(text)}) > 1:  # 9.4/10
+        return ()
     name = _MONTH_NAME.search(text)
     if name is not None:  # a day, or several: October 12-14, 2026
         year = numbers.pop() if len(numbers) > 1 and numbers[-1] > 31 else 0
@@ -204,17 +192,16 @@ def _dates(text: str) -> tuple[float, ...]:
     else:
         year = numbers[2] if numbers[2] > 99 else 2000 + numbers[2]
         found = [(year, numbers[1], numbers[0]), (year, numbers[0], numbers[1])]
-    days = dict.fromkeys(float(year * 10000 + month * 100 + day) for year, month, day in found)
-    return tuple(day for day in days if ordinal(day if day >= 10000 else 2024_0000 + day) is not None)
+    days = [float(year * 10000 + month * 100 + day) for year, month, day in found if _is_day(year, month, day)]
+    return tuple(dict.fromkeys(days))
 
 
-def ordinal(day: float) -> int | None:
-    """Returns the days since the year 1; ``None`` for no day, or one without a year."""
-    year, rest = divmod(int(day), 10000)
+def _is_day(year: int, month: int, day: int) -> bool:
     try:
-        return date(year, rest // 100, rest % 100).toordinal()
+        date(year or 2024, month, day)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def times(text: str) -> tuple[float, ...]:
@@ -239,19 +226,16 @@ _NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
 _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
 _CODE_NAMES, _SIGN = _any_of(_CODES.split()), r"(?:R\$|US\$|[$€£¥₹₩₽₺₫฿₴₪])"
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODE_NAMES})\b|{_CURRENCY_WORDS})"
-_CURRENCY = re.compile(rf"\b(?:{_CODE_NAMES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
+_NO_UNIT = re.compile(r"[\d.,'\s-]+")
 
 
-def readings(text: str) -> tuple[tuple[float, ...], float]:
-    """Returns what a number may stand for, the likeliest first, and the unit of its last digit. No readings for what is
-    no number (a version such as 1.2.3, too many digits)."""
+def readings(text: str) -> tuple[float, ...]:
+    """Returns the numbers that a text may stand for, the likeliest first; none for a version such as 1.2.3."""
     found = _PARTS.match(text)
     if found is None or len(found[1]) > _MOST_DIGITS:
-        return (), 1.0
+        return ()
     scale = _SCALES.get((found[2] or "").strip(" -.").casefold(), 1.0)
-    spelled = _spellings(found[1].replace(" ", "").replace("'", ""))
-    decimals = len(spelled[0].partition(".")[2]) if spelled else 0
-    return tuple(float(each) * scale for each in spelled), scale * 10.0**-decimals
+    return tuple(float(each) * scale for each in _spellings(found[1].replace(" ", "").replace("'", "")))
 
 
 def _spellings(plain: str) -> list[str]:
@@ -303,28 +287,18 @@ def scan(text: str) -> Sequence[Value]:
     done, digit = 0, _FIRST_DIGIT.search(text)
     while digit is not None:
         at = digit.start()
-        done = _end_of_mark(text, done, at)
-        if done <= at:
-            match = _match(text, done, at)
-            value = _read(match.lastgroup or "", match[0], match.start()) if match is not None else None
-            if value is not None:
-                found.append(value)
-            run = match or _DIGITS.match(text, at)
-            done = max(run.end(), at + 1) if run is not None else at + 1
+        match = _match(text, done, at)
+        value = _read(match.lastgroup or "", match[0], match.start()) if match is not None else None
+        if value is not None:
+            found.append(value)
+        run = match or _DIGITS.match(text, at)
+        done = max(run.end(), at + 1) if run is not None else at + 1
         digit = _FIRST_DIGIT.search(text, done)
     return sorted(found, key=lambda value: value.start)
 
 
 values_of = lru_cache(maxsize=256)(scan)
 """``scan`` of an answer or argument, which is asked about with each later trace of a session: nobody may change it."""
-
-
-def _end_of_mark(text: str, done: int, at: int) -> int:
-    """Returns where the number of a list's item ends, which is no value; ``done`` for another number."""
-    mark = _LIST_MARK.match(text, at)
-    if mark is None or text[max(text.rfind("\n", done, at) + 1, done) : at].strip(" \t#>*-"):
-        return done
-    return done if _MONTH_NAME.match(text, mark.end() + 1) else mark.end()
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:
@@ -377,13 +351,12 @@ def _is_identifier(text: str) -> bool:
 
 def _numeric(kind: str, text: str, start: int) -> Value | None:
     first = _FIRST_DIGIT.search(text)
-    numbers, step = readings(text[first.start() :]) if first is not None else ((), 1.0)
+    numbers = readings(text[first.start() :]) if first is not None else ()
     if not numbers:
         return None
     if kind == "amount":
-        sign = _CURRENCY.search(text)
-        unit = _CURRENCY_OF.get(sign[0].casefold(), sign[0].upper()) if sign is not None else ""
-        return Value("amount", text, start, numbers, step, unit)
+        return Value("amount", text, start, numbers)
     if kind == "number" and text.isdigit() and len(text) >= _LONG and not (len(text) >= 7 and text.endswith("000")):
-        return Value("identifier", text, start, (text, *numbers), step)
-    return Value("number", text, start, numbers, step, _UNITS.get(kind, ""))
+        return Value("identifier", text, start, (text, *numbers))
+    unit = "" if kind == "number" else _NO_UNIT.sub("", text).casefold().removesuffix("s")
+    return Value("number", text, start, numbers, unit)

@@ -1,26 +1,28 @@
-"""Does what the agent reports stand in what it had?
+"""Do the values that the agent reports appear in what it had?
 
-Grounded / checked, by code alone, in any language: identifiers, amounts, dates, times, durations, e-mail and web
-addresses of the answer, and identifiers in arguments of calls that change something. A value is grounded if the user,
-the instructions, the conversation before, an earlier result or a document has it, in any spelling or rounding, or if it
-follows: by arithmetic that the answer shows, step by step; else by one sum, difference, product or quotient of values
-that belong together (of one object, list, column or sentence), or an amount by a count or a rate. What the agent said
-itself earlier counts as far as it was grounded then. Bare numbers and shares are read for this, and are no claims.
+Grounded / checked, by code alone, in any language. Typed values of the answer (identifiers, amounts, dates, times,
+durations, e-mail and web addresses, measures) and identifiers in arguments of calls that change something are looked up
+in the instructions, the user's words, the conversation before, earlier results and documents, in any spelling.
 
-It *fails* only on what is surely made up: an identifier, an amount or a date in a sentence that reports something,
-where the agent had values of that form or speaks of the user's case; or a contradiction (3 passengers, booked for 2;
-the tax called the subtotal; from 9 to 19 where the result has 17:00). All else that does not stand there (times,
-durations, addresses, estimates, proposals, an amount that other amounts of the answer lead to) is a suspect:
-`metadata.suspect` lists it, and the score alone fails nothing.
+It *fails* only on values that are surely made up:
 
-Code, names in backticks, numbers in headings, examples, options, types and names of files are no claims. Where nothing
-was called in the session, an answer states what its model knows: there only what claims to be of this case ("your
-booking …") is checked. Where results or the conversation before were not captured, or results break off, values that
-are not found there are open: they are not counted, `coverage` and the reason tell how many, and below one half there is
-no score. Where no instructions were captured in the session, terms that only those can tell (a rate, a limit, a fee of
-so much, today's date) are open, too (docs/internals/decisions/0020).
+- an identifier in a sentence that reports something, where the agent had identifiers of that form or speaks of the
+  user's case
+- a contradiction: the calls of the turn have a single value of that kind and unit for the same owner, or under the same
+  label, and the answer states another value, to which no arithmetic leads
+- a number of a result with one digit dropped, doubled or swapped
 
-It does not judge whether a grounded value is the right one, nor anything that is said without such values. Ours.
+Where the results have several values under that label, the value is a suspect: `metadata.suspect` lists it, and it
+lowers no score. All other values that appear nowhere are in `metadata.for_judge`: they are put to the judge of
+`correctness`, and are neither shown nor counted before. If no other value was checked, there is no score.
+
+Code, names in backticks, examples, proposals, options, types and names of files are no claims. Where nothing was called
+in the session, an answer states what its model knows: there only what claims to be of this case ("your booking …") is
+checked. Where results or the conversation before were not captured, or results break off, values that are not found are
+open: they are not counted, `coverage` and the reason tell how many, and below one half there is no score
+(docs/internals/decisions/0020).
+
+It does not judge whether a grounded value is the right value, nor anything that is said without such values. Ours.
 """
 
 from __future__ import annotations
@@ -48,23 +50,26 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if found is None:
         return None
     everything = found.total + len(found.open)
-    worst = found.loose[0] if found.loose and found.loose[0].fails else None
-    if found.total < ENOUGH * everything and worst is None:
+    failing, metadata = found.failing, _metadata(trace, found)
+    if not everything:
+        reason = f"only a judge can tell where {_many(len(found.for_judge))} came from"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata)
+    if found.total < ENOUGH * everything and not failing:
         which = ", ".join(f"'{each.value.text}'" for each in found.open[:_MOST_NAMED])
         more = ", …" if len(found.open) > _MOST_NAMED else ""
         reason = (
             f"{found.hidden}: where {_many(len(found.open))} of {everything} came from is not known ({which}{more})"
         )
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, _metadata(trace, found), coverage=found.total / everything)
-    spans = [first_said(trace, each.claim) for each in found.loose if each.fails]
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=found.total / everything)
+    label = "contradicts_calls" if failing and failing[0].instead else "made_up_value"
     return Score(
-        1.0 - len(found.loose) / found.total,
+        1.0 - len(failing) / found.total,
         _reason(found),
-        _metadata(trace, found),
-        label=None if worst is None else "contradicts_calls" if worst.instead else "made_up_value",
-        failed=worst is not None,
+        metadata,
+        label=label if failing else None,
+        failed=bool(failing),
         coverage=found.total / everything,
-        span_ids=tuple(dict.fromkeys(spans)),
+        span_ids=tuple(dict.fromkeys(first_said(trace, each.claim) for each in failing)),
     )
 
 
@@ -77,18 +82,21 @@ def _unsettled(trace: Trace, finding: Finding | None) -> bool:
         return finding.why is Why.INSUFFICIENT_EVIDENCE
     if not isinstance(finding, Score):
         return False
-    return finding.value < 1.0 or (finding.coverage or 1.0) < 1.0 or not looked(trace)
+    is_whole = finding.value == finding.coverage == 1.0 and not {"suspect", "for_judge"} & finding.metadata.keys()
+    return not (is_whole and looked(trace))
 
 
 def _metadata(trace: Trace, found: Grounding) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "values_checked": found.total,
         "checked_by_kind": found.checked,
-        "not_grounded": _listed(trace, [each for each in found.loose if each.fails]),
+        "not_grounded": _listed(trace, found.failing),
     }
     suspects = [each for each in found.loose if not each.fails]
     if suspects:
         metadata["suspect"] = _listed(trace, suspects)
+    if found.for_judge:
+        metadata["for_judge"] = _listed(trace, [Loose(claim) for claim in found.for_judge])
     if found.open:
         metadata |= {
             "not_determinable": len(found.open),
@@ -134,7 +142,7 @@ def _many(count: int) -> str:
 METRIC = TraceMetric(
     name="grounding",
     kind="code",
-    version="13",
+    version="14",
     threshold=0.0,
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",

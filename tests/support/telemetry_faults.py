@@ -1,4 +1,7 @@
-"""Faults of the family ``telemetry``: the run is right, and what shows it is missing."""
+"""Faults of the telemetry: the run is right, but its content, its history, results or spans are missing.
+
+The right finding about such a run is that no metric can tell.
+"""
 
 from __future__ import annotations
 
@@ -111,4 +114,4 @@ def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
     )
 
 
-FAULTS = family("telemetry", content_off, history_off, results_truncated, spans_lost)
+FAULTS = family("course", content_off, history_off, results_truncated, spans_lost)
