@@ -30,8 +30,8 @@ class OverTimeError(BaseException):
 
 
 class TimeLimit:
-    """Limits one call at a time: on the main thread, and on others once :meth:`listen` was called. Elsewhere, and where
-    the system has no such timer, nothing is limited."""
+    """Limits one call at a time: on the main thread, and on others once :meth:`listen` was called. Limits nothing
+    elsewhere."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -50,16 +50,14 @@ class TimeLimit:
 
     def listen(self) -> None:
         """Hears the timer from now on, for calls on all threads. On the main thread."""
-        if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, self._end)
-            self._listens = True
+        signal.signal(signal.SIGALRM, self._end)
+        self._listens = True
 
     def run(self, seconds: float, work: Callable[..., T], *arguments: Any) -> T:
         """Returns ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
         with what it has by then, again after as many."""
         self.reason = ""
-        hears = self._listens or threading.current_thread() is threading.main_thread()
-        if not hears or not hasattr(signal, "setitimer"):
+        if not self._listens and threading.current_thread() is not threading.main_thread():
             return work(*arguments)
         handler = None if self._listens else signal.signal(signal.SIGALRM, self._end)
         self._step, self._thread, since = "", threading.get_ident(), time.monotonic()

@@ -104,8 +104,7 @@ class OpenSessions:
         to be scored so far, each once after a stretch without a touch. There may be more."""
         over: list[str] = []
         quiet: list[str] = []
-        later: list[str] = []
-        while len(over) < _CLOSED and (session_id := self._deadlines.pop_due(now)) is not None:
+        while len(over) < _CLOSED and len(quiet) < _SCORED and (session_id := self._deadlines.pop_due(now)) is not None:
             session = self._sessions[session_id]
             if session.state is OpenState.AWAITING_JUDGE:
                 over.append(session_id)
@@ -115,14 +114,10 @@ class OpenSessions:
                     at_age = now >= session.first_at + self._timing.session_max_age
                     session.trigger = Trigger.MAX_AGE if at_age else Trigger.IDLE
                 over.append(session_id)
-            elif len(quiet) < _SCORED:
+            else:
                 session.state = OpenState.QUIET
                 quiet.append(session_id)
                 self._schedule(session_id)
-            else:
-                later.append(session_id)
-        for session_id in later:
-            self._schedule(session_id)
         return self._close_answered(over, now), quiet
 
     def take_all(self, trigger: Trigger) -> dict[str, Trigger]:

@@ -89,8 +89,7 @@ class Parent:
             Path("/proc/self/oom_score_adj").write_text("500")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
-        if nice and hasattr(os, "nice"):
-            os.nice(nice)
+        os.nice(nice)
         self._in, self._out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
 
@@ -118,8 +117,7 @@ class Parent:
 
 
 async def start_child(module: str, environ: Mapping[str, str], silent: bool = False) -> Child:
-    """Runs ``module`` with ``python -m``. ``silent``: its standard error is thrown away, else it goes where ours goes.
-    Raises ``OSError``."""
+    """Runs ``module`` with ``python -m``. ``silent``: discards its standard error. Raises ``OSError``."""
     loop = asyncio.get_running_loop()
     process = await loop.run_in_executor(None, _popen, module, environ, silent)
     out = asyncio.StreamReader(limit=_BUFFER_BYTES)

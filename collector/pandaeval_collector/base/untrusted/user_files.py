@@ -20,8 +20,7 @@ class TooLongError(OSError):
 def open_given(path: Path | str) -> BinaryIO:
     """Opens a file to be read. Raises ``OSError`` with a sentence, also for what is no file and was not opened for this
     process by the shell."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opens a pipe without a writer
-    descriptor = os.open(path, flags)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opens a pipe without a writer
     try:
         kind = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(kind):

@@ -186,14 +186,10 @@ class _Web:
         self._read(told, continued=False)
         first = {turn.order: turn for turn in fresh}
         first |= {each.order: each for id_ in told for each in self._giving[id_]}  # one more giver: ambiguous
-        for turn in older:
-            heads = self._giving[turn.continues] if turn.continues else ()
-            first |= {each.order: each for each in heads}
-            first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
-        for turn in fresh:
-            heads = self._giving[turn.continues] if turn.continues else ()
-            first |= {each.order: each for each in heads if each.session is None}
-            first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
+        heads = [head for turn in older for head in self._giving[turn.continues]]
+        heads += [head for turn in fresh for head in self._giving[turn.continues] if head.session is None]
+        later = [turn for giver in (*older, *fresh) for id_ in giver.responses for turn in self._continuing[id_]]
+        first |= {turn.order: turn for turn in (*heads, *later)}
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:

@@ -120,11 +120,7 @@ def _weigh_number(claim: Claim, turn: Turn, had: Known, found: Grounding) -> Non
     if replaced is not None:
         found.reject(Loose(claim, replaced.instead))
     elif found.hidden is None and len(claim.value.text) >= _LEAST_NUMBER and not had.has(claim.value, claim.at):
-        contradiction = turn.against(claim)
-        if contradiction is None:
-            found.for_judge.append(claim)
-        else:
-            found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
+        _sort_out(claim, turn, had, found)
 
 
 def _is_made_up(claim: Claim, had: Known) -> bool:
