@@ -19,23 +19,40 @@ from support.commands import whole
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"
 _SHARED_BY = 3
 """Options that so many commands share are listed once."""
+_ALWAYS = frozenset({"--config", "--output", "--format", "--store", "--url"})
+"""Options that mean the same in every command, and are not repeated for each."""
 _FIRST = re.compile(r"(.+?)(?:[;:] |\.$|\. (?=[A-Z])|, (?=such as|as |else ))")
 _HEAD = """\
 # Commands
 
-`pandaeval COMMAND --help` prints the full text of each option. This page is generated from that help by
+`pandaeval COMMAND --help` describes each option. This page lists the options that several commands share, then each
+command with its own options and their defaults. It is generated from the help by
 `cd tests && python -m support.cli_page`.
+
+These options have the same meaning everywhere. `-c` names a configuration file, and `-o` the file to write. `--format`
+is `table` or `json`. `--store` reads a data directory, and `--url` (`PANDAEVAL_URL`) a running collector.
 """
 
 
 def reference_page() -> str:
     commands = dict(_commands(get_command(whole())))
     shared = _shared(commands)
-    parts = [_HEAD, "## Shared options\n", _list(shared.values())]
+    groups: dict[str, list[str]] = {}
     for path, command in commands.items():
-        own = [option for option in _options(command) if (option.opts[0], option.help) not in shared]
-        parts += [f"## {path}\n", f"{_summary(command)}\n", *([_list(own)] if own else [])]
-    return "\n".join(parts)
+        _, *words = path.split()
+        group = words[0] if len(words) > 1 else "Single commands"
+        groups.setdefault(group, []).append(_entry(path, command, shared))
+    sections = [f"## {group}\n\n{''.join(entries)}" for group, entries in groups.items()]
+    return "\n".join([_HEAD, f"## Shared options\n\n{_list(shared.values())}", *sections])
+
+
+def _entry(path: str, command: click.Command, shared: Mapping[tuple[str, str], Any]) -> str:
+    options = _options(command)
+    arguments = [option.name.upper().rstrip("_") for option in options if option.param_type_name == "argument"]
+    own = [option for option in options if _is_option(option) and (option.opts[0], option.help) not in shared]
+    filters = ["the shared filters"] if any(option.opts[0] == "--with-metric" for option in options) else []
+    listed = ", ".join([*(f"`{_names(option)}`{_default(option)}" for option in own), *filters])
+    return f"- **`{' '.join([path, *arguments])}`** {_summary(command)}{f' Options: {listed}.' if listed else ''}\n"
 
 
 def _commands(command: Any, path: str = "pandaeval") -> Iterator[tuple[str, click.Command]]:
@@ -51,10 +68,17 @@ def _options(command: click.Command) -> list[Any]:
     return [option for option in command.params if option.opts[0] != "--help" and not getattr(option, "hidden", False)]
 
 
+def _is_option(parameter: Any) -> bool:
+    """Return whether a parameter is an option of which the meaning depends on the command."""
+    return parameter.param_type_name == "option" and _ALWAYS.isdisjoint(parameter.opts)
+
+
 def _shared(commands: Mapping[str, click.Command]) -> dict[tuple[str, str], Any]:
     """Return the options that several commands have, by name and help. A name is listed once, with its usual help."""
-    options = {(option.opts[0], option.help): option for command in commands.values() for option in _options(command)}
-    uses = Counter((option.opts[0], option.help) for command in commands.values() for option in _options(command))
+    given = [option for command in commands.values() for option in _options(command)]
+    given = [option for option in given if _is_option(option)]
+    options = {(option.opts[0], option.help): option for option in given}
+    uses = Counter((option.opts[0], option.help) for option in given)
     usual: dict[str, tuple[str, str]] = {}
     for key, count in uses.most_common():
         if count >= _SHARED_BY:
@@ -67,8 +91,8 @@ def _list(options: Any) -> str:
 
 
 def _names(option: Any) -> str:
-    names = ", ".join(sorted(option.opts, key=len)) if option.param_type_name == "option" else option.name.upper()
-    if getattr(option, "is_flag", False) or option.param_type_name == "argument":
+    names = ", ".join(sorted(option.opts, key=len))
+    if getattr(option, "is_flag", False):
         return names
     return f"{names} {option.metavar or 'VALUE'}"
 
@@ -78,10 +102,13 @@ def _words(option: Any) -> str:
     text = " ".join((getattr(option, "help", None) or "").split())
     first = _FIRST.match(text)
     text = f"{first[1] if first else text}."
+    return f"{text}{_default(option)}"
+
+
+def _default(option: Any) -> str:
     default = option.default
-    if isinstance(default, str | int | float) and not isinstance(default, bool) and default != "":
-        text += f" Default: `{default}`"
-    return text
+    shown = isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
+    return f" ({default})" if shown else ""
 
 
 def _summary(command: click.Command) -> str:

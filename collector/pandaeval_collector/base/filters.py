@@ -33,23 +33,23 @@ class Filter:
 
 
 FILTERS = (
-    Filter("since", "time", "Traces that started then or later"),
-    Filter("until", "time", "Traces that started before then"),
+    Filter("since", "time", "Started at or after this time"),
+    Filter("until", "time", "Started before this time"),
     Filter("agent", "text", "Name of the root agent."),
     Filter("service", "text", "service.name of the application."),
     Filter("environment", "text", "Deployment environment."),
     Filter("user", "text", "Id of the user."),
     Filter("session", "text", "Id of the session."),
-    Filter("failed", "flag", "Whether a live result, or the run itself, failed.", "--failed/--not-failed"),
-    Filter("status", "status", "Whether the run itself ended with an error; ok: it did not."),
-    Filter("metric", "text", "With a live result of this metric, such as trace.tool_loop.", "--with-metric"),
-    Filter("outcome", "outcome", "With a live result of this outcome.", "--with-outcome"),
-    Filter("label", "text", "With a live result of this label.", "--with-label"),
-    Filter("success", "flag", "With a live result that passed, or failed.", "--with-pass/--with-fail"),
-    Filter("text", "text", "Stands in the beginning of input or answer."),
-    Filter("min_seconds", "number", "That took so many seconds or longer.", "--min-seconds"),
-    Filter("min_usd", "number", "That cost so many US dollars or more, as instrumentation tells.", "--min-usd"),
-    Filter("attribute", "pairs", "KEY=VALUE of an attribute of a span or its resource, one that is listed."),
+    Filter("failed", "flag", "Whether a result or the run itself failed.", "--failed/--not-failed"),
+    Filter("status", "status", "Whether the run ended with an error (error) or without (ok)."),
+    Filter("metric", "text", "Has a result of this metric, such as trace.tool_loop.", "--with-metric"),
+    Filter("outcome", "outcome", "Has a result with this outcome.", "--with-outcome"),
+    Filter("label", "text", "Has a result with this label.", "--with-label"),
+    Filter("success", "flag", "Has a result that passed, or failed.", "--with-pass/--with-fail"),
+    Filter("text", "text", "Text in the first part of the input or the answer."),
+    Filter("min_seconds", "number", "Took at least this many seconds.", "--min-seconds"),
+    Filter("min_usd", "number", "Cost at least this many US dollars, if the instrumentation reports it.", "--min-usd"),
+    Filter("attribute", "pairs", "KEY=VALUE of an attribute that the store lists."),
 )
 
 

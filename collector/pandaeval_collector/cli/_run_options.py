@@ -66,7 +66,7 @@ class RunOptions:
     """The options that say what a run does."""
 
     metrics: Annotated[str, _METRICS]
-    model: Annotated[str | None, typer.Option(help="Who judges; else as configured.")] = None
+    model: Annotated[str | None, typer.Option(help="Judge model; by default the configured one.")] = None
     sample: Annotated[float, _SAMPLE] = 1.0
     budget: Annotated[float | None, _BUDGET] = None
     emit: Annotated[bool, _EMIT] = False

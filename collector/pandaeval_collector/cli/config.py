@@ -45,7 +45,7 @@ def show(
         Literal["yaml", "json"], typer.Option("--format", help="yaml says where each value came from.")
     ] = "yaml",
 ) -> None:
-    """Print the configuration in force: all keys, secrets hidden, and where each value that was set came from."""
+    """Print the effective configuration and the source of each value, without secrets."""
     resolved = resolve_config(config)
     if output == "json":
         write_json(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))

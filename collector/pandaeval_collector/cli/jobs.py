@@ -18,7 +18,7 @@ jobs = typer.Typer(help="Retry dead judge jobs.", no_args_is_help=True)
 
 @jobs.command("retry")
 def retry(config: StoreConfig = None, store: StoreFolder = None) -> None:
-    """Make dead jobs due again, with all their attempts. Their spans must still be in the store."""
+    """Retry dead judge jobs with all attempts. Their spans must still be in the store."""
     with opened_store(config, store) as connection:
         dead = [job.id for job in listed(connection, "dead", _MOST)]
         now = last_running(connection)

@@ -25,7 +25,7 @@ from pandaeval_collector.show.view.lines import (
 from pandaeval_collector.show.view.texts import NONE, moment, said
 from pandaeval_collector.store.triage import Standing
 
-_Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
+_Most = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list has it.")]
 _Level: Any = Literal[tuple(SEVERITIES)]
 
@@ -111,14 +111,14 @@ def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.For
 @placed
 def list_failures(
     filters: dict[str, Any],
-    severity: Annotated[_Level | None, typer.Option(help="Of this severity or graver.")] = None,
-    state: Annotated[Standing, typer.Option(help="What people say of it; open: new or known.")] = "open",
+    severity: Annotated[_Level | None, typer.Option(help="At least this severity.")] = None,
+    state: Annotated[Standing, typer.Option(help="State of triage; open: new or known.")] = "open",
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most so many incidents.")] = 50,
     format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
-    """List what failed by root cause."""
+    """List incidents by root cause."""
     asked = {**filters, **given.api_times(filters), "severity": severity, "state": state, "limit": limit}
     with place.looking() as api:
         show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
@@ -166,11 +166,11 @@ def _add_show(group: typer.Typer, kind: str, tell: Callable[[Row], None], text: 
         show_one(row, tell, format_)
 
 
-_add_show(traces, "traces", _tell_trace, "Show one trace: what was asked and answered, its calls, its results.")
-_add_show(sessions, "sessions", _tell_session, "Show one session: its results and its traces in order.")
+_add_show(traces, "traces", _tell_trace, "Show a trace: input, answer, calls and results.")
+_add_show(sessions, "sessions", _tell_session, "Show a session: results, and traces in order.")
 _add_show(
     failures,
     "incidents",
     _tell_incident,
-    "Show one of them: its runs, by agent, version and model, the newest.",
+    "Show an incident: newest runs, by agent, version and model.",
 )

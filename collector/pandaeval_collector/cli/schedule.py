@@ -62,7 +62,7 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 @schedule.command("remove")
 @at_collector
 def remove(schedule_id: _Id, *, api: ApiClient) -> None:
-    """Remove a schedule; its runs stay."""
+    """Remove a schedule, but keep its runs."""
     with api:
         api.delete(f"/schedules/{schedule_id}")
     typer.echo(f"schedule {schedule_id} is removed")

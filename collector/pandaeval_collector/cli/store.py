@@ -29,7 +29,7 @@ store = typer.Typer(help="Check a data directory, take its spans out.", no_args_
 
 @store.command("verify")
 def verify(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
-    """Check every page and row of a data directory, also while a collector runs on it. Exit code 1 if one is damaged.
+    """Check every page and row of a data directory, also beside a running collector. Exit code 1 if one is damaged.
 
     Changes nothing.
     """

@@ -182,7 +182,7 @@ def chosen_by_index(wanted: Wanted) -> bool:
     return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)
 
 
-class Where(NamedTuple):
+class Conditions(NamedTuple):
     """Conditions on rows as SQL, and their values."""
 
     conditions: list[str]
@@ -191,12 +191,12 @@ class Where(NamedTuple):
     def __str__(self) -> str:
         return " AND ".join(self.conditions) or "1"
 
-    def also(self, condition: str, *values: Any) -> Where:
+    def also(self, condition: str, *values: Any) -> Conditions:
         """Returns these conditions and another one."""
-        return Where([*self.conditions, condition], [*self.values, *values])
+        return Conditions([*self.conditions, condition], [*self.values, *values])
 
 
-def conditions(wanted: Wanted, table: str = "l") -> Where:
+def conditions(wanted: Wanted, table: str = "l") -> Conditions:
     """Returns the conditions on rows of ``listed``."""
     where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
     results = result_conditions(wanted, "r")
@@ -207,7 +207,7 @@ def conditions(wanted: Wanted, table: str = "l") -> Where:
     return where
 
 
-def result_conditions(wanted: Wanted, table: str) -> Where:
+def result_conditions(wanted: Wanted, table: str) -> Conditions:
     """Returns the conditions on rows of ``results``."""
     return _given(
         [
@@ -219,9 +219,9 @@ def result_conditions(wanted: Wanted, table: str) -> Where:
     )
 
 
-def _given(demands: Iterable[tuple[str, Any]]) -> Where:
+def _given(demands: Iterable[tuple[str, Any]]) -> Conditions:
     given = [demand for demand in demands if demand[1] is not None]
-    return Where([condition for condition, _ in given], [value for _, value in given])
+    return Conditions([condition for condition, _ in given], [value for _, value in given])
 
 
 def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:

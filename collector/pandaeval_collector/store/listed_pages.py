@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.listed import NOT_FAILED, Wanted, Where, chosen_by_index, conditions
+from pandaeval_collector.store.listed import NOT_FAILED, Conditions, Wanted, chosen_by_index, conditions
 
 Position = tuple[float, int]
 """Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
@@ -180,7 +180,7 @@ def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int
 
 
 def worst_first(
-    reader: sqlite3.Connection, wanted: Wanted, where: Where, after: Position | None, limit: int
+    reader: sqlite3.Connection, wanted: Wanted, where: Conditions, after: Position | None, limit: int
 ) -> list[Any]:
     """Reads the first ``limit`` rows after position ``after`` that fulfil the conditions ``where``, which are those of
     ``wanted`` and more: failed rows first, by their index, then the others, where the page reaches so far."""
@@ -196,7 +196,7 @@ def worst_first(
 
 
 def newest_first(
-    reader: sqlite3.Connection, wanted: Wanted, where: Where, after: Position | None, limit: int
+    reader: sqlite3.Connection, wanted: Wanted, where: Conditions, after: Position | None, limit: int
 ) -> list[Any]:
     """Finds rows as :func:`worst_first` does, newest first."""
     if after is not None:
@@ -207,7 +207,7 @@ def newest_first(
 def _chosen(
     reader: sqlite3.Connection,
     wanted: Wanted,
-    where: Where,
+    where: Conditions,
     limit: int,
     way: str = "",
     order: str = "badness, no",

@@ -76,7 +76,7 @@ def stub(
     case: Annotated[str | None, typer.Option(metavar="CASE", help="Id of the case of calls without baggage.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0: a free one.")] = 4330,
 ) -> None:
-    """Answer POST /TOOL, with the arguments as JSON, by the mocks of the case that baggage names, and print each call.
+    """Answer POST /TOOL by the mocks of the case that baggage names, and print each call.
 
     200 has the result, 500 the error of a mock, and 404 says that no mock fits, both as {"error": text}.
     """

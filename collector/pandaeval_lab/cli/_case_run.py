@@ -66,7 +66,7 @@ class CaseRunOptions:
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Attempts at the same time.")] = 4
     turn_timeout: Annotated[str, typer.Option(metavar="TIME", help="What one turn of the agent may take.")] = "2m"
     case_timeout: Annotated[str, typer.Option(metavar="TIME", help="What a whole attempt may take.")] = "10m"
-    wait: Annotated[str, typer.Option(metavar="TIME", help="So long at most the last spans are waited for.")] = "1m"
+    wait: Annotated[str, typer.Option(metavar="TIME", help="Maximum time to wait for the last spans.")] = "1m"
     only: Annotated[list[str] | None, typer.Option(metavar="CASE", help="Only these; * stands for anything.")] = None
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
     metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated, as for evaluate.")] = None
@@ -90,7 +90,7 @@ class CaseRunOptions:
 
 @in_place_of("options", declared(CaseRunOptions), CaseRunOptions)
 def run(options: CaseRunOptions) -> None:
-    """Have the agent under test try every case, and grade the spans that it leaves.
+    """Let the agent under test try every case, and grade its spans.
 
     Each turn is a trace that names case, trial and session on its first span and as baggage. Spans arrive at a
     collector of this command: where the agent is an address, on the ports of server.grpc and server.http (4327, 4328).

@@ -53,7 +53,7 @@ def check(
     files: Annotated[list[Path], file_argument("Case files (YAML or JSON).")],
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
-    """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
+    """Check case files, and list their content. Leaves with 2 at the first unusable file."""
     modules = resolve_config(config).config.metrics.modules
     for path in files:
         suite = read_suite(path, modules)
@@ -77,7 +77,7 @@ def promote(
     ] = 0.7,
     format_: given.Format = "table",
 ) -> None:
-    """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
+    """Propose capability cases that pass reliably for the regression suite."""
     proposals = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ == "json":
         print_json([proposal.to_dict() for proposal in proposals])
@@ -107,7 +107,7 @@ def from_trace(
     *,
     api: ApiClient,
 ) -> None:
-    """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
+    """Make a case of a recorded run, without secrets. You fill in the expected behaviour."""
     runs: Runs | None
     if file:
         runs = _described(file, lambda trace: id_.lower() == trace.trace_id or id_ == trace.session_id)
@@ -132,7 +132,7 @@ def from_failure(
     *,
     api: ApiClient,
 ) -> None:
-    """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
+    """Make a regression case of an incident: of its newest kept run, up to the failure."""
     with api:
         title, runs = failure_at_collector(group, api)
     write_case(runs, group, case or f"failure-{group[:32]}", title, config, output)

@@ -67,7 +67,7 @@ def drill(
     ] = "table",
     output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
-    """Plant known faults into runs that look good, and tell how many of them the metrics notice.
+    """Plant known faults into good runs, and count those that the metrics notice.
 
     No labels and no model are needed; with --judge, a model is tried on these runs, too. Leaves with 1 when a metric
     notices less than in the baseline, with 2 when the input cannot be used.

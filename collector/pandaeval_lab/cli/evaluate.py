@@ -113,7 +113,7 @@ class EvaluateOptions:
 
 @in_place_of("options", declared(EvaluateOptions), EvaluateOptions)
 def evaluate(options: EvaluateOptions) -> None:
-    """Score stored traces with the same line that a running collector has.
+    """Score stored traces as a running collector does.
 
     Leaves with 1 when a configured threshold is missed, a failure is too grave (gates.*) or trials do worse than a
     baseline's, with 2 when the input, or a file of it, cannot be used.

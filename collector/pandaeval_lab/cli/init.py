@@ -19,7 +19,7 @@ def init(
     framework: Annotated[str | None, typer.Argument(help="A framework, or cases; else all are listed.")] = None,
     output: Annotated[Path | None, output_option("Write to this file, or folder of cases, which must be new.")] = None,
 ) -> None:
-    """Print one complete program for a framework: an agent with a tool, with the variables that capture content.
+    """Print a complete program for a framework: an agent with a tool that captures content.
 
     With cases: write a suite of three cases with mocked tools, and an agent that passes two, into pandaeval-cases.
     """

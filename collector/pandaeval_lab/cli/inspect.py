@@ -29,7 +29,7 @@ def inspect(
         Literal["tree", "json"], typer.Option("--format", help="tree is for people, json one trace a line.")
     ] = ("tree"),
 ) -> None:
-    """Show what was understood of traces: the first thing to look at when a score is puzzling."""
+    """Show how traces were read. Use it first if a score is puzzling."""
     out, inputs, telemetry = console(), Inputs(files), Telemetry()
     shown = 0
     with TraceFiles() as run:

@@ -45,8 +45,7 @@ def check(
     attacks: Annotated[int, typer.Option(min=1, max=1000, help="How many attacks are tried, of those there are.")] = 40,
     format_: given.Format = "table",
 ) -> None:
-    """Put known sessions and runs, the same runs in other words and order, and attacks to a model, and say whether to
-    trust it, whether it is fit for correctness, and what a session costs.
+    """Test a model as a judge on known sessions, varied runs and attacks, and show the cost of a session.
 
     Leaves with 1 when a probe fails or not enough could be asked, with 2 when the model cannot be asked at all.
     Ctrl-C prints what there is.
@@ -112,7 +111,7 @@ def align(
     config: Annotated[Path | None, config_option("Configuration file (YAML): how the judge is reached.")] = None,
     format_: Annotated[RunFormat, typer.Option("--format", help="table, or json: one object.")] = "table",
 ) -> None:
-    """Try guidelines for the judge against people's labels, and adopt the one that is proven to help.
+    """Test guidelines for the judge on people's labels, and adopt a proven one.
 
     Half of the labels choose it, the other half prove it: the interval of its gain there lies above zero, and the drill
     is not worse. All that was tried is kept in the file with its figures.

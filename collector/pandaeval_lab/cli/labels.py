@@ -62,7 +62,7 @@ def import_(
     config: StoreConfig = None,
     store: Path | None = None,
 ) -> None:
-    """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
+    """Import people's verdicts from a file; if a line is wrong, import none. Again is no harm."""
     found = read_labels(file, metric_names(config))
     with opened_store(config, store) as connection:
         labels = _of_known_runs(connection, found.labels, skip_unknown)
@@ -137,7 +137,7 @@ def export(
     config: StoreConfig = None,
     store: Path | None = None,
 ) -> None:
-    """Write all verdicts as import reads them."""
+    """Export all verdicts, in the format of import."""
     known = metric_names(config).keys
     with opened_store(config, store) as connection:
         labels = list(people.labels(connection))
@@ -155,7 +155,7 @@ def export(
 @labels.command("rates")
 @stored
 def rates(format_: given.Format = "table", config: StoreConfig = None, store: Path | None = None) -> None:
-    """Show the pass rates as people would give them, by metric and agent."""
+    """Show corrected pass rates by metric and agent."""
     with opened_store(config, store) as connection:
         _print_rates(connection, format_)
 

@@ -49,7 +49,7 @@ def passk(
     ] = "table",
     output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
-    """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
+    """Compute pass@k and pass^k from repeated trials."""
     ks = numbers(k)
     results = list(result_lines(file))
     found = figures(trials(results, metric, per), ks)

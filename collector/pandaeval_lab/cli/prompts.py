@@ -60,7 +60,7 @@ def prompts(
         str | None, typer.Option(help="Fill the prompts with the first agent trace of this file, or with its session.")
     ] = None,
 ) -> None:
-    """Print all that is sent for the judged metrics, extractions and schemas included: empty, or filled with a trace.
+    """Print the exact prompts sent to the judge, empty or filled with a trace.
 
     What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
     placeholder stands for it.

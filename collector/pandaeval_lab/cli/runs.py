@@ -111,7 +111,7 @@ def list_(
 @runs.command("show")
 @placed
 def show(run_id: _Id, format_: given.Format = "table", *, place: Place) -> None:
-    """Show a run: how far it is, what it found, what failed."""
+    """Show a run: progress, results and failed traces."""
     with place.looking() as api:
         run = api.get(f"/runs/{run_id}")
     listings.show_one(run, _tell_run, format_)
@@ -141,7 +141,7 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat) -> None:
 @runs.command("cancel")
 @at_collector
 def cancel(run_id: _Id, *, api: ApiClient) -> None:
-    """End a run early; what is done stays."""
+    """Cancel a run, and keep its results."""
     with api:
         run = api.post(f"/runs/{run_id}/cancel")
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {many(run['traces'], 'trace')}")
@@ -156,7 +156,7 @@ def retry(
     *,
     api: ApiClient,
 ) -> None:
-    """Go on with a run that ended: with what failed, and what it did not come to."""
+    """Continue an ended run with its failed and open traces."""
     with api:
         api.post(f"/runs/{run_id}/retry")
         if detach:
@@ -169,12 +169,12 @@ def retry(
 def results(
     run_id: _Id,
     metric: Annotated[str | None, typer.Option(help="Only of this metric, such as trace.tool_loop.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of rows.")] = None,
     format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
-    """Print the results of a run, in the order in which they came."""
+    """Print the results of a run, in order of arrival."""
     with place.looking() as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
         if format_ == "json":

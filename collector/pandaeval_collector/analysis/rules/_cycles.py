@@ -48,16 +48,16 @@ class Step:
     arguments; ``None`` if the arguments are not known. ``turn`` and ``visit`` count user turns and changes of the
     acting agent. ``idle_s``: seconds since the previous call in which nothing worked; ``idle_known``: the trace shows
     that nothing worked, not only that no other call was made. ``news``: the answer was new, as far as can be told.
-    ``wasted``: the call is a repetition. ``asked_by``: the model call that asked for it, if only that call tells of it.
-    ``stale``: an earlier call in other words had brought all of it; then ``signature`` is that of the first such call.
-    ``delegates``: another agent worked inside it."""
+    ``wasted``: the call is a repetition. ``asked_by``: the number of the model call that asked for it; 0 if it is not
+    known. ``stale``: an earlier call in other words had brought all of it; then ``signature`` is that of the first such
+    call. ``delegates``: another agent worked inside it."""
 
     call: ToolCall
     nature: Nature
     signature: str | None
     turn: int
     visit: int
-    asked_by: str = ""
+    asked_by: int = 0
     idle_s: float = 0.0
     idle_known: bool = True
     news: bool = True

@@ -77,6 +77,7 @@ class Timeline:
         models = sorted((span for span in trace.spans if span.kind is Kind.LLM), key=lambda span: span.start_ns)
         self._tool_spans = {span.span_id for span in trace.spans if span.kind is Kind.TOOL}
         self._model_starts = [span.start_ns for span in models]
+        self._models = {span.span_id: span.start_ns for span in models}
         self._tokens = [0, *accumulate(span.usage.input + span.usage.output if span.usage else 0 for span in models)]
         work = merged((span.start_ns, span.end_ns) for span in trace.spans if span.kind in _WORK)
         self._starts = [start for start, _ in work]
@@ -98,6 +99,13 @@ class Timeline:
         """Returns whether the trace shows its model calls and how long this tool call took. If not, time that looks
         idle after the call may have been work."""
         return bool(self._model_starts) and call.span_id in self._tool_spans
+
+    def asked_by(self, call: ToolCall) -> int:
+        """Returns the number of the model call that asked for a call: the latest before it. ``0`` without one, and for
+        a call that only the input of a model call tells of: such calls are placed at its start."""
+        if self._models.get(call.span_id) == call.start_ns:
+            return 0
+        return bisect_left(self._model_starts, call.start_ns)
 
     def tokens(self, start_ns: int, end_ns: int) -> int:
         """Sums input and output tokens of the model calls that started in this interval."""
@@ -286,7 +294,6 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
     inside = contexts(trace.spans)
     given_on = {*inside.values()} - {""}
     defaults = {name: found for name, tool in tools.items() if (found := defaults_of(tool)) is not None}
-    asked_in = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     steps: list[Step] = []
     for call in trace.tool_calls:
         arguments = None
@@ -299,9 +306,8 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
             signature=None if arguments is None else signature,
             turn=timeline.turn(call),
             visit=visits.of(call),
-            # What an input tells of earlier calls is placed at its start; then they were not asked for together.
             delegates=call.span_id in given_on,
-            asked_by=call.span_id if asked_in.get(call.span_id, call.start_ns) < call.start_ns else "",
+            asked_by=timeline.asked_by(call),
         )
         if steps:
             before = steps[-1].call

@@ -22,7 +22,7 @@ from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
-from pandaeval_collector.scoring.evaluator.plan import Plan
+from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
@@ -51,7 +51,7 @@ class Evaluator:
     def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
         self.embedder = embedder
         self.settings = settings or EvaluatorSettings()
-        self.plan = plan = Plan(registry(self.settings.modules), self.settings)
+        self.plan = plan = MetricPlan(registry(self.settings.modules), self.settings)
         self._preparation = Preparation(self.settings, embedder, plan.metrics)
         self.judged = Judged(plan, self._preparation)
         self._without_session = plan.without_session()

@@ -18,7 +18,7 @@ from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
-from pandaeval_collector.scoring.evaluator.plan import Plan
+from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
@@ -95,7 +95,7 @@ class Question:
 class Judged:
     """Makes questions and results of the enabled judged metrics; of none without a judge."""
 
-    def __init__(self, plan: Plan, preparation: Preparation) -> None:
+    def __init__(self, plan: MetricPlan, preparation: Preparation) -> None:
         self._judge, self._preparation = preparation.settings.judge, preparation
         self._of_traces = plan.judged(JudgedTraceMetric)
         self._of_turns = plan.judged(JudgedTurnMetric)

@@ -35,7 +35,7 @@ def running_metrics(
     return tuple(metric for key, metric in registry.items() if key in enabled or key in silent), silent
 
 
-class Plan:
+class MetricPlan:
     """The metrics that run. ``order``: their places, by name. ``silent``: keys of the metrics whose results are for
     session metrics alone. ``alone``: metrics of a trace by itself. ``dependent``: metrics that read other traces of the
     session, and which: those that compare answers first, those that read later traces last. ``unsettled``: metrics that

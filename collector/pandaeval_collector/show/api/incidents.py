@@ -38,9 +38,9 @@ from pandaeval_collector.store.finding import AgentBucket, Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
-AskedState = Annotated[Standing, Query(description="What people say of it; open: new or known.")]
-LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
-Measured = Annotated[bool, Query(description="With latency, tokens and cost of each agent's runs.")]
+AskedState = Annotated[Standing, Query(description="State of triage; open: new or known.")]
+LeastSeverity = Annotated[Severity | None, Query(description="At least this severity.")]
+Measured = Annotated[bool, Query(description="Also return latency, tokens and cost by agent.")]
 _MOST_EXAMPLES, _MOST_PARTS = 50, 30
 _HOUR_MS = 3_600_000
 
@@ -69,7 +69,7 @@ class NewTriage(BaseModel):
     ids: Annotated[list[Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]], Field(min_length=1, max_length=200)]
     state: State
     note: Annotated[str, Field(max_length=2000)] = ""
-    by: Annotated[str, Field(max_length=200, description="Who says it.")] = ""
+    by: Annotated[str, Field(max_length=200, description="Name of the person.")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +195,14 @@ class IncidentReads:
 def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     """Add the operations on incidents. Without a store in ``work`` their state cannot be set."""
     read = IncidentReads(reads.finder, names)
-    reads.operation(app, "/incidents", "What failed in a window, by cause and over time")(read.listed)
-    summary = "An incident with its runs, over time and by what they are of"
+    reads.operation(app, "/incidents", "Incidents of a time window, by cause and over time")(read.listed)
+    summary = "An incident with its runs over time, by agent, version and model"
     reads.operation(app, "/incidents/{incident_id}", summary)(read.shown)
     store = work.store
     if store is None:
         return
 
-    @app.post("/incidents/state", response_model=Triage, responses=WRITES, summary="What somebody says of an incident")
+    @app.post("/incidents/state", response_model=Triage, responses=WRITES, summary="Set the state of an incident")
     async def mark(said: NewTriage) -> Triage:
         return await _mark(store, said)
 

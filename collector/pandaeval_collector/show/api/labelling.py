@@ -34,7 +34,7 @@ class GivenAnnotation(BaseModel):
     trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
     session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
     metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
-    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
+    annotator: Annotated[str, Field(max_length=MOST_ID, description="Name of the person.")] = ""
 
 
 class NewAnnotation(GivenAnnotation):
@@ -80,7 +80,7 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         response_model=Annotation,
         status_code=201,
         responses={200: {"model": Annotation, "description": "Known, or changed"}, **WRITES},
-        summary="A person's verdict: right or wrong, or a score",
+        summary="Add a person's verdict: pass or fail, or a score",
     )
     async def add(said: NewAnnotation) -> Response:
         label = _label(said, names)
@@ -90,7 +90,7 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
             raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
-    @app.post("/annotations/undo", status_code=204, responses=WRITES, summary="Take a verdict back")
+    @app.post("/annotations/undo", status_code=204, responses=WRITES, summary="Withdraw a verdict")
     async def undo(said: GivenAnnotation) -> None:
         unit, metric = _unit(said, names)
         if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(said.annotator.strip()))):

@@ -74,8 +74,8 @@ def list_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     """Add the operations on traces, sessions and results."""
     read = ListReads(reads.finder, names, work)
     reads.operation(app, "/traces", "Agents' traces, worst or newest first")(read.traces)
-    reads.operation(app, "/traces/{trace_id:path}", "A trace with all that was understood", large=True)(read.trace)
-    reads.operation(app, "/sessions", "Sessions and traces without one, worst first")(read.sessions)
+    reads.operation(app, "/traces/{trace_id:path}", "A trace with its spans, as they were read", large=True)(read.trace)
+    reads.operation(app, "/sessions", "Sessions, and traces without a session, worst first")(read.sessions)
 
     reads.operation(app, "/sessions/{session_id:path}", "A session with its traces")(read.session)
     reads.operation(app, "/results", "Results, newest first, with all revisions")(read.results)

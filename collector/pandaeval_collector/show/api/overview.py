@@ -29,12 +29,12 @@ _PASSED = {"true": True, "false": False}
 def overview_routes(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]]) -> None:
     """Add the operations on rates and metrics. ``can``: lists the API's operations that change something."""
 
-    @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
+    @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and pending work")
     async def whole(request: Request) -> Response:
         raised = await work.component_errors()
         return await reads.answer(request, lambda: _overview(reads.finder, work, can(), raised), beside=raised)
 
-    @reads.operation(app, "/metrics", "The metrics that this collector knows")
+    @reads.operation(app, "/metrics", "The metrics of this collector")
     def metrics() -> Metrics:
         names = [name for name in MetricShape.model_fields if name != "threshold"]
         shapes = []

@@ -38,25 +38,26 @@ class RunBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    metrics: list[Text] = Field(min_length=1, max_length=100, description="Names, such as trace.task_completion.")
+    metrics: list[Text] = Field(
+        min_length=1, max_length=100, description="Metric names, such as trace.task_completion."
+    )
     filters: RunFilters = Field(default_factory=RunFilters)
     model: Text | None = Field(
-        default=None, description="Who judges, one of the models that the configuration names; null: as configured."
+        default=None, description="Judge model, one of those in the configuration; null: the default."
     )
-    sample: Share = Field(default=1.0, description="Share of the sessions, 0 to 1, the same ones each time.")
+    sample: Share = Field(default=1.0, description="Share of the sessions; the same sessions each time.")
     signal_weights: dict[str, Weight] = Field(
-        default_factory=dict, description="Weights of signals in session metrics, beside the configured ones."
+        default_factory=dict,
+        description="Weights of signals in session metrics, in addition to the configured weights.",
     )
-    emit: bool = Field(
-        default=False, description="Results leave as log events, spans and metrics, like live ones, with the run's id."
-    )
-    name: Text = Field(default="", description="For people.")
+    emit: bool = Field(default=False, description="Export the results like live results, tagged with the run ID.")
+    name: Text = Field(default="", description="Name in lists.")
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = Field(
         default=None,
-        description="US dollars of judges after which no further batch (8 traces, or a session) is begun; calls of a "
-        "model without a list price count as nothing. Metrics that ask a judge need it, or judge.daily_usd.",
+        description="Start no further batch (8 traces, or a session) after this many US dollars. Judged metrics need "
+        "it, or judge.daily_usd. Models without a list price count as free.",
     )
-    dry_run: bool = Field(default=False, description="Nothing is run: the answer says what it would take.")
+    dry_run: bool = Field(default=False, description="Only estimate calls, tokens and cost.")
 
     def spec(self, config: Config) -> RunSpec:
         """Returns the run as it is stored. Raises ``UserError`` for names that are no metrics."""
@@ -70,7 +71,7 @@ class ScheduleBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    cron: Annotated[str, Field(max_length=100)] = Field(description="Minute hour day month weekday, in UTC.")
+    cron: Annotated[str, Field(max_length=100)] = Field(description="Minute, hour, day, month and weekday, in UTC.")
     run: RunBody
 
 

@@ -53,11 +53,11 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
         first, second = _run(stored, a), None if b == "live" else _run(stored, b)
         return Comparison.read(stored, first, second, compared(stored, first, second))
 
-    @reads.operation(app, "/runs/{run_id}", "A run and how far it is", tagged=False)
+    @reads.operation(app, "/runs/{run_id}", "A run and its progress", tagged=False)
     def show(run_id: str) -> RunDetail:
         return RunDetail.read(stored, _run(stored, run_id))
 
-    @reads.operation(app, "/runs/{run_id}/results", "Results of a run, as they came", tagged=False)
+    @reads.operation(app, "/runs/{run_id}/results", "Results of a run, in order of arrival", tagged=False)
     def results(
         run_id: str,
         cursor: CursorText = None,
@@ -77,7 +77,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         "/runs",
         response_model=RunShape | DryRun,
         status_code=201,
-        summary="Start an evaluation run, or say what it would take (dry_run)",
+        summary="Start an evaluation run, or estimate it (dry_run)",
     )
     async def start(body: RunBody, response: Response) -> RunShape | DryRun:
         try:
@@ -92,11 +92,11 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         except (CallFailedError, EstimateError) as error:
             raise ProblemError(503, str(error)) from error
 
-    @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
+    @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="Cancel a run")
     async def cancel(run_id: str) -> RunShape:
         return await changed(run_id, runs.cancel, "has ended already")
 
-    @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
+    @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Repeat the failed traces of a run")
     async def retry(run_id: str) -> RunShape:
         return await changed(run_id, runs.retry, "has nothing to retry, or has not ended")
 
@@ -116,7 +116,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     def list_() -> ScheduleList:
         return ScheduleList(items=[ScheduleShape.read(stored, each) for each in stored.all()])
 
-    @app.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Run again and again")
+    @app.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Add a schedule")
     async def add(body: ScheduleBody) -> ScheduleShape:
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule runs in earnest")
@@ -126,7 +126,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
             raise _refused(error) from error
         return await reads.run(lambda: ScheduleShape.read(stored, schedule))
 
-    @app.delete("/schedules/{schedule_id}", status_code=204, summary="Its runs stay")
+    @app.delete("/schedules/{schedule_id}", status_code=204, summary="Delete a schedule, but not its runs")
     async def remove(schedule_id: str) -> None:
         if not await asyncio.wrap_future(runs.store.schedules.remove(schedule_id)):
             raise _no_schedule(schedule_id)

@@ -24,9 +24,9 @@ Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the las
 Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
 TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of which the first few are enough.")]
 Severity = Annotated[
-    Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
+    Literal["low", "medium", "high", "critical"] | None, Field(description="At least this severity; null: all.")
 ]
-State = Annotated[Standing, Field(description="What people say of it; open: new or known.")]
+State = Annotated[Standing, Field(description="State of triage; open: new or known.")]
 _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
 
 

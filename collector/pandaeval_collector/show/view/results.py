@@ -29,7 +29,7 @@ _ORDINARY = ("pass", "fail", "assumed")
 _SHORT_REASON, _MAX_SIGNALS = 240, 2000
 _SHORT = ("metric", "outcome", "score", "signal", "success", "why")
 _FULL = ("id", "raw", "scale", "threshold", "coverage", "trigger", "final", "tokens")
-_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals")
+_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals", "for_judge")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1050,3 +1050,12 @@ class TestFailingAlike:
         for at, error in enumerate(self.REASONS):
             run.call("reserve_seat", {"seat": at}, error).answer(f"Seat {at} cannot be had. Another one?")
         assert not tool_loop(run.trace()).looping
+
+
+def test_calls_that_one_model_call_asked_for_are_no_loop_even_if_they_run_in_turn() -> None:
+    together, apart = Run().model("looking"), Run()
+    together._model_spans = False
+    for _ in range(4):
+        together.call("get_line", ID, "active")
+        apart.call("get_line", ID, "active")
+    assert (together.found().wasted_calls, apart.found().wasted_calls) == (0, 3)

@@ -110,11 +110,7 @@ class Turn:
         sentence = squeezed(claim.sentence)
         signs, shapes = {value.sign for value in beside}, {_shape(value) for value in beside}
         rows = {id(field.row) for field in fields if field.value.sign in signs and field.row}
-        pool = []
-        for field in labelled or fields:
-            names = [squeezed(name) for name in field.row]
-            if id(field.row) in rows or any(len(name) > 2 and name in sentence for name in names):
-                pool.append(field)
+        pool = [field for field in labelled or fields if id(field.row) in rows or _is_owned(field, sentence)]
         if not pool and (labelled or claim.value.kind == "amount"):
             pool = [*(labelled or fields)]
         pool = [field for field in pool if field.value.sign not in signs and _shape(field.value) not in shapes]
@@ -169,6 +165,12 @@ def _steps(numbers: Sequence[float]) -> Iterator[float]:
         yield from (one * other, one / (other or 1.0), one * other / 100, one * (1 - other / 100))
     for first in range(len(numbers)):
         yield from accumulate(numbers[first:])
+
+
+def _is_owned(field: Field, sentence: str) -> bool:
+    """Returns whether a sentence, squeezed, names the object that holds a field."""
+    names = [squeezed(name) for name in field.row]
+    return any(len(name) > 2 and name in sentence for name in names)
 
 
 def _alike(field: Field, value: Value) -> bool:

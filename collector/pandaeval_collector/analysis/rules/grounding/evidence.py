@@ -53,20 +53,23 @@ class Content:
         if depth == 0 or value is None or isinstance(value, bool):
             return
         if isinstance(value, dict):
-            names = [item for item in value.values() if isinstance(item, str) and 3 <= len(item) <= _LONGEST_NAME]
-            row = (label, *names)
-            for name, item in value.items():
-                self._text(name, "", ())
-                self._read(item, name, row, depth - 1)
+            self._read_object(value, label, depth)
         elif isinstance(value, list):
             for item in value:
                 self._read(item, label, row, depth - 1)
         elif not isinstance(value, str) or _DECIMAL.fullmatch(value) is not None:
-            self.fields.append(Field(_of_json(str(value), f"{row[0] if row else ''} {label}"), label, row))
+            self.fields.append(Field(_of_json(str(value), " ".join((*row[:1], label))), label, row))
         elif (inside := _parsed(value)) is not None:
             self._read(inside, label, row, depth - 1)
         else:
             self._text(value, label, row)
+
+    def _read_object(self, value: dict[str, Any], label: str, depth: int) -> None:
+        names = [item for item in value.values() if isinstance(item, str) and 3 <= len(item) <= _LONGEST_NAME]
+        row = (label, *names)
+        for name, item in value.items():
+            self._text(name, "", ())
+            self._read(item, name, row, depth - 1)
 
     def _text(self, text: str, label: str, row: tuple[str, ...]) -> None:
         if _DIGIT.search(text) is None:

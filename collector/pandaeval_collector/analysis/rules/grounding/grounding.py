@@ -73,23 +73,20 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         return None
     before = earlier.found if earlier is not None else ()
     had = evidence(trace, before)
-    counted = [*stated, *called]
     if not _looked(trace, before):
-        typed = [claim for claim in stated if claim.value.kind in ("identifier", "amount", "date")]
-        counted, numbers = [claim for claim in typed if claim.of_case] + called, []
+        stated, numbers = _of_case(stated), []
     found = Grounding(hidden=hidden(trace, earlier))
     if had.cut:
         found.hidden = found.hidden or "there is more than is looked at"
         found.notes.append("long run: not all of it was looked at")
-    if len(counted) > MOST_CLAIMS:
+    if len(stated) + len(called) > MOST_CLAIMS:
         found.notes.append(f"the first {MOST_CLAIMS} values")
     turn = Turn(trace, had, [*stated, *numbers])
-    said = "" if (earlier is not None and not earlier.first) or shows_results(trace) else fold("\n".join(had.own))
+    said = _said(trace, earlier, had)
     unsure = earlier is None and not shows_history(trace)
-    for claim in counted[:MOST_CLAIMS]:
+    for claim in [*stated, *called][:MOST_CLAIMS]:
         if had.has(claim.value, claim.at):
-            replaced = None if claim.key else turn.replaced(claim)
-            found.reject(Loose(claim, replaced.instead)) if replaced is not None else found.check(claim)
+            _confirm(claim, turn, found)
         elif found.hidden is not None or claim.value.text in said or (unsure and claim.accepted):
             found.hidden = found.hidden or BEFORE
             found.open.append(claim)
@@ -98,9 +95,29 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     for claim in numbers:
         _weigh_number(claim, turn, had, found)
     found.loose.sort(key=lambda loose: (not loose.fails, not loose.instead))
-    if not (found.total or found.open or found.for_judge):
-        return None
-    return found
+    return found if found.total or found.open or found.for_judge else None
+
+
+def _of_case(stated: Sequence[Claim]) -> list[Claim]:
+    """Returns the claims that are no general knowledge."""
+    typed = [claim for claim in stated if claim.value.kind in ("identifier", "amount", "date")]
+    return [claim for claim in typed if claim.of_case]
+
+
+def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
+    """Returns the agent's earlier answers whose grounds are not known."""
+    if (earlier is not None and not earlier.first) or shows_results(trace):
+        return ""
+    return fold("\n".join(had.own))
+
+
+def _confirm(claim: Claim, turn: Turn, found: Grounding) -> None:
+    """Counts a claim that the agent had, unless a call was given another value."""
+    replaced = turn.replaced(claim)
+    if replaced is None or claim.key:
+        found.check(claim)
+    else:
+        found.reject(Loose(claim, replaced.instead))
 
 
 def _sort_out(claim: Claim, turn: Turn, had: Known, found: Grounding) -> None:
@@ -120,11 +137,7 @@ def _weigh_number(claim: Claim, turn: Turn, had: Known, found: Grounding) -> Non
     if replaced is not None:
         found.reject(Loose(claim, replaced.instead))
     elif found.hidden is None and len(claim.value.text) >= _LEAST_NUMBER and not had.has(claim.value, claim.at):
-        contradiction = turn.against(claim)
-        if contradiction is None:
-            found.for_judge.append(claim)
-        else:
-            found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
+        _sort_out(claim, turn, had, found)
 
 
 def _is_made_up(claim: Claim, had: Known) -> bool:

@@ -72,7 +72,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 METRIC = TraceMetric(
     name="tool_loop",
     kind="code",
-    version="10",
+    version="11",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",
