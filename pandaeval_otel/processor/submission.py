@@ -50,11 +50,11 @@ class Submission:
         settings: Settings,
         count: Callable[..., None],
         wake: Callable[[], None],
-        open_channel: Callable[[Settings], grpc.Channel] | None = None,
+        open_channel: Callable[[Settings], grpc.Channel] = channel,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings, self._wake, self._clock = settings, wake, clock
-        self._open_channel = open_channel or channel
+        self._open_channel = open_channel
         self._channel: grpc.Channel | None = None
         self._closed_at = -_TEARDOWN_S
         self._gate = threading.Lock()
@@ -84,15 +84,11 @@ class Submission:
             return None
         return max(0.0, max(self._not_before, self._better_at) - self._clock())
 
-    def give_up(self, reason: str) -> None:
-        """Drops everything that was not acknowledged."""
+    def close(self) -> None:
+        """Drops everything that was not acknowledged, and closes the connection."""
         with self._gate:
             self._cancel()
-            self.buffer.give_up(reason)
-
-    def close(self) -> None:
-        """Closes the connection."""
-        with self._gate:
+            self.buffer.give_up()
             self._close()
 
     def pause(self, timeout: float) -> float:
@@ -103,9 +99,8 @@ class Submission:
         if not self._gate.acquire(timeout=timeout):
             return 0.0
         self._paused_by = threading.get_ident()
-        if self._call is not None:
-            self._cancel()
-            self.buffer.put_back()
+        self._cancel()
+        self.buffer.put_back()
         self._close()
         return max(0.0, self._closed_at + _TEARDOWN_S - time.monotonic())
 
@@ -142,9 +137,7 @@ class Submission:
                 self._again(grpc.StatusCode.UNAVAILABLE, str(error), None)
                 return
         method = self._channel.unary_unary(METHOD, None, None)
-        self._call = method.future(
-            self.buffer.batch(), timeout=self._settings.timeout, metadata=self._settings.metadata
-        )
+        self._call = method.future(self.buffer.batch(), timeout=self._settings.timeout, metadata=self._settings.headers)
         self._call.add_done_callback(lambda _: self._wake())
 
     def _answered(self, call: Any) -> None:
