@@ -10,14 +10,12 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet, finalize, ref
 
 from pandaeval_otel.processor.collecting import SessionEnd
 from pandaeval_otel.processor.context import SESSION_LISTENERS
 from pandaeval_otel.processor.settings import Settings
-from pandaeval_otel.processor.submission import Submission
 from pandaeval_otel.processor.telemetry import BUFFERED, DROPPED, ENDED, HELD, QUEUE, telemetry_by_environment
 from pandaeval_otel.processor.worker import Flush, Inbox, Worker, signal_of, trace_of
 
@@ -41,10 +39,9 @@ class Forwarder:
     """Passes the items of one process to its worker. No method raises, and only :meth:`flush` and :meth:`shutdown`
     block, for the given time."""
 
-    def __init__(self, settings: Settings, submission: Callable[..., Submission] = Submission) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.inbox = Inbox(self._full)
-        self._make_submission = submission
         self._telemetry = settings.telemetry or telemetry_by_environment()
         self._begin()
         me = ref(self)  # gauges must not keep it alive
@@ -56,7 +53,7 @@ class Forwarder:
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
         """Makes the worker and the lock, which belong to one process; called again in a forked child."""
         self._starting = threading.Lock()
-        self.worker = Worker(self.settings, self.inbox, self._count, self._make_submission, inherited)
+        self.worker = Worker(self.settings, self.inbox, self._count, inherited)
         self.inbox.room = 0
 
     def session_ended(self, session: str, trace_id: int) -> None:

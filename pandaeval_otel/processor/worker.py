@@ -111,12 +111,7 @@ class Worker:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        inbox: Inbox,
-        count: Callable[..., None],
-        submission: Callable[..., Submission] = Submission,
-        inherited: tuple[int, ...] = (),
+        self, settings: Settings, inbox: Inbox, count: Callable[..., None], inherited: tuple[int, ...]
     ) -> None:
         self._inbox, self._count = inbox, count
         self.losses = Losses()
@@ -125,7 +120,7 @@ class Worker:
         self._flushes: deque[Flush] = deque()
         self._thread: threading.Thread | None = None
         self.collecting = Collecting(settings, count, inherited)
-        self.submission = submission(settings, count, self.wake.set)
+        self.submission = Submission(settings, count, self.wake.set)
 
     def start(self) -> bool:
         """Starts the thread and returns whether it runs; it does not if the system gives no more threads."""
