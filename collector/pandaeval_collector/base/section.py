@@ -38,12 +38,12 @@ _SIZE_UNITS = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
 
 
 def parse_duration(value: object) -> float:
-    """Returns seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d`` or a plain number of seconds.
+    """Returns seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d``. Refuses a plain number.
 
     Raises ``ValueError`` with a sentence that says what to write.
     """
-    seconds = _plain_number(value)
-    if seconds is None and (match := _match(DURATION_PATTERN, value)):
+    seconds = None
+    if match := _match(DURATION_PATTERN, value):
         amounts = (Decimal(amount or 0) for amount in match.groups())
         seconds = sum((amount * unit for amount, unit in zip(amounts, _SECONDS, strict=True)), Decimal(0))
     if seconds is None or not 0 <= seconds <= _LONGEST:

@@ -43,7 +43,6 @@ TRACES = Listing(
         ("what was found", lambda row: headline(row, _REASON)),
     ),
     "no trace is like that",
-    says_why=True,
 )
 SESSIONS = Listing(
     (
@@ -59,7 +58,6 @@ SESSIONS = Listing(
         ("what was found", lambda row: session_headline(row, _REASON)),
     ),
     "no session is like that",
-    says_why=True,
 )
 INCIDENTS = Listing(
     (
@@ -71,7 +69,6 @@ INCIDENTS = Listing(
         ("cause", lambda row: said(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * _REASON)),
     ),
     "no incident is like that",
-    says_why=True,
 )
 
 traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=ListGroup)

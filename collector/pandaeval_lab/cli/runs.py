@@ -24,7 +24,6 @@ _RUNS = Listing(
         ("metrics", lambda row: ": ".join(filter(None, (row["name"], ", ".join(row["metrics"]))))),
     ),
     "no runs",
-    says_why=True,
 )
 _RESULTS = Listing(
     (
