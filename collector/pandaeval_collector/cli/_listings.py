@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from pandaeval_collector.cli._output import print_json, print_table
+from pandaeval_collector.cli._output import print_json, print_list, print_table
 from pandaeval_collector.cli._run_options import RunFormat
 
 Row = Mapping[str, Any]
@@ -20,11 +20,12 @@ ID = 12
 @dataclass(frozen=True, slots=True)
 class Listing:
     """How to print a list. ``columns``: each heading, and how to get a row's cell, where it is not what the row has by
-    that name; ``empty``: the text for no rows."""
+    that name; ``empty``: the text for no rows; ``says_why``: the last column is a sentence."""
 
     columns: Sequence[str | tuple[str, Callable[[Row], object]]]
     empty: str = ""
     title: str | None = None
+    says_why: bool = False
 
 
 def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
@@ -32,7 +33,7 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
     if format_ == "json":
         print_json(rows)
     elif rows:
-        print_table(*cells(rows, listing), listing.title)
+        (print_list if listing.says_why else print_table)(*cells(rows, listing), listing.title)
     elif listing.empty:
         typer.echo(listing.empty)
 

@@ -12,8 +12,9 @@ from typing import IO, Any, NoReturn, TextIO, cast
 import typer
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.segment import Segment
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -59,6 +60,30 @@ def print_table(
     """Prints a :func:`table` on standard output, or on another console."""
     out = console() if on is None else on
     out.print(table(columns, rows, on=out, title=title))
+
+
+def print_list(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
+) -> None:
+    """Prints a :func:`table` whose last column says why. Where lines have a width, each row is one line, and that
+    stands on a line of its own below it."""
+    out = console() if on is None else on
+    if out.width >= _WIDE:
+        return print_table(columns, rows, title, out)
+    held = [*rows]
+    made = table(columns[:-1], [row[:-1] for row in held], on=out, title=title)
+    made.show_edge = False
+    for column in made.columns:
+        column.overflow = "ellipsis"
+        for cell in column.cells:
+            if isinstance(cell, Text):
+                cell.no_wrap = True
+    lines = out.render_lines(made, pad=False)
+    head = len(lines) - len(held)
+    for line, why in zip(lines, [""] * head + [safe(str(row[-1])) for row in held], strict=True):
+        out.print(Segments([*line, Segment.line()]), end="")
+        if why:
+            out.print(Padding(Text(why), (0, 0, 0, 2)))
 
 
 def safe(text: str) -> str:

@@ -43,6 +43,7 @@ TRACES = Listing(
         ("what was found", lambda row: headline(row, _REASON)),
     ),
     "no trace is like that",
+    says_why=True,
 )
 SESSIONS = Listing(
     (
@@ -58,6 +59,7 @@ SESSIONS = Listing(
         ("what was found", lambda row: session_headline(row, _REASON)),
     ),
     "no session is like that",
+    says_why=True,
 )
 INCIDENTS = Listing(
     (
@@ -69,6 +71,7 @@ INCIDENTS = Listing(
         ("cause", lambda row: said(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * _REASON)),
     ),
     "no incident is like that",
+    says_why=True,
 )
 
 traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=ListGroup)

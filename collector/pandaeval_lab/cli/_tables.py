@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.cli._output import print_table, safe, table
+from pandaeval_collector.cli._output import print_list, safe, table
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_collector.show.view.unscored import unasked
@@ -76,7 +76,7 @@ def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
         )
         for row in rows[:MAX_ROWS]
     )
-    print_table(columns, shown, "Sessions, worst first", out)
+    print_list(columns, shown, "Sessions, worst first", out)
     _tell_more(len(rows), out)
 
 
@@ -105,7 +105,7 @@ def _print_traces(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> 
         )
         for row in rows[:MAX_ROWS]
     )
-    print_table(("trace", "agent", "session", *names, "what was found"), shown, "Traces, worst first", out)
+    print_list(("trace", "agent", "session", *names, "what was found"), shown, "Traces, worst first", out)
     _tell_more(total, out)
 
 

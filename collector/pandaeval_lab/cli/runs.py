@@ -24,6 +24,7 @@ _RUNS = Listing(
         ("metrics", lambda row: ": ".join(filter(None, (row["name"], ", ".join(row["metrics"]))))),
     ),
     "no runs",
+    says_why=True,
 )
 _RESULTS = Listing(
     (
