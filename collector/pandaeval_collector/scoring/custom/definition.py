@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pandaeval_collector.base.score import Score
 
@@ -15,7 +15,6 @@ from pandaeval_collector.base.score import Score
 UNIT = (0.0, 1.0)
 Severity = Literal["low", "medium", "high", "critical"]
 Text = Annotated[str, Field(min_length=1, max_length=20_000)]
-_MOST_LABELS = 100
 UNKNOWN = "not determinable"
 """What a judge answers where the record does not suffice to choose a label."""
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -48,6 +47,12 @@ class LabelDefinition(BaseModel):
     severity: Severity | None = None
     meaning: Annotated[str, Field(max_length=2000)] = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_score(cls, given: Any) -> Any:
+        """Accepts a bare score for a label."""
+        return {"score": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
+
 
 class Scale(BaseModel):
     """The numbers that a quantitative metric may give; ``max`` is best."""
@@ -57,24 +62,20 @@ class Scale(BaseModel):
     min: Number
     max: Number
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_ends(cls, given: Any) -> Any:
+        """Accepts ``[1, 5]`` for ``{min: 1, max: 5}``."""
+        match given:
+            case [least, most]:
+                return {"min": least, "max": most}
+        return given
+
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.min >= self.max:
             raise ValueError(f"min ({self.min:g}) has to be less than max ({self.max:g}); max is best")
         return self
-
-
-def _label(given: Any) -> Any:
-    """Accepts a bare score for a label."""
-    return {"score": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
-
-
-def _scale(given: Any) -> Any:
-    """Accepts ``[1, 5]`` for ``{min: 1, max: 5}``."""
-    match given:
-        case [least, most]:
-            return {"min": least, "max": most}
-    return given
 
 
 class Definition(BaseModel):
@@ -89,8 +90,8 @@ class Definition(BaseModel):
     level: str = "trace"
     question: Text | None = None
     criteria: Text
-    labels: Mapping[str, Annotated[LabelDefinition, BeforeValidator(_label)]] | None = None
-    scale: Annotated[Scale | None, BeforeValidator(_scale)] = None
+    labels: Annotated[Mapping[str, LabelDefinition], Field(min_length=2, max_length=100)] | None = None
+    scale: Scale | None = None
     threshold: Number | None = None
     model: Text | None = None
     version: Text | None = None
@@ -103,11 +104,6 @@ class Definition(BaseModel):
         if (labels := self.labels) is not None:
             if self.scale is not None:
                 raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
-            if len(labels) > _MOST_LABELS:
-                count = len(labels)
-                raise ValueError(f"labels: there are {count}, and no judge chooses among more than {_MOST_LABELS}")
-            if len(labels) < 2:
-                raise ValueError("labels: give two or more, such as {polite: 1, rude: 0}")
             if UNKNOWN in labels:
                 cure = "take it out, or rename it"
                 raise ValueError(f"labels: a judge that cannot tell says {UNKNOWN!r} by itself; {cure}")

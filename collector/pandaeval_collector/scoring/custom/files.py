@@ -24,6 +24,7 @@ _TOLD = 20
 """Mistakes of one file that are listed."""
 _CURES = {
     "criteria": "write what the judge is to look at",
+    "labels": "give two or more, such as {polite: 1, rude: 0}",
     "name": "write a name in small letters, as in name: tone",
     "score": "write a number 0..1, as in rude: 0 or rude: {score: 0, severity: high}",
     "scale": "write both ends, as in scale: {min: 1, max: 5}",

@@ -141,8 +141,6 @@ def metric(
     version: str | None = None,
     model: str | None = None,
     rubrics: tuple[Rubric[Any], ...] = (),
-    unscored: tuple[Why, ...] = (),
-    settings: Mapping[str, Any] | None = None,
 ) -> Made:
     """Makes a metric of the function below it, or of a class with a method ``score``.
 
@@ -162,7 +160,7 @@ def metric(
     the docstring; ``version``: else a hash of the source of its module.
     """
 
-    outcomes = {name: _label(outcome) for name, outcome in (labels or {}).items()}
+    outcomes = {name: LabelDefinition.model_validate(outcome) for name, outcome in (labels or {}).items()}
 
     def decorate(given: Any) -> Metric[Any, Any]:
         score = _score_of(given)
@@ -177,8 +175,6 @@ def metric(
             "threshold": sum(scale) / 2 if threshold is None else threshold,
             "question": asks,
             "needs": needs,
-            "unscored": unscored,
-            "settings": settings or {},
             "scale": written(scale),
             "about": doc or asks,
         }
@@ -191,12 +187,6 @@ def metric(
         return Metric(**shared, kind="llm", evaluate=_always_ask, ask=ask, rubrics=rubrics, model=model)
 
     return decorate
-
-
-def _label(outcome: float | Mapping[str, Any] | LabelDefinition) -> LabelDefinition:
-    if isinstance(outcome, LabelDefinition):
-        return outcome
-    return LabelDefinition.model_validate(dict(outcome) if isinstance(outcome, Mapping) else {"score": outcome})
 
 
 def _score_of(given: Any) -> Any:

@@ -263,7 +263,10 @@ def test_an_async_function_asks_the_judge() -> None:
         ("- {name: a, criteria: x, scale: {min: 1}}", "scale.max: is missing; write both ends"),
         ("- {name: a, criteria: x, scale: [1, 5], threshold: 7}", "threshold: 7 does not lie in the scale 1-5"),
         ("- {name: a, criteria: x, scale: 1-5}", "scale: write both ends, as in scale: {min: 1, max: 5}"),
-        ("- {name: a, criteria: x, labels: {b: 1}}", "labels: give two or more, such as {polite: 1, rude: 0}"),
+        (
+            "- {name: a, criteria: x, labels: {b: 1}}",
+            "after validation, not 1; give two or more, such as {polite: 1, rude: 0}",
+        ),
         (
             "- {name: a, criteria: x, labels: {b: 1, c: 2}}",
             "labels.c.score: 2: input should be less than or equal to 1",
