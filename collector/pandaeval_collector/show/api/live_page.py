@@ -20,8 +20,8 @@ _RUNBOOK_HEAD = (
 
 
 def page_app() -> ASGIApp:
-    """Return the application that answers GET and HEAD with the page. Its policy allows its own script and requests to
-    its own collector, and no page may frame it."""
+    """Return the page as an application. Its policy allows its own script and requests to its own collector, and no
+    page may frame it. The listener passes on GET and HEAD alone."""
     html, policy = live_shell()
     headers = {
         "content-security-policy": f"{policy}; frame-ancestors 'none'",
@@ -31,14 +31,7 @@ def page_app() -> ASGIApp:
         "cross-origin-opener-policy": "same-origin",
         "cache-control": "no-cache, private",
     }
-    page = Response(html, headers=headers, media_type="text/html")
-    refused = Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        response = page if scope["method"] in ("GET", "HEAD") else refused
-        await response(scope, receive, send)
-
-    return answer
+    return Response(html, headers=headers, media_type="text/html")
 
 
 async def runbook(scope: Scope, receive: Receive, send: Send) -> None:
