@@ -19,7 +19,6 @@ from pandaeval_collector.config import (
     resolve,
 )
 from pandaeval_collector.config._tree import keys, variable
-from pandaeval_collector.runs.settings import extra_signals
 
 _BAD = Path(__file__).parent / "bad_configs"
 _METRICS = [
@@ -33,7 +32,7 @@ _PROMISED = """
 server: {grpc: "127.0.0.1:4327", http: "127.0.0.1:4328", health: "127.0.0.1:4329", insecure_bind: false, tls: null, token_env: null}
 close: {quiet: 10s, idle: 180s, max_age: 30m, max_spans: 10000, max_bytes: 32MiB}
 late: {policy: rescore, window: 10m}
-session: {idle: 15m, max_age: 24h, coherence_signal: sure, extra_signals: [error, tool_loop], weights: {}}
+session: {idle: 15m, max_age: 24h, coherence_signal: sure, extra_signals: [response, grounding, tool_loop, correctness], weights: {}}
 metrics: {enabled: all, thresholds: {}, modules: []}
 embedding: {model: embedded}
 judge: {model: null, api_base: null, api_key_env: null, timeout: 60s, concurrency: 8, rpm: null, tpm: null, daily_usd: null, delay: 30s, sample: 1.0, models: {}}
@@ -69,23 +68,6 @@ def test_names_and_defaults_are_as_promised(tmp_path: Path) -> None:
     assert load(_file(tmp_path, _PROMISED), {}) == Config() == load(None, {})
     promised = yaml.safe_load(_PROMISED)
     assert _is_part_of(promised, effective(Config()))
-
-
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("[error, tool_loop]", ("response", "grounding", "tool_loop")),
-        ("[grounding, error]", ("grounding", "response")),
-        ("[response]", ("response",)),
-        ("[tool_loop]", ("tool_loop",)),
-        ("[]", ()),
-    ],
-)
-def test_error_is_the_older_name_of_response_and_grounding(
-    tmp_path: Path, written: str, meant: tuple[str, ...]
-) -> None:
-    config = load(_file(tmp_path, f"session: {{extra_signals: {written}}}\n"), {})
-    assert extra_signals(config) == meant + ("correctness",) * bool(meant), "where it is judged"
 
 
 def test_durations_are_seconds_and_sizes_bytes() -> None:
@@ -137,7 +119,7 @@ def test_every_key_is_a_variable() -> None:
         ("EXPORTERS__OTLP__ENDPOINT", "http://backend:4317", "exporters.otlp.endpoint", "http://backend:4317"),
         ("EXPORTERS__PROMETHEUS__RESULTS", "true", "exporters.prometheus.results", True),
         ("SESSION__EXTRA_SIGNALS", "[]", "session.extra_signals", ()),
-        ("SESSION__EXTRA_SIGNALS", '["error"]', "session.extra_signals", ("error",)),
+        ("SESSION__EXTRA_SIGNALS", '["response"]', "session.extra_signals", ("response",)),
         ("SESSION__WEIGHTS", "{confidence: 2}", "session.weights", {"confidence": 2.0}),
         ("SESSION__WEIGHTS", '{"confidence": 2}', "session.weights", {"confidence": 2.0}),
         ("METRICS__ENABLED", "all", "metrics.enabled", "all"),
