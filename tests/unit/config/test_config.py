@@ -259,14 +259,14 @@ MERGES = "a: &a {x: 1, y: 2}\n" + "".join(
     f"{name}: &{name} {{<<: [{', '.join([f'*{before}'] * 10)}]}}\n"
     for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
-ALIASES = "stands for more than 5000 values through its aliases; write out the few that are meant"
+ALIASES = "it has more than 5000 values and keys up to here, with those of aliases"
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (LAUGHS, f":4:4: {ALIASES}"),
-        (MERGES, f":4:12: {ALIASES}"),
+        (LAUGHS, f":4:24: is not valid YAML: {ALIASES}"),
+        (MERGES, f":4:49: is not valid YAML: {ALIASES}"),
         ("close: " + "[{" * 50_000, "is nested more than 30 levels deep"),
         ("- " * 50_000, "is nested more than 30 levels deep"),
         ("metrics: {enabled: [" + "a," * 60_000 + "]}", "has more than 5000 values and keys up to here"),
@@ -278,9 +278,12 @@ ALIASES = "stands for more than 5000 values through its aliases; write out the f
         ("server: {grpc: 22:22}", ":1:16 server.grpc: 22:22 can be reached from other machines"),
         ("judge: {sample: 1:1.5}", '"1:1.5" is not a number'),
         ("close: {quiet: 1" + ":59" * 1000 + "}", "is not a duration"),
-        ("close: {quiet: 5s, quiet: 6s}", "close.quiet: is given twice; the first is in line 1"),
-        ('close: {quiet: "\\ud83d"}', "close.quiet: holds half of a character"),
-        ('close: {"\\ud83d": 5s}', "a key holds half of a character"),
+        ("close: {quiet: 5s, quiet: 6s}", "quiet is given twice; the first is in line 1"),
+        ('close: {quiet: "\\ud83d"}', "it holds half of a character"),
+        ("close: {7: 8}", ":1:9: is not valid YAML: 7 is not a key; put it in quotes"),
+        ("late: {window: !duration 5m}", ":1:16: is not valid YAML: the tag !duration is not allowed"),
+        ("late: &late {policy: *late}", ":1:22: is not valid YAML: it refers to itself"),
+        ('close: {"\\ud83d": 5s}', "it holds half of a character"),
         ("{" + "a " * 50_000 + "}", "a a a a"),
     ],
     ids=lambda value: value[:12] if isinstance(value, str) else None,
