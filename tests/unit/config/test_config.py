@@ -114,7 +114,6 @@ def test_every_key_is_a_variable() -> None:
     ("name", "value", "key", "expected"),
     [
         ("CLOSE__QUIET", "5s", "close.quiet", 5.0),
-        ("CLOSE__QUIET", "5", "close.quiet", 5.0),
         ("CLOSE__MAX_BYTES", "1MiB", "close.max_bytes", 1 << 20),
         ("EXPORTERS__OTLP__ENDPOINT", "http://backend:4317", "exporters.otlp.endpoint", "http://backend:4317"),
         ("EXPORTERS__PROMETHEUS__RESULTS", "true", "exporters.prometheus.results", True),

@@ -23,8 +23,10 @@ _MAX_BYTES = 1 << 20
 _TOLD = 20
 """Mistakes of one file that are listed."""
 _CURES = {
+    "criteria": "write what the judge is to look at",
     "name": "write a name in small letters, as in name: tone",
     "score": "write a number 0..1, as in rude: 0 or rude: {score: 0, severity: high}",
+    "scale": "write both ends, as in scale: {min: 1, max: 5}",
     "min": "write both ends, as in scale: {min: 1, max: 5}",
     "max": "write both ends, as in scale: {min: 1, max: 5}",
 }
@@ -103,6 +105,6 @@ def _sentence(error: ErrorDetails) -> str:
         case "value_error":
             return str(error["ctx"]["error"])
         case "model_type" | "dict_type" | "model_attributes_type":
-            return "is not a map, such as {name: tone, criteria: …}"
+            return _CURES.get(key, "is not a map, such as {name: tone, criteria: …}")
     cure = f"; {_CURES[key]}" if key in _CURES else ""
     return f"{error['input']!r:.60}: {error['msg'][0].lower()}{error['msg'][1:]}{cure}"
