@@ -52,21 +52,6 @@ _LISTS = {
     "expected_tools": "[{tool_name: search}]",
     "graders": "[end_state]",
 }
-_MEANT: Mapping[type[BaseModel], Mapping[str, tuple[str, ...]]] = {
-    shapes.Case: {
-        "inputs: {task: ...}": ("task", "input", "prompt", "question", "query", "message", "user"),
-        "expected_answer": ("expected", "answer", "output", "expected_output", "reference", "ground_truth"),
-        "expected_tools": ("tools", "tool_calls", "expected_calls", "expected_tool_calls"),
-        "graders": ("metrics", "checks", "assertions", "asserts", "evaluators"),
-        "id": ("name", "case", "case_id", "title"),
-        "source or recorded": ("trace", "trace_id", "trace_ids", "session", "session_id"),
-    },
-    shapes.ExpectedCall: {
-        "tool_name": ("tool", "function", "tool_call"),
-        "parameters": ("args", "arguments", "input", "inputs", "params", "kwargs"),
-    },
-}
-"""The names of these fields in other tools."""
 _FORMS = ("tuple[", "dict[", "literal[")
 """How pydantic marks, within an error's place, the form of a field."""
 _MOST_BYTES = 64 << 20
@@ -136,9 +121,6 @@ def _unknown(place: Place) -> str:
     held = [part for part in place[:-1] if part in _PARTS]
     called, model, _ = _PARTS[str(held[-1])] if held else ("a case file", shapes.Suite, "")
     name = str(place[-1])
-    for cure, others in _MEANT.get(model, {}).items():
-        if name.lower() in others:
-            return f"is no field of {called}; write {cure}"
     found = get_close_matches(name, [*model.model_fields, *shapes.Case.model_fields, *shapes.Suite.model_fields], 1)
     return (
         f"is no field of {called}{f'; did you mean {found[0]}?' if found else '; `pandaeval cases schema` lists them'}"
