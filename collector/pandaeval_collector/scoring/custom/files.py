@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
-from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
+from pandaeval_collector.base.untrusted.yaml_text import BadTextError, parse
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
 from pandaeval_collector.scoring.custom.functions import build
 from pandaeval_collector.scoring.metric import Metric
@@ -79,7 +79,7 @@ def _loaded(path: Path) -> Any:
     try:
         if path.exists() and not path.is_file():  # a pipe that nobody writes to would keep a collector from starting
             raise ModuleLoadError(f"{path} is no file of its own; a path counts from the working directory")
-        return read_yaml(read_given(path, _MAX_BYTES).decode("utf-8-sig"))[0]
+        return parse(read_given(path, _MAX_BYTES).decode("utf-8-sig")).value
     except TooLongError as error:
         raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?") from error
     except FileNotFoundError as error:
@@ -87,8 +87,8 @@ def _loaded(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise ModuleLoadError(f"{path} cannot be read: {error}") from error
     except BadTextError as error:
-        told = (f"{path}: {f'line {line}: ' if line else ''}{fault}" for line, fault in error.faults)
-        raise ModuleLoadError(one_printable_line("; ".join(told))) from error
+        line = f"line {error.spot.line}: " if error.spot else ""
+        raise ModuleLoadError(one_printable_line(f"{path}: {line}{error}")) from error
 
 
 def _sentence(error: ErrorDetails) -> str:

@@ -236,7 +236,7 @@ def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_p
         ("- id: a\n  graders:\n  - end_stat\n", "suite.yaml:3: cases[0].graders[0]: there is no grader end_stat; did "
          "you mean end_state?"),
         ("- id: a\n  - b", "suite.yaml:2: is not valid YAML"),
-        ("- id: a\n  expected_outcome: {x: &a {y: *a}}\n", "suite.yaml:2: [0].expected_outcome.x.y refers to itself"),
+        ("- id: a\n  expected_outcome: {x: &a {y: *a}}\n", "suite.yaml:2: is not valid YAML: it refers to itself"),
         ("cases: []", "suite.yaml:1: cases: is empty; write a list of cases"),
         ("- text", "suite.yaml:1: cases[0]: is no map, such as {id: refund-3}, but 'text'"),
         ("- {description: x}", "suite.yaml:1: cases[0].id: is missing"),
