@@ -130,16 +130,6 @@ def test_what_could_not_be_read_is_told(recording: Path, tmp_path: Path) -> None
     assert about["problems"]
 
 
-def test_the_demo_can_write_its_report(tmp_path: Path) -> None:
-    file = tmp_path / "report.html"
-    outcome = CliRunner().invoke(app, ["demo", "--report", str(file)])
-    assert outcome.exit_code == 0, outcome.output
-    assert "10 sessions, 30 traces" in outcome.output
-    made = parsed(file.read_text())
-    assert made.index["about"]["sources"] == ["store pandaeval-data"]
-    assert made.index["about"]["unreadable"] == 0
-
-
 def test_a_run_that_broke_is_as_bad_as_can_be() -> None:
     broken, off_topic = (replace(trace(), trace_id=f"{no:032x}", session_id=None) for no in (1, 2))
     made = report([replace(broken, error="TimeoutError"), off_topic], [result(off_topic, finding=0.1)])

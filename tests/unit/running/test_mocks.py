@@ -126,7 +126,7 @@ async def pay(order: int) -> str:
 def playing() -> Iterator[None]:
     cases = [
         _case("a", find={"when": {"q": "x", "limit": 10}, "result": "mock"}, pay={"error": "closed", "delay": "20ms"}),
-        _case("b", "pass", find=[{"when": {"c": "red"}, "result": "red"}, {"result": 0, "times": 1, "delay": 0.02}]),
+        _case("b", "pass", find=[{"when": {"c": "red"}, "result": "red"}, {"result": 0, "times": 1, "delay": "20ms"}]),
         _case("real"),
     ]
     module.use_mocks(MockReplies(cases))
