@@ -164,11 +164,10 @@ def _check(dialect: object, taken: set[str]) -> None:
         raise NotUsableError(f"another dialect is called {dialect.name!r}, or that is no name")
     if type(dialect.priority) is not int:
         raise NotUsableError("its priority is no whole number")
-    if type(dialect.roots) is not frozenset or not _are_words(dialect.roots):
-        raise NotUsableError("its roots are no frozenset of texts")
-    for name, prefixes in (("scopes", dialect.scopes), ("names", dialect.names)):
-        if type(prefixes) is not tuple or not _are_words(prefixes):
-            raise NotUsableError(f"its {name} are no tuple of texts")
+    for name, kind in (("roots", frozenset), ("scopes", tuple), ("names", tuple)):
+        words = getattr(dialect, name)
+        if type(words) is not kind or not _are_words(words):
+            raise NotUsableError(f"its {name} are no {kind.__name__} of texts")
     switch = getattr(dialect, "content_switch", {})
     if not isinstance(switch, Mapping) or not _are_words([*switch, *switch.values()]):
         raise NotUsableError("its content_switch is no mapping from texts to texts")

@@ -143,8 +143,7 @@ class _Finder:
             return self._dict(value, loose, nesting)
         if isinstance(value, (list, tuple)):
             return self._list(value, loose, nesting)
-        is_number = isinstance(value, (int, float)) and loose and nesting
-        if is_number:
+        if isinstance(value, (int, float)) and loose and nesting:
             return self._message(json.dumps(value))
         return None
 

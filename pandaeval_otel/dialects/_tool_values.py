@@ -232,7 +232,6 @@ def _of_object(wrapper: Object) -> _Content | None:
         is_result = "result" in keys or (type(content) is not str and _inner(content) is not None)
         if content is not None and is_result:
             return (content, False)
-        return None
     return None
 
 
@@ -308,7 +307,6 @@ def _is_text(blocks: list[Any]) -> bool:
 
 def _text_of(content: Any) -> Any:
     """Returns the text of text blocks; other content unchanged."""
-    is_text = type(content) is list and _is_text(content)
-    if is_text:
+    if type(content) is list and _is_text(content):
         return "\n".join(block["text"] for block in content)
     return content

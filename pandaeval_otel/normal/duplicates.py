@@ -227,6 +227,8 @@ def _fullness(output: Messages) -> tuple[int, int, int]:
 
 def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
     """Returns the error of the last attempt, on its span or inside of it; earlier ones were retried."""
+    if all(span.error is None for span in attempts):
+        return None
     latest = sorted(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id), reverse=True)
     last = latest[0]
     for inner in latest:

@@ -35,8 +35,6 @@ _SEPARATOR = re.compile(r"[-./:\s]+|__")
 _ID, _NAME = attrgetter("id"), attrgetter("name")
 _OWN = 1 << 62
 """Sorts behind all calls that a model call asks for itself."""
-_Batch = tuple[list[ToolRequest], list[ToolResponse]]
-_Pair = tuple[ToolRequest, ToolResponse | None]
 _Key = tuple[Hashable, str] | None
 _WAYS = (("id", "id"), ("arguments", "arguments"), ("no id", "name"), ("has id", "no id"))
 """Keys by which a span and a request are recognised as one call, best first. Two different ids are two calls unless
@@ -327,7 +325,7 @@ def _give(call: Call | None, response: ToolResponse | None, due: dict[int, Call]
         call.result, call.has_result = response.result, True
 
 
-def _batches(messages: Sequence[Message]) -> Iterator[_Batch]:
+def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], list[ToolResponse]]]:
     """Yields requests with the responses that follow them, from the end back to the last user message. A batch has no
     requests where the server keeps the rest of the history."""
     requests: list[ToolRequest] = []
@@ -347,7 +345,9 @@ def _batches(messages: Sequence[Message]) -> Iterator[_Batch]:
         yield requests[::-1], responses[::-1]
 
 
-def _pairs(requests: Sequence[ToolRequest], responses: Sequence[ToolResponse]) -> list[_Pair]:
+def _pairs(
+    requests: Sequence[ToolRequest], responses: Sequence[ToolResponse]
+) -> list[tuple[ToolRequest, ToolResponse | None]]:
     """Pairs each request with its response: by id, then by name, then in order unless ids contradict."""
     answers: dict[int, ToolResponse] = {}
     left = list(responses)

@@ -14,7 +14,6 @@ from pandaeval_otel.model import (
     Span,
     ToolCall,
     ToolDefinition,
-    ToolRequest,
     Trace,
     Trigger,
     Turn,
@@ -187,16 +186,13 @@ def _evaluations(tree: Tree) -> set[str]:
     for span in tree.spans:
         if span.kind is _EVALUATION and span.span_id not in judged:
             whole = (span, *tree.below(span))
-            if all(inner.kind in _JUDGING and not _requests_in(inner) for inner in whole):
+            spoken = [message for inner in whole for message in inner.output or ()]
+            judging = all(inner.kind in _JUDGING for inner in whole)
+            if judging and not any(message.tool_requests for message in spoken):
                 judged.update(inner.span_id for inner in whole)
     if len(judged) < len(tree.spans):
         return judged
     return set()
-
-
-def _requests_in(span: Span) -> list[ToolRequest]:
-    """Returns the requests for tools in a span's output."""
-    return [request for message in span.output or () for request in message.tool_requests]
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:

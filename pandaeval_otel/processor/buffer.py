@@ -88,11 +88,11 @@ class Buffer:
         self.put_back()
         return True
 
-    def give_up(self, reason: str) -> None:
-        """Drops all parts."""
-        for waiting in (*self._batch, *self._waiting):
-            self._drop(waiting, reason)
-        self._batch, self._waiting = [], deque()
+    def give_up(self) -> None:
+        """Drops all parts at shutdown."""
+        self.put_back()
+        while self._waiting:
+            self._drop(self._waiting.popleft(), "shutdown")
 
     def _drop(self, waiting: Part, reason: str) -> None:
         self.size -= waiting.size

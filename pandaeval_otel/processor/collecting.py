@@ -41,10 +41,6 @@ class SessionEnd(NamedTuple):
     trace_id: int
 
 
-Started = tuple[SpanContext, ContextIds]
-"""A started span that was stamped with this scope; any other comes as its ``SpanContext`` alone."""
-
-
 @dataclass(slots=True)
 class Part:
     """A trace, or a part of one, encoded as a request of its own: concatenated requests are one request. ``number``: in
@@ -55,11 +51,6 @@ class Part:
     spans: int = 0
     logs: int = 0
     number: int = 0
-
-    @classmethod
-    def of(cls, completed: proto.CompletedTrace, spans: int = 0, logs: int = 0) -> Part:
-        """Encodes a submission of so many spans and log records."""
-        return cls(completed.trace_id, proto.SubmitTracesRequest(traces=[completed]).SerializeToString(), spans, logs)
 
     @property
     def size(self) -> int:
@@ -104,8 +95,8 @@ class Collecting:
         return list(self._traces)
 
     def take(self, items: Iterable[Any], now: float) -> None:
-        """Takes the application's items in order: started spans (``SpanContext`` or :class:`Started`), ended ones
-        (``ReadableSpan``), log records, :class:`SessionEnd`."""
+        """Takes the application's items in order: started spans (``SpanContext``, with its scope if it was stamped
+        with any), ended ones (``ReadableSpan``), log records, :class:`SessionEnd`."""
         ended: dict[int, list[ReadableSpan]] = {}
         records: dict[int, list[Any]] = {}
         for item in items:
@@ -133,7 +124,7 @@ class Collecting:
             trace.session_end = True
             trace.scope = replace(trace.scope, session=end.session)
         else:
-            self._ends.append(Part.of(proto.CompletedTrace(session_end=True, session_id=end.session)))
+            self._ends.append(_part(proto.CompletedTrace(session_end=True, session_id=end.session)))
 
     def _shrink(self, since: float) -> None:
         """Drops the oldest traces beyond the limits, and forgets those of which nothing is held since ``since``: their
@@ -196,11 +187,6 @@ class Collecting:
             return
         trace.span_count += len(spans)
         trace.log_count += len(records)
-        items = []
-        for span in spans:
-            span_id, parent = span.context.span_id.to_bytes(8, "big"), span.parent
-            above = parent.span_id.to_bytes(8, "big") if parent is not None else b""
-            items.append(Item(span_id, above, parent is not None and parent.is_remote))
         try:
             size = self._encode(trace, spans, records)
         except Exception:  # noqa: BLE001 - the user's redactor, or values that cannot be encoded: then nothing is sent
@@ -209,9 +195,16 @@ class Collecting:
         size += (0 if trace.size else _TRACE_BYTES) + _SPAN_BYTES * (len(spans) + len(records))
         trace.size += size
         self.held_bytes += size
+        items = []
         for span in spans:
-            trace.open.discard(span.context.span_id)
-            trace.root_ended = trace.root_ended or span.parent is None
+            span_id, parent = span.context.span_id, span.parent
+            trace.open.discard(span_id)
+            above, is_remote = b"", False
+            if parent is None:
+                trace.root_ended = True
+            else:
+                above, is_remote = parent.span_id.to_bytes(8, "big"), parent.is_remote
+            items.append(Item(span_id.to_bytes(8, "big"), above, is_remote))
         items += [Item(b"L" + (self._records + at).to_bytes(8, "big")) for at in range(len(records))]
         self._records += len(records)
         self._assembler.add(_bytes(trace_id), items, 0, size, now)
@@ -268,7 +261,7 @@ class Collecting:
             trace.spans, trace.logs = [], []
             trace.span_count = trace.log_count = trace.size = 0
         if spans or logs or completed.session_end:
-            return [Part.of(completed, spans, logs)]
+            return [_part(completed, spans, logs)]
         return []
 
     def _lose(self, spans: int, records: int, reason: str) -> None:
@@ -276,6 +269,11 @@ class Collecting:
             self._count("spans", DROPPED, spans, reason)
         if records:
             self._count("logs", DROPPED, records, reason)
+
+
+def _part(completed: proto.CompletedTrace, spans: int = 0, logs: int = 0) -> Part:
+    """Encodes a submission of so many spans and log records."""
+    return Part(completed.trace_id, proto.SubmitTracesRequest(traces=[completed]).SerializeToString(), spans, logs)
 
 
 def _bytes(trace_id: int) -> bytes:

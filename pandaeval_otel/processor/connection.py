@@ -23,7 +23,6 @@ _BRISK = (
     ("grpc.use_local_subchannel_pool", 1),  # a forked child must not share a connection with its parent
 )
 _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 2000))
-_FIELD_1, _MAX_SHORT = 0x0A, 0x7F
 
 
 def channel(settings: Settings) -> grpc.Channel:
@@ -85,11 +84,9 @@ def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
     another package.
     """
     for key, value in trailers or ():
-        if key == "google.rpc.retryinfo-bin" and isinstance(value, bytes):
-            if len(value) < 2 or value[0] != _FIELD_1 or value[1] > _MAX_SHORT:
-                return 0.0
+        if key == "google.rpc.retryinfo-bin":
             try:
-                delay = Duration.FromString(value[2 : 2 + value[1]])
+                delay = Duration.FromString(value[2:])  # behind the field's tag and its length
             except DecodeError:
                 return 0.0
             return max(0.0, delay.seconds + delay.nanos / 1e9)

@@ -11,15 +11,12 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from contextvars import Token
 from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from weakref import WeakSet
 
 import opentelemetry.context as context_api
 from opentelemetry import baggage, trace
-from opentelemetry.context import Context
 from opentelemetry.trace import Span, TracerProvider
 
 from pandaeval_otel.base import semconv
@@ -30,12 +27,13 @@ if TYPE_CHECKING:
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Value = TypeVar("Value")
 
 # Its own detach() logs an error where a generator is closed in another context than it was entered in.
 _runtime: Any = getattr(context_api, "_RUNTIME_CONTEXT", context_api)
 
 
-def using_session(session: str, *, propagate: bool = False) -> Using:
+def using_session(session: str, *, propagate: bool = False) -> Around[None]:
     """Makes spans that start inside belong to ``session``, whatever id a framework gives them.
 
     ``propagate``: also put the id into baggage, which instrumented clients send to every server that they call.
@@ -43,21 +41,21 @@ def using_session(session: str, *, propagate: bool = False) -> Using:
     >>> with using_session("chat-17"), using_user("ada"), agent_turn("shop") as span:
     ...     session_end()
     """
-    return Using(propagate, session=str(session))
+    return Around(lambda: Using(propagate, session=str(session)))
 
 
-def using_user(user: str, *, propagate: bool = False) -> Using:
+def using_user(user: str, *, propagate: bool = False) -> Around[None]:
     """Marks spans that start inside as work for ``user``."""
-    return Using(propagate, user=str(user))
+    return Around(lambda: Using(propagate, user=str(user)))
 
 
-def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Using:
+def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Around[None]:
     """Marks spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``.
 
     >>> using_case("refund", trial=1)(lambda: "refunded")()
     'refunded'
     """
-    return Using(propagate, case=str(case), trial=str(trial))
+    return Around(lambda: Using(propagate, case=str(case), trial=str(trial)))
 
 
 def session_end(session: str | None = None) -> None:
@@ -76,11 +74,22 @@ def session_end(session: str | None = None) -> None:
 SESSION_LISTENERS: WeakSet[Forwarder] = WeakSet()
 
 
-class Around:
-    """A context manager that decorates: each call of a decorated function enters another one."""
+class Around(Generic[Value]):
+    """A context manager and decorator: each use enters a context of its own, which ``make`` returns. It may be entered
+    again and nested, but not by two threads at once; decorated functions may run on any thread."""
 
-    def _again(self) -> AbstractContextManager[Any]:
-        raise NotImplementedError
+    def __init__(self, make: Callable[[], AbstractContextManager[Value]]) -> None:
+        self._make = make
+        self._open: list[AbstractContextManager[Value]] = []
+
+    def __enter__(self) -> Value:
+        context = self._make()
+        value = context.__enter__()
+        self._open.append(context)
+        return value
+
+    def __exit__(self, *error: Any) -> None:
+        self._open.pop().__exit__(*error)
 
     def __call__(self, function: Function) -> Function:
         """Decorates a function or a coroutine function. Raises ``TypeError`` for a generator function: between two
@@ -90,27 +99,25 @@ class Around:
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
+            with self._make():
                 return function(*args, **kwargs)
 
         @functools.wraps(function)
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
+            with self._make():
                 return await function(*args, **kwargs)
 
         return cast(Function, coroutine if inspect.iscoroutinefunction(function) else wrapper)
 
 
-class Using(Around):
-    """The return value of the ``using_…`` functions. It may be entered again and nested, but not by two threads at
-    once; decorated functions may run on any thread."""
+class Using:
+    """Sets ids in the current context, once."""
 
     def __init__(self, propagate: bool, **ids: str) -> None:
         self._ids: dict[str, Any] = {**ids}
         self._propagate = propagate
-        self._tokens: list[Token[Context]] = []
 
-    def __enter__(self) -> Using:
+    def __enter__(self) -> None:
         context = context_api.get_current()
         scope = context.get(SCOPE)
         whole = replace(scope if isinstance(scope, ContextIds) else NOTHING, **self._ids)
@@ -118,20 +125,14 @@ class Using(Around):
         if self._propagate:
             for name, value in whole.attributes.items():
                 context = baggage.set_baggage(name, value, context)
-        self._tokens.append(context_api.attach(context))
-        return self
+        self._token = context_api.attach(context)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
-            _runtime.detach(self._tokens.pop())
+            _runtime.detach(self._token)
         except ValueError:
             # Entered in a generator that is closed in another context, which never had our value.
             return
-
-    def _again(self) -> Using:
-        return Using(self._propagate, **self._ids)
 
 
 # Opens the root span of a hand-written agent's turn, so that the model calls and tools of the turn are one trace.
@@ -141,7 +142,7 @@ class Using(Around):
 _INVOKE_AGENT = "invoke_agent"
 
 
-def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> AgentTurn:
+def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> Around[Span]:
     """Opens the span ``invoke_agent {name}`` around the agent's work for one message of a user.
 
     Returns a context manager that gives the :class:`opentelemetry.trace.Span`, and a decorator of functions and
@@ -151,29 +152,10 @@ def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> A
 
     ``tracer_provider``: default the global one when the span starts.
     """
-    return AgentTurn(name, tracer_provider)
 
+    def start() -> AbstractContextManager[Span]:
+        tracer = trace.get_tracer("pandaeval_otel", tracer_provider=tracer_provider)
+        attributes = {semconv.OPERATION: _INVOKE_AGENT, semconv.AGENT_NAME: name}
+        return tracer.start_as_current_span(f"{_INVOKE_AGENT} {name}", attributes=attributes)
 
-class AgentTurn(Around):
-    """The return value of :func:`agent_turn`. Each use opens a span of its own. One object may be used again and
-    nested, but not by two threads at once; decorated functions may run on any thread."""
-
-    def __init__(self, name: str, tracer_provider: TracerProvider | None) -> None:
-        self._name, self._provider = name, tracer_provider
-        self._open: list[AbstractContextManager[Span]] = []
-
-    def __enter__(self) -> Span:
-        tracer = trace.get_tracer("pandaeval_otel", tracer_provider=self._provider)
-        attributes = {semconv.OPERATION: _INVOKE_AGENT, semconv.AGENT_NAME: self._name}
-        span = tracer.start_as_current_span(f"{_INVOKE_AGENT} {self._name}", attributes=attributes)
-        entered = span.__enter__()
-        self._open.append(span)
-        return entered
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._open.pop().__exit__(kind, error, traceback)
-
-    def _again(self) -> AgentTurn:
-        return AgentTurn(self._name, self._provider)
+    return Around(start)

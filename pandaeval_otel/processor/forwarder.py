@@ -10,14 +10,12 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet, finalize, ref
 
 from pandaeval_otel.processor.collecting import SessionEnd
 from pandaeval_otel.processor.context import SESSION_LISTENERS
 from pandaeval_otel.processor.settings import Settings
-from pandaeval_otel.processor.submission import Submission
 from pandaeval_otel.processor.telemetry import BUFFERED, DROPPED, ENDED, HELD, QUEUE, telemetry_by_environment
 from pandaeval_otel.processor.worker import Flush, Inbox, Worker, signal_of, trace_of
 
@@ -41,10 +39,9 @@ class Forwarder:
     """Passes the items of one process to its worker. No method raises, and only :meth:`flush` and :meth:`shutdown`
     block, for the given time."""
 
-    def __init__(self, settings: Settings, submission: Callable[..., Submission] = Submission) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.inbox = Inbox(self._full)
-        self._make_submission = submission
         self._telemetry = settings.telemetry or telemetry_by_environment()
         self._begin()
         me = ref(self)  # gauges must not keep it alive
@@ -56,13 +53,8 @@ class Forwarder:
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
         """Makes the worker and the lock, which belong to one process; called again in a forked child."""
         self._starting = threading.Lock()
-        self.worker = Worker(self.settings, self.inbox, self._count, self._make_submission, inherited)
+        self.worker = Worker(self.settings, self.inbox, self._count, inherited)
         self.inbox.room = 0
-
-    @property
-    def closed(self) -> bool:
-        """Whether the forwarder takes no more items."""
-        return self.worker.closed
 
     def session_ended(self, session: str, trace_id: int) -> None:
         """Queues the end of ``session``. ``trace_id``: the trace around the call of
@@ -73,13 +65,11 @@ class Forwarder:
         """Returns whether the collector took all ended spans, of open traces too, within ``timeout`` seconds."""
         return self._finish(Flush(timeout), timeout)
 
-    def shutdown(self, timeout: float) -> bool:
-        """Sends what it can within ``timeout`` seconds, counts the rest as dropped, and ends the thread. Returns
-        whether all was sent."""
+    def shutdown(self, timeout: float) -> None:
+        """Sends what it can within ``timeout`` seconds, counts the rest as dropped, and ends the thread."""
         self._close()
-        finished = self._finish(Flush(timeout, shutting=True), timeout)
+        self._finish(Flush(timeout, shutting=True), timeout)
         self.worker.join(_LATE_S)
-        return finished
 
     def shutdown_soon(self) -> None:
         """Asks the worker to shut down, and returns at once."""
@@ -91,14 +81,14 @@ class Forwarder:
 
     def _finish(self, flush: Flush, timeout: float) -> bool:
         if not (self.worker.runs() or (self.inbox and self._start())):
-            return not self.closed or flush.shutting
+            return not self.worker.closed or flush.shutting
         self.worker.ask(flush)
         return flush.done.wait(timeout) and flush.ok
 
     def _full(self, item: Any) -> None:
         """Takes an item where an append is not enough. Never raises, never blocks."""
         try:
-            if self.closed:
+            if self.worker.closed:
                 self.refuse(item)
             elif len(self.inbox) >= self.settings.queue_size or not (self.worker.runs() or self._start()):
                 self.worker.losses.add(item)
@@ -121,7 +111,7 @@ class Forwarder:
             return True  # another thread starts it; the item waits in the inbox
         try:
             started = self.worker.start()
-            if started and not self.closed:
+            if started and not self.worker.closed:
                 self.inbox.room = max(1, self.settings.queue_size // _WAKE_AT)
             return started
         finally:
@@ -191,9 +181,7 @@ def _let_go(forwarder: Forwarder) -> None:
 def _is_last(forwarder: Forwarder) -> bool:
     """Returns whether no lease of the forwarder is alive; ``True`` to one caller only."""
     with _lock:
-        if any(lease.alive for lease in _leases.get(forwarder, ())):
-            return False
-        if _leases.pop(forwarder, None) is None:
+        if any(lease.alive for lease in _leases.get(forwarder, ())) or _leases.pop(forwarder, None) is None:
             return False
         _by_settings.pop(forwarder.settings, None)
         return True

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Unpack
 
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LogRecordProcessor
@@ -14,27 +14,8 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 from pandaeval_otel.processor._scope import BAGGAGE, SCOPE, current, stamp
 from pandaeval_otel.processor.forwarder import Forwarder, Lease
-from pandaeval_otel.processor.settings import Redact, enabled, settings
-from pandaeval_otel.processor.telemetry import ProcessorTelemetry
+from pandaeval_otel.processor.settings import Options, enabled, settings
 from pandaeval_otel.processor.worker import NOWHERE, Inbox
-
-
-class Options(TypedDict, total=False):
-    """The arguments of both processors, see :class:`pandaeval_otel.processor.settings.Settings`."""
-
-    token: str | None
-    headers: Mapping[str, str] | None
-    certificate: str | None
-    client_certificate: str | None
-    client_key: str | None
-    compression: Literal["auto", "gzip", "none"] | None
-    redact: Redact | None
-    queue_size: int | None
-    held_bytes: int | None
-    buffer_bytes: int | None
-    timeout: float | None
-    shutdown_timeout: float | None
-    telemetry: ProcessorTelemetry | None
 
 
 class Handover:
@@ -121,9 +102,7 @@ class PandaEvalLogProcessor(Handover, LogRecordProcessor):
         except Exception:  # noqa: BLE001, S110 - no content of a record may disturb the application
             pass
 
-    def emit(self, log_data: Any) -> None:
-        """Does what :meth:`on_emit` does; earlier releases of the SDK call it by this name."""
-        self.on_emit(log_data)
+    emit = on_emit  # earlier releases of the SDK call it by this name
 
 
 def _is_event(record: Any) -> bool:

@@ -6,9 +6,9 @@ import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import grpc
 import grpc.aio
@@ -16,7 +16,7 @@ from opentelemetry.trace import Span
 
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
 from pandaeval_otel.processor.connection import cure, retry_after_s, watching_channel
-from pandaeval_otel.processor.settings import settings
+from pandaeval_otel.processor.settings import Options, settings
 
 _log = logging.getLogger(__name__)
 
@@ -29,17 +29,6 @@ Result = dict[str, Any]
 behind it."""
 
 
-class Reached(TypedDict, total=False):
-    """How a collector is reached, as by the arguments of a processor; what is missing comes from the environment."""
-
-    endpoint: str | None
-    token: str | None
-    headers: Mapping[str, str] | None
-    certificate: str | None
-    client_certificate: str | None
-    client_key: str | None
-
-
 async def watch_results(
     *,
     session: str = "",
@@ -47,22 +36,24 @@ async def watch_results(
     agent: str = "",
     metric: str = "",
     after: int = 0,
-    **collector: Unpack[Reached],
+    endpoint: str | None = None,
+    **collector: Unpack[Options],
 ) -> AsyncIterator[Result]:
     """Yields the results that are stored already, oldest first, then new ones as they are committed, without end.
 
     ``trace``: a span, or a trace id as number or 32 hex digits. ``metric`` with or without its level
-    (``trace.coherence``). ``after``: only results behind this cursor; -1: only those from now on. Waits for a collector
-    that goes away, and misses or repeats nothing. Raises ``grpc.aio.AioRpcError`` when the collector refuses.
+    (``trace.coherence``). ``after``: only results behind this cursor; -1: only those from now on. The other arguments
+    are those of a processor. Waits for a collector that goes away, and misses or repeats nothing. Raises
+    ``grpc.aio.AioRpcError`` when the collector refuses.
     """
-    where = settings(**collector)
+    where = settings(endpoint=endpoint, **collector)
     request = WatchResultsRequest(session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after)
     failures = 0
     async with watching_channel(where) as channel:
         watch = channel.unary_stream(_WATCH, WatchResultsRequest.SerializeToString, WatchResultsResponse.FromString)
         while True:
             try:
-                async for found in watch(request, metadata=where.metadata):
+                async for found in watch(request, metadata=where.headers):
                     failures = 0
                     request.after = found.cursor
                     yield {**json.loads(found.result_json), "cursor": found.cursor}
@@ -78,12 +69,10 @@ async def watch_results(
                 await asyncio.sleep(backoff if delay is None else delay)
 
 
-def wait_for_result(
-    trace: str | int | Span, metric: str, timeout: float = 30.0, **collector: Unpack[Reached]
-) -> Result:
-    """Blocks until a trace has a result of ``metric``, and returns the first one. Raises :class:`TimeoutError`, naming
-    metric and trace, after ``timeout`` seconds. In a coroutine use :func:`watch_results` instead: this would block its
-    loop."""
+def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0, **collector: Any) -> Result:
+    """Blocks until a trace has a result of ``metric``, and returns the first one. ``collector``: arguments of a
+    processor, such as ``endpoint``. Raises :class:`TimeoutError`, naming metric and trace, after ``timeout`` seconds.
+    In a coroutine use :func:`watch_results` instead: this would block its loop."""
 
     async def first() -> Result:
         async with asyncio.timeout(timeout):

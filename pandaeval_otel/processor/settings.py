@@ -12,9 +12,9 @@ import ipaddress
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 from urllib.parse import unquote
 
 from pandaeval_otel.processor.telemetry import ProcessorTelemetry
@@ -34,6 +34,7 @@ class Settings:
     endpoint: str = "localhost:4327"
     """``host:port``, or a URL: ``http://`` in the clear, ``https://`` with TLS, ``unix:/path``."""
     headers: tuple[tuple[str, str], ...] = ()
+    """In gRPC's form: with keys in lower case."""
     certificate: str = ""
     """PEM file with the certificate authority to trust; empty: those of gRPC."""
     client_certificate: str = ""
@@ -53,12 +54,10 @@ class Settings:
     """Seconds for one attempt to submit."""
     shutdown_timeout: float = 5.0
     """Seconds for the last submissions at shutdown."""
-    interval: float = 0.2
-    """Seconds between two looks at the queue."""
     telemetry: ProcessorTelemetry | None = None
 
     def __post_init__(self) -> None:
-        for name in ("queue_size", "held_bytes", "buffer_bytes", "timeout", "shutdown_timeout", "interval"):
+        for name in ("queue_size", "held_bytes", "buffer_bytes", "timeout", "shutdown_timeout"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
         if self.compression not in ("auto", "gzip", "none"):
@@ -88,10 +87,23 @@ class Settings:
         """Whether requests are compressed."""
         return self.compression == "gzip" or (self.compression == "auto" and not _is_local(self.target))
 
-    @property
-    def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Headers in gRPC's form."""
-        return tuple((key.lower(), value) for key, value in self.headers)
+
+class Options(TypedDict, total=False):
+    """The arguments of both processors, see :class:`Settings`."""
+
+    token: str | None
+    headers: Mapping[str, str] | None
+    certificate: str | None
+    client_certificate: str | None
+    client_key: str | None
+    compression: Literal["auto", "gzip", "none"] | None
+    redact: Redact | None
+    queue_size: int | None
+    held_bytes: int | None
+    buffer_bytes: int | None
+    timeout: float | None
+    shutdown_timeout: float | None
+    telemetry: ProcessorTelemetry | None
 
 
 def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings:
@@ -99,16 +111,15 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
     :class:`ValueError` for wrong arguments."""
     environ = os.environ if environ is None else environ
     values = {name: value for name, value in given.items() if value is not None}
-    if isinstance(values.get("headers"), Mapping):
-        values["headers"] = tuple(values["headers"].items())
     token = values.pop("token", None)
     for name, (variable, read) in _VARIABLES.items():
         if name not in values and environ.get(variable, "").strip():
             values |= _read(name, variable, environ[variable].strip(), read)
     token = token or environ.get("PANDAEVAL_TOKEN", "").strip()
+    headers = {key.lower(): value for key, value in dict(values.pop("headers", ())).items()}
     if token:
-        values["headers"] = (*values.get("headers", ()), ("authorization", f"Bearer {token}"))
-    chosen = Settings(**values)
+        headers["authorization"] = f"Bearer {token}"
+    chosen = Settings(headers=tuple(headers.items()), **values)
     if bool(chosen.client_certificate) != bool(chosen.client_key):
         _log.warning("PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY go together: neither is used")
         chosen = replace(chosen, client_certificate="", client_key="")
@@ -177,4 +188,3 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 VARIABLES = (*(variable for variable, _ in _VARIABLES.values()), "PANDAEVAL_TOKEN", "PANDAEVAL_ENABLED")
 """Every environment variable that is read; a test holds the docs against it."""
-assert {*_VARIABLES} <= {field.name for field in fields(Settings)}

@@ -50,11 +50,10 @@ class Submission:
         settings: Settings,
         count: Callable[..., None],
         wake: Callable[[], None],
-        open_channel: Callable[[Settings], grpc.Channel] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        open_channel: Callable[[Settings], grpc.Channel] = channel,
     ) -> None:
-        self._settings, self._wake, self._clock = settings, wake, clock
-        self._open_channel = open_channel or channel
+        self._settings, self._wake = settings, wake
+        self._open_channel = open_channel
         self._channel: grpc.Channel | None = None
         self._closed_at = -_TEARDOWN_S
         self._gate = threading.Lock()
@@ -72,7 +71,7 @@ class Submission:
                 call, self._call = self._call, None
                 self._answered(call)
             if self._call is None and self.buffer:
-                now = self._clock()
+                now = time.monotonic()
                 backoff_over = now >= self._better_at or (hurry and now >= self._tried_at + _HURRIED_S)
                 if now >= self._not_before and backoff_over:
                     self._tried_at = now
@@ -82,17 +81,13 @@ class Submission:
         """Returns the seconds until :meth:`step` can retry; ``None`` if it has to wait for ``wake``."""
         if self._call is not None or not self.buffer:
             return None
-        return max(0.0, max(self._not_before, self._better_at) - self._clock())
-
-    def give_up(self, reason: str) -> None:
-        """Drops everything that was not acknowledged."""
-        with self._gate:
-            self._cancel()
-            self.buffer.give_up(reason)
+        return max(0.0, max(self._not_before, self._better_at) - time.monotonic())
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Drops everything that was not acknowledged, and closes the connection."""
         with self._gate:
+            self._cancel()
+            self.buffer.give_up()
             self._close()
 
     def pause(self, timeout: float) -> float:
@@ -103,9 +98,8 @@ class Submission:
         if not self._gate.acquire(timeout=timeout):
             return 0.0
         self._paused_by = threading.get_ident()
-        if self._call is not None:
-            self._cancel()
-            self.buffer.put_back()
+        self._cancel()
+        self.buffer.put_back()
         self._close()
         return max(0.0, self._closed_at + _TEARDOWN_S - time.monotonic())
 
@@ -142,9 +136,7 @@ class Submission:
                 self._again(grpc.StatusCode.UNAVAILABLE, str(error), None)
                 return
         method = self._channel.unary_unary(METHOD, None, None)
-        self._call = method.future(
-            self.buffer.batch(), timeout=self._settings.timeout, metadata=self._settings.metadata
-        )
+        self._call = method.future(self.buffer.batch(), timeout=self._settings.timeout, metadata=self._settings.headers)
         self._call.add_done_callback(lambda _: self._wake())
 
     def _answered(self, call: Any) -> None:
@@ -170,9 +162,9 @@ class Submission:
         self._failures += 1
         if delay is None:
             backoff = min(_MAX_BACKOFF_S, _BACKOFF_S * 2.0 ** min(self._failures - 1, 10))
-            self._better_at = self._clock() + backoff * random.uniform(0.5, 1.0)
+            self._better_at = time.monotonic() + backoff * random.uniform(0.5, 1.0)
         else:
-            self._not_before = self._clock() + delay
+            self._not_before = time.monotonic() + delay
         self.buffer.put_back()
         if self._settings.secure and code is grpc.StatusCode.UNAVAILABLE:
             self._close()  # certificates may have been renewed: the next attempt reads them again
@@ -194,7 +186,7 @@ class Submission:
         self._warn("%s: %s (%s)", self._settings.endpoint, what, details)
 
     def _warn(self, message: str, *values: object) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if self._warned_at is None or (self._failures <= 1 and now - self._warned_at > _WARN_AGAIN_S):
             self._warned_at = now
             _log.warning(message, *values)

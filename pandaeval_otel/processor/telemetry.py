@@ -16,8 +16,6 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, g
 ENDED, ACKNOWLEDGED, REJECTED, DROPPED = "ended", "acknowledged", "rejected", "dropped"
 QUEUE, HELD, BUFFERED = "queue", "held", "buffered"
 
-_ENABLED = "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"
-
 
 class ProcessorTelemetry(Protocol):
     """Receives counts on the worker thread (and on the application's threads, if they outrun it); must not block."""
@@ -60,6 +58,6 @@ class MetricsTelemetry:
 
 def telemetry_by_environment() -> ProcessorTelemetry | None:
     """Returns OpenTelemetry metrics if the SDK's own are switched on, else ``None``: nothing is counted."""
-    if os.environ.get(_ENABLED, "").strip().lower() == "true":
+    if os.environ.get("OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED", "").strip().lower() == "true":
         return MetricsTelemetry()
     return None

@@ -20,9 +20,10 @@ from pandaeval_otel.processor.submission import Submission
 from pandaeval_otel.processor.telemetry import DROPPED, ENDED
 
 _log = logging.getLogger(__name__)
-# A queue from an application's threads to the worker, which costs them one append, and a count of items that did not
-# fit.
+_INTERVAL_S = 0.2
+"""Seconds between two looks at the queue."""
 _MOST_LOST = 65_536
+"""Traces that are remembered to have lost an item; if there are more, every open trace counts as lost."""
 
 
 class Inbox(deque[Any]):
@@ -47,7 +48,6 @@ class Losses:
 
     def __init__(self) -> None:
         self._traces: set[int] = set()
-        self._all = False
         self._counters = {"spans": itertools.count(), "logs": itertools.count()}
         self._told = {"spans": 0, "logs": 0}
 
@@ -60,18 +60,11 @@ class Losses:
             next(self._counters[signal])
         if len(self._traces) < _MOST_LOST:
             self._traces.add(trace_of(item))
-        else:
-            self._all = True
 
     def traces(self) -> set[int]:
         """Returns the traces that lost an item since the last call. On the worker."""
         lost, self._traces = self._traces, set()
         return lost
-
-    def everything(self) -> bool:
-        """Returns whether more traces than can be remembered lost an item since the last call. On the worker."""
-        found, self._all = self._all, False
-        return found
 
     def items(self, signal: str) -> int:
         """Returns how many ``spans`` or ``logs`` were lost since the last call. On the worker."""
@@ -118,21 +111,16 @@ class Worker:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        inbox: Inbox,
-        count: Callable[..., None],
-        submission: Callable[..., Submission] = Submission,
-        inherited: tuple[int, ...] = (),
+        self, settings: Settings, inbox: Inbox, count: Callable[..., None], inherited: tuple[int, ...]
     ) -> None:
-        self._settings, self._inbox, self._count = settings, inbox, count
+        self._inbox, self._count = inbox, count
         self.losses = Losses()
         self.wake = threading.Event()
         self.closed = False
         self._flushes: deque[Flush] = deque()
         self._thread: threading.Thread | None = None
         self.collecting = Collecting(settings, count, inherited)
-        self.submission = submission(settings, count, self.wake.set)
+        self.submission = Submission(settings, count, self.wake.set)
 
     def start(self) -> bool:
         """Starts the thread and returns whether it runs; it does not if the system gives no more threads."""
@@ -173,7 +161,7 @@ class Worker:
         context_api.attach(context_api.set_value("suppress_instrumentation", True, suppressed))
         while not (self.closed and not self._flushes and not self._inbox):
             waiting = self.submission.wait_s()
-            self.wake.wait(self._settings.interval if waiting is None else min(waiting, self._settings.interval))
+            self.wake.wait(_INTERVAL_S if waiting is None else min(waiting, _INTERVAL_S))
             self.wake.clear()
             try:
                 self._turn()
@@ -182,7 +170,6 @@ class Worker:
                 self.collecting.drop_all("internal_error")
         self._take()
         self.collecting.drop_all("shutdown")
-        self.submission.give_up("shutdown")
         self.submission.close()
 
     def _turn(self) -> None:
@@ -202,7 +189,7 @@ class Worker:
             if settled or now >= flush.deadline:
                 flush.ok = settled and self.submission.buffer.lost == flush.lost
                 if flush.shutting:
-                    self.submission.give_up("shutdown")
+                    self.submission.close()
                 self._flushes.remove(flush)
                 flush.done.set()
 
@@ -212,7 +199,7 @@ class Worker:
         self.collecting.take(items, time.monotonic())
         for trace_id in lost:
             self.collecting.drop(trace_id, "queue_full")
-        if self.losses.everything():
+        if len(lost) >= _MOST_LOST:
             self.collecting.drop_all("queue_full")
         for signal in ("spans", "logs"):
             if number := self.losses.items(signal):

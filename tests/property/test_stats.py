@@ -22,7 +22,7 @@ from pandaeval_collector.stats import (
 
 NAMES = ("confidence", "loop_detection", "tool_correctness", "coherence")
 unit = st.floats(0.0, 1.0)
-signals = st.dictionaries(st.sampled_from((*NAMES, "error", "tool_loop")), unit)
+signals = st.dictionaries(st.sampled_from((*NAMES, "response", "tool_loop")), unit)
 sessions = st.lists(signals, max_size=40)
 weights = st.none() | st.dictionaries(st.sampled_from(NAMES), st.floats(0.1, 3.0))
 component = st.floats(-100.0, 100.0).map(lambda value: round(value, 6))
@@ -63,7 +63,7 @@ def test_a_worse_signal_never_raises_the_score(score: Any, traces: Any, weights:
 def test_another_bad_signal_never_raises_reliability(traces: Any, weights: Any) -> None:
     before = agent_reliability(traces, weights)
     for index in before.positions:
-        changed = [*traces[:index], {**traces[index], "error": 0.0}, *traces[index + 1 :]]
+        changed = [*traces[:index], {**traces[index], "response": 0.0}, *traces[index + 1 :]]
         assert agent_reliability(changed, weights).score <= before.score
 
 

@@ -26,7 +26,6 @@ from pandaeval_otel._proto.trace_service_pb2 import (
     SubmitTracesResponse,
 )
 from pandaeval_otel.processor.buffer import Buffer
-from pandaeval_otel.processor.submission import Submission
 
 try:  # before 1.35 or so the SDK had a class of its own
     from opentelemetry.sdk._logs import LogRecord  # type: ignore[attr-defined]
@@ -149,12 +148,13 @@ def witness(processor: PandaEvalSpanProcessor) -> set[str]:
     assert forwarder is not None
     witness = type("Witness", (_Witness,), {"taken": taken})
 
-    def watched(*arguments: Any) -> Submission:
-        submission = Submission(*arguments)
-        submission.buffer.__class__ = witness
-        return submission
+    begin = forwarder._begin
 
-    forwarder._make_submission = watched
+    def watched(inherited: tuple[int, ...] = ()) -> None:
+        begin(inherited)
+        forwarder.worker.submission.buffer.__class__ = witness
+
+    forwarder._begin = watched  # type: ignore[method-assign]
     forwarder.worker.submission.buffer.__class__ = witness
     return taken
 

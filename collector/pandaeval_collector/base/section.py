@@ -4,7 +4,6 @@ sizes and other kinds, each of which says what is wrong in words a person can ac
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -25,28 +24,30 @@ from pydantic import (
 # Durations and sizes as people write them: text to seconds or bytes, and back without loss.
 _NUMBER = r"\d+(?:\.\d+)?"
 DURATION_PATTERN = "^(?!$)" + "".join(rf"(?:({_NUMBER}) ?{unit} ?)?" for unit in ("d", "h", "m", "s", "ms")) + "$"
-SIZE_PATTERN = rf"^({_NUMBER}) ?(B|[kK]B|MB|GB|TB|KiB|MiB|GiB|TiB)?$"
+SIZE_PATTERN = rf"^({_NUMBER}) ?(B|[kK]B|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 
 _SECONDS = tuple(Decimal(seconds) for seconds in ("86400", "3600", "60", "1", "0.001"))
 _LONGEST = Decimal(100 * 365 * 86400)
 # The smallest amount for which each unit is used, so that 180 s, 24 h and 7 d read as they are usually said.
 _DURATION_UNITS = (("d", 86400.0, 2), ("h", 3600.0, 1), ("m", 60.0, 5), ("s", 1.0, 1), ("ms", 0.001, 1))
-_BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
+_BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
     f"{letter}ib": 1 << 10 * power for power, letter in enumerate("kmgt", start=1)
 }
 _SIZE_UNITS = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
 
 
 def parse_duration(value: object) -> float:
-    """Returns seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d`` or a plain number of seconds.
+    """Returns seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d``; no number without a unit.
 
     Raises ``ValueError`` with a sentence that says what to write.
     """
-    seconds = _plain_number(value)
-    if seconds is None and (match := _match(DURATION_PATTERN, value)):
-        amounts = (Decimal(amount or 0) for amount in match.groups())
-        seconds = sum((amount * unit for amount, unit in zip(amounts, _SECONDS, strict=True)), Decimal(0))
-    if seconds is None or not 0 <= seconds <= _LONGEST:
+    match = _match(DURATION_PATTERN, value)
+    seconds = Decimal(0)
+    if match is not None:
+        seconds = sum(
+            (Decimal(amount or 0) * unit for amount, unit in zip(match.groups(), _SECONDS, strict=True)), seconds
+        )
+    if match is None or seconds > _LONGEST:
         raise ValueError("is not a duration; write 10s, 15m or 24h")
     return float(seconds)
 
@@ -61,15 +62,13 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: object) -> int:
-    """Returns bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB`` or a plain whole number of bytes.
+    """Returns bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB``; no number without a unit.
 
     Raises ``ValueError`` with a sentence that says what to write.
     """
-    size = _plain_number(value)
-    if size is None and (match := _match(SIZE_PATTERN, value)):
-        size = Decimal(match[1]) * _BYTES[(match[2] or "").lower()]
-    if size is None or size < 0 or size >= 1 << 63:
-        raise ValueError("is not a size; write 32MiB, 1MB or a number of bytes")
+    match = _match(SIZE_PATTERN, value)
+    if match is None or (size := Decimal(match[1]) * _BYTES[match[2].lower()]) >= 1 << 63:
+        raise ValueError("is not a size; write 32MiB or 1MB")
     if size != int(size):
         raise ValueError("is not a whole number of bytes")
     return int(size)
@@ -82,18 +81,6 @@ def format_size(size: int) -> str:
         if amount and not rest:
             return f"{amount}{unit}"
     return f"{size}B"
-
-
-def _plain_number(value: object) -> Decimal | None:
-    """Reads a number, or a text that is nothing but a number. ``true`` is not a number here, nor is infinity."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return Decimal(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return Decimal(repr(value))
-    match = _match(f"^({_NUMBER})$", value)
-    return Decimal(match[1]) if match else None
 
 
 def _match(pattern: str, value: object) -> re.Match[str] | None:
@@ -167,12 +154,12 @@ def without(reserved: frozenset[str], owner: str) -> AfterValidator:
 _DURATION = (
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str, when_used="json"),
-    WithJsonSchema({"type": ["string", "number"], "pattern": DURATION_PATTERN, "minimum": 0, "x-kind": "duration"}),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "x-kind": "duration"}),
 )
 _SIZE = (
     BeforeValidator(parse_size),
     PlainSerializer(format_size, return_type=str, when_used="json"),
-    WithJsonSchema({"type": ["string", "integer"], "pattern": SIZE_PATTERN, "minimum": 0, "x-kind": "size"}),
+    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "x-kind": "size"}),
 )
 _TEXT = StringConstraints(strip_whitespace=True, min_length=1)
 

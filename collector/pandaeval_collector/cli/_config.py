@@ -30,8 +30,6 @@ from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
-_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
-"""Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
 StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML): says where the store is.")]
 StoreFolder = Annotated[
     Path | None, typer.Option("--store", metavar="FOLDER", help="The data directory; else as the configuration says.")
@@ -128,8 +126,7 @@ def opened_folder(
 
 
 def start_problems(config: Config) -> Iterator[Problem]:
-    """Yields what a start would refuse on this machine: missing packages of extras, files that cannot be used, a data
-    directory that cannot be written to. The problems have keys and no places in the file."""
+    """Yields what a start would refuse on this machine: missing packages of extras."""
     needed = [("judge.model", "judge")] if config.judge.model is not None else []
     if config.judge.model is not None and config.redact.pii:
         needed.append(("redact.pii", "pii"))
@@ -139,34 +136,3 @@ def start_problems(config: Config) -> Iterator[Problem]:
         missing = [package for package in EXTRAS[extra] if find_spec(package) is None]
         if missing:
             yield Problem(key, f"{missing[0]} is not installed; install it with: {installation(extra)}")
-    if trouble := unwritable(Path(config.store.path)):
-        yield Problem("store.path", trouble)
-
-
-def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Yields a problem for each judge whose provider, by the model's name, asks for a key that is not set."""
-    judge = config.judge
-    if judge.api_key_env is not None or judge.api_base is not None or judge.model is None:
-        return
-    models = {"judge.model": judge.model, **{f"judge.models.{name}": model for name, model in judge.models.items()}}
-    for key, model in models.items():
-        provider, slash, _ = model.partition("/")
-        if not slash or provider not in _BY_KEY_ALONE:
-            continue
-        brand = provider.upper()
-        # Some take a key under further names, so whoever set anything of the provider's is left to it.
-        if not any(name.startswith(f"{brand}_") and held.strip() for name, held in environ.items()):
-            yield Problem(key, f"{brand}_API_KEY is not set, and {provider} asks for a key (or set judge.api_key_env)")
-
-
-def unwritable(path: Path) -> str:
-    """Returns why nothing can be written in the directory ``path``, made already or not; empty where something can."""
-    there = path.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        # A file in the place of the directory itself is reported elsewhere.
-        return "" if there == path.absolute() else f'"{path}" cannot be made: {there} is no directory'
-    if not os.access(there, os.W_OK | os.X_OK):
-        return f"{there} cannot be written to by this user"
-    return ""

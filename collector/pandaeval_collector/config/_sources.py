@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
-from pandaeval_collector.base.untrusted.yaml_text import YamlText, dotted, parse
+from pandaeval_collector.base.untrusted.yaml_text import BadTextError, YamlText, dotted, parse
 from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt
 from pandaeval_collector.config._tree import PREFIX, below, keys, variable
 
@@ -106,33 +106,33 @@ def without(values: Mapping[str, Any], paths: set[KeyPath]) -> dict[str, Any]:
 
 def read_file(path: Path, draft: Draft) -> list[Problem]:
     """Puts the values of a YAML file into ``draft``."""
-    held, problems = _read(path)
+    try:
+        held = _read(path)
+    except ConfigError as error:
+        return [*error.problems]
     for at, spot in held.values_at.items():
         key = held.keys_at.get(at)
         draft.mark(at, WrittenAt(str(path), *spot), key and WrittenAt(str(path), *key))
     if isinstance(held.value, dict):
-        draft.values = without(held.value, held.unread)
+        draft.values = held.value
     elif held.value is not None:
         message = "must hold sections, such as `close:` with keys below it, not a list or a single value"
-        problems.append(Problem("", message, WrittenAt(str(path))))
-    return problems
+        return [Problem("", message, WrittenAt(str(path)))]
+    return []
 
 
 def read_yaml(path: Path) -> Any:
-    """Returns the plain values of a YAML file; ``None`` for an empty one. Raises :class:`ConfigError` with every fault
-    and its place: what is no YAML, given twice, nested too deeply or too large."""
-    held, problems = _read(path)
-    if problems:
-        raise ConfigError(problems)
-    return held.value
+    """Returns the plain values of a YAML file; ``None`` for an empty one. Raises :class:`ConfigError` with the
+    first fault and its place: what is no YAML, given twice, nested too deeply or too large."""
+    return _read(path).value
 
 
 def _parse(text: str) -> YamlText:
     return parse(text, MAX_NODES, MAX_DEPTH, any_keys=False)
 
 
-def _read(path: Path) -> tuple[YamlText, list[Problem]]:
-    """Returns what a file holds, and what is wrong with it."""
+def _read(path: Path) -> YamlText:
+    place = WrittenAt(str(path))
     try:
         text = read_given(path, MAX_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
@@ -146,9 +146,11 @@ def _read(path: Path) -> tuple[YamlText, list[Problem]]:
     except UnicodeDecodeError:
         message = "is not a text file in UTF-8"
     else:
-        held = _parse(text)
-        return held, [Problem(dotted(at), said, WrittenAt(str(path), *(spot or ()))) for at, said, spot in held.faults]
-    return YamlText(), [Problem("", message, WrittenAt(str(path)))]
+        try:
+            return _parse(text)
+        except BadTextError as error:
+            message, place = str(error), WrittenAt(str(path), *(error.spot or ()))
+    raise ConfigError([Problem("", message, place)])
 
 
 def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
@@ -185,12 +187,14 @@ def _assign_text(path: tuple[str, ...], text: str, place: WrittenAt, draft: Draf
     if key and key.is_text and text.strip() not in ("null", "~") and text.strip()[0] not in "\"'":
         draft.assign(path, text.strip(), place)
         return []
-    held = _parse(text)
-    if not held.faults:
-        draft.assign(path, held.value, place)
-        for at in held.values_at:
-            draft.mark((*path, *at), place)
-    return [Problem(dotted((*path, *fault.place)), fault.text, place) for fault in held.faults]
+    try:
+        held = _parse(text)
+    except BadTextError as error:
+        return [Problem(dotted(path), str(error), place)]
+    draft.assign(path, held.value, place)
+    for at in held.values_at:
+        draft.mark((*path, *at), place)
+    return []
 
 
 def _map_entry(path: tuple[str, ...]) -> tuple[str, ...]:

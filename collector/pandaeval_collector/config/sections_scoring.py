@@ -50,10 +50,14 @@ class SessionSection(Section):
     final: false, are log events, and enter no metric. null: only when it closes."""
     coherence_signal: Literal["sure", "raw"] = "sure"
     """Which coherence counts for a session. sure: only answers that are off topic beyond doubt; raw: every cosine."""
-    extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = ("error", "tool_loop")
+    extra_signals: tuple[Literal["response", "grounding", "tool_loop", "correctness"], ...] = (
+        "response",
+        "grounding",
+        "tool_loop",
+        "correctness",
+    )
     """Signals that count besides the four weighted ones: response (the run did not end well), grounding (it stated
-    values that it had from nowhere) and tool_loop. error, the older name, is response and grounding. With
-    judge.correctness: trace, correctness counts beside them; [] leaves all of ours out."""
+    values without a source), tool_loop, and correctness (with judge.correctness: trace). [] leaves them out."""
     weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = {}
     """Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."""
 

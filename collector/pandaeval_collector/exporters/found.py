@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -29,7 +29,6 @@ _PLUGINS = {"kafka": "pandaeval_collector.kafka.exporters"}
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 _TAKEN = frozenset({"scrape_results"})
 """Names in the section around the exporters' own."""
-_SOURCES = frozenset({"results", "logs", "traces"})
 
 Make = Callable[[Any, Surroundings], Iterable[Exporter | Repeating]]
 
@@ -62,8 +61,6 @@ class Way:
                 if each.name != self.name and not each.name.startswith(f"{self.name}."):
                     cure = f"call it {self.name} or {self.name}.something"
                     raise NotUsableError(f"its exporter is called {each.name}; {cure}")
-                if isinstance(each, Exporter) and each.source not in _SOURCES:
-                    raise NotUsableError(f"its source is {each.source}, and none of {', '.join(sorted(_SOURCES))}")
         except UserError:
             raise
         except Exception as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
@@ -117,10 +114,6 @@ def _check_settings(settings: Any) -> None:
     if not (isinstance(settings, type) and issubclass(settings, Section)):
         raise NotUsableError("its SETTINGS is not derived from pandaeval_collector.base.section.Section")
     settings()  # every key has a default, or the section could not be left out
-    schema: Mapping[str, Any] = settings.model_json_schema(mode="serialization")
-    odd = [name for name in schema.get("properties", {}) if not _NAME.fullmatch(name)]
-    if odd:
-        raise NotUsableError(f"{odd[0]} is no name of a key: small letters, digits and single underscores")
 
 
 def _is_taken(name: str, taken: Iterable[str]) -> bool:

@@ -88,7 +88,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         enabled=enabled,
         thresholds=names.thresholds(config),
         weights={str(name): weight for name, weight in config.session.weights.items()},
-        extra_signals=extra_signals(config),
+        extra_signals=config.session.extra_signals,
         coherence_signal=config.session.coherence_signal,
         end_tokens=config.response.end_tokens,
         modules=config.metrics.modules,
@@ -97,15 +97,6 @@ def scoring(config: Config) -> EvaluatorSettings:
         trace_timeout=trace_timeout(config),
         judge=_judge(config, names),
     )
-
-
-def extra_signals(config: Config) -> tuple[str, ...]:
-    """Returns the extra signals by their present names: ``error`` stands for ``response`` and ``grounding``. Where any
-    counts, so does ``correctness``, which is there only where a judge is asked for it about each trace."""
-    names: tuple[str, ...] = config.session.extra_signals
-    names = (*names, "correctness") if names else ()
-    every = (each for name in names for each in (("response", "grounding") if name == "error" else (name,)))
-    return tuple(dict.fromkeys(every))
 
 
 def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:

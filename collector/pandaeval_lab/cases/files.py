@@ -14,7 +14,16 @@ from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
-from pandaeval_collector.base.untrusted.yaml_text import TWICE, WORDS, BadTextError, Place, dotted, parse, read_yaml
+from pandaeval_collector.base.untrusted.yaml_text import (
+    TWICE,
+    WORDS,
+    BadTextError,
+    Place,
+    Spot,
+    YamlText,
+    dotted,
+    parse,
+)
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_of_reach
@@ -43,21 +52,6 @@ _LISTS = {
     "expected_tools": "[{tool_name: search}]",
     "graders": "[end_state]",
 }
-_MEANT: Mapping[type[BaseModel], Mapping[str, tuple[str, ...]]] = {
-    shapes.Case: {
-        "inputs: {task: ...}": ("task", "input", "prompt", "question", "query", "message", "user"),
-        "expected_answer": ("expected", "answer", "output", "expected_output", "reference", "ground_truth"),
-        "expected_tools": ("tools", "tool_calls", "expected_calls", "expected_tool_calls"),
-        "graders": ("metrics", "checks", "assertions", "asserts", "evaluators"),
-        "id": ("name", "case", "case_id", "title"),
-        "source or recorded": ("trace", "trace_id", "trace_ids", "session", "session_id"),
-    },
-    shapes.ExpectedCall: {
-        "tool_name": ("tool", "function", "tool_call"),
-        "parameters": ("args", "arguments", "input", "inputs", "params", "kwargs"),
-    },
-}
-"""The names of these fields in other tools."""
 _FORMS = ("tuple[", "dict[", "literal[")
 """How pydantic marks, within an error's place, the form of a field."""
 _MOST_BYTES = 64 << 20
@@ -127,9 +121,6 @@ def _unknown(place: Place) -> str:
     held = [part for part in place[:-1] if part in _PARTS]
     called, model, _ = _PARTS[str(held[-1])] if held else ("a case file", shapes.Suite, "")
     name = str(place[-1])
-    for cure, others in _MEANT.get(model, {}).items():
-        if name.lower() in others:
-            return f"is no field of {called}; write {cure}"
     found = get_close_matches(name, [*model.model_fields, *shapes.Case.model_fields, *shapes.Suite.model_fields], 1)
     return (
         f"is no field of {called}{f'; did you mean {found[0]}?' if found else '; `pandaeval cases schema` lists them'}"
@@ -163,10 +154,11 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     if not text.strip():
         raise CaseFileError(f"{path}: is empty; {_CURE}")
     try:
-        given, lines = read_json(text) if path.suffix == ".json" else read_yaml(text)
+        content = read_json(text) if path.suffix == ".json" else parse(text)
     except BadTextError as error:
-        told = (f"{path}{f':{line}' if line else ''}: {fault}" for line, fault in error.faults)
-        raise CaseFileError("\n".join(told)) from error
+        line = f":{error.spot.line}" if error.spot else ""
+        raise CaseFileError(f"{path}{line}: {error}") from error
+    given, lines = content.value, content.lines
     inside: Place = ()
     if isinstance(given, list):
         given, inside = {"cases": given}, ("cases",)
@@ -186,18 +178,22 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     return suite
 
 
-def read_json(text: str) -> tuple[Any, dict[Place, int]]:
-    """Reads JSON as :func:`read_yaml` reads YAML."""
+def read_json(text: str) -> YamlText:
+    """Reads JSON as :func:`parse` reads YAML."""
     try:
         held = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise BadTextError((error.lineno, f"is not valid JSON: {error.msg}")) from error
+        raise BadTextError(f"is not valid JSON: {error.msg}", Spot(error.lineno, error.colno)) from error
     except (ValueError, RecursionError) as error:
-        raise BadTextError((None, f"is not valid JSON: {error}")) from error
-    found = parse(text.expandtabs(2))
-    if twice := [fault for fault in found.faults if fault.text.startswith(TWICE)]:
-        raise BadTextError(*((spot and spot.line, f"{dotted(place)} {said}") for place, said, spot in twice))
-    return held, {} if found.faults else found.lines  # JSON that is no YAML, such as halves of characters: no lines
+        raise BadTextError(f"is not valid JSON: {error}") from error
+    try:
+        content = parse(text.expandtabs(2))
+    except BadTextError as error:
+        if TWICE in str(error):
+            raise
+        content = YamlText()  # JSON that is no YAML, such as halves of characters: no lines
+    content.value = held
+    return content
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What the tables of a run show, gathered result by result in bounded memory."""
+"""The content of a run's tables, gathered result by result."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from pandaeval_lab.replay.root_causes import RootCause
 Document = Mapping[str, Any]
 """A result as its JSON object."""
 
-KEEP = 400
-"""Only the worst traces are shown, so only so many are remembered."""
 MOST_FAILURES = 5000
 """At most so many failures are kept and grouped."""
 _EXAMPLES = 3
@@ -66,7 +64,7 @@ class _Scores:
 
 
 class Summary:
-    """Counts results by metric, and keeps the worst traces and a row for each session."""
+    """Counts results by metric, and keeps a row for each session, and for each trace without one."""
 
     def __init__(self) -> None:
         self.tallies: dict[str, OutcomeCounts] = {}
@@ -75,12 +73,12 @@ class Summary:
         """Traces of agents, those without any result too."""
         self.has_sessions = False
         """Whether any agent's trace belongs to a session."""
-        self.traces = 0
+        self.trace_ids: set[str] = set()
+        """The traces with results."""
         self._scores: dict[str, _Scores] = {}
         self._answered = False
         self._unanswered: Counter[str] = Counter()
         self._silence = ""
-        self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: dict[str, str] = {}
         self.without_agents = 0
@@ -114,7 +112,7 @@ class Summary:
             self.failures.append(failure)
 
     def add(self, result: Document) -> None:
-        """Adds one result, given as its JSON object. The results of one trace must come one after the other."""
+        """Adds one result, given as its JSON object."""
         key = f"{result['level']}.{result['metric']}"
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
@@ -150,8 +148,9 @@ class Summary:
     def headline(self) -> str:
         """How much was handled correctly, by a judge; else that nothing was judged, and how much has findings; ``""``
         without any run."""
-        rows: list[SessionSummaryRow] | list[TraceSummaryRow] = [*self._sessions.values()] or [*self._rows.values()]
-        found, unit = sum(not row.rank[0] for row in rows), "session" if self._sessions else "trace"
+        rows = self._sessions.values()
+        found = sum(not row.rank[0] for row in rows)
+        unit = "session" if self._sessions.keys() - self.trace_ids else "trace"
         others = f"not judged: {found:,} of {len(rows):,} {unit}s {'has' if found == 1 else 'have'} findings"
         return handled(self.tallies) or (others if rows else "")
 
@@ -163,36 +162,23 @@ class Summary:
         return f"none of {self._unanswered.total()} questions was answered: {self._silence}"
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
-        """Returns the rows of all sessions, worst first; those without any score come last."""
+        """Returns the rows of all sessions and single traces, worst first; those without any score come last."""
         return sorted(self._sessions.values(), key=lambda row: row.rank)
-
-    def traces_worst_first(self) -> list[TraceSummaryRow]:
-        """Returns the rows of the worst traces, at most twice :data:`KEEP`; ``traces`` counts all of them."""
-        return sorted(self._rows.values(), key=lambda row: row.rank)
 
     def _session(self, session_id: str) -> SessionSummaryRow:
         return self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
 
     def _add_to_trace(self, result: Document) -> None:
-        session = None if result["session_id"] is None else self._session(result["session_id"])
-        row = self._rows.get(result["trace_id"])
-        if row is None:
-            if len(self._rows) >= 2 * KEEP:  # forget the best
-                self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
-            error, agent = self._broken.get(result["trace_id"]), result["agent"]
-            row = TraceSummaryRow(result["trace_id"], agent, result["session_id"], error)
-            self._rows[row.trace_id] = row
-            self.traces += 1
-            if session is not None:
-                session.traces += 1
-                if error is not None:
-                    why = error or "it ended with an error"
-                    session.note(ResultView("run failed", "", None, 0.0, False, reason=why, agent=agent))
-        of_turn = result["level"] == "turn"
-        name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
-        cell = row.results[name] = ResultView.of(result)
-        if session is not None:
-            session.note(cell)
+        trace_id = result["trace_id"]
+        row = self._session(result["session_id"] or trace_id)
+        if trace_id not in self.trace_ids:
+            self.trace_ids.add(trace_id)
+            row.traces += 1
+            error = self._broken.get(trace_id)
+            if error is not None:
+                why = error or "it ended with an error"
+                row.note(ResultView("run failed", "", None, 0.0, False, reason=why, agent=result["agent"]))
+        row.note(ResultView.of(result))
 
 
 def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
@@ -202,50 +188,9 @@ def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
     return row if row.urgency < known.urgency else known
 
 
-def rank(results: Iterable[tuple[bool | None, float | None]], broken: int, name: str) -> tuple[bool, float, int, str]:
-    """Returns a key to sort by: what failed first, then by the lowest signal (0..1, :data:`NO_SCORE` where nothing is
-    scored), then by how many results and runs failed; ``name`` decides between equals. ``results``: success and signal
-    of each; ``broken``: how many runs ended with an error, which is as bad as can be."""
-    failures, lowest = broken, 0.0 if broken else NO_SCORE
-    for success, signal in results:
-        failures += success is False
-        lowest = lowest if signal is None else min(lowest, signal)
-    return not failures, lowest, -failures, name
-
-
-TURN = "turn "
-"""What the names of cells about turns begin with: a trace may have several of one metric."""
-
-
-@dataclass(slots=True)
-class TraceSummaryRow:
-    """A trace with its results by metric, and the results of its turns by turn and metric."""
-
-    trace_id: str
-    agent: str
-    session_id: str | None
-    error: str | None = None
-    """The error with which the run ended, if it did."""
-    results: dict[str, ResultView] = field(default_factory=dict)
-
-    @property
-    def rank(self) -> tuple[bool, float, int, str]:
-        """The key by which traces are sorted, worst first."""
-        results = ((cell.success, cell.signal) for cell in self.results.values())
-        return rank(results, self.error is not None, self.trace_id)
-
-    @property
-    def found(self) -> str:
-        """The error of the run, else the worst result that failed; ``""`` where nothing did."""
-        if self.error is not None:
-            return f"run failed: {self.error}"
-        failed = [cell for cell in self.results.values() if cell.failed]
-        return "" if not failed else f"{(worst := min(failed, key=lambda cell: cell.urgency)).metric}: {worst.reason}"
-
-
 @dataclass(slots=True)
 class SessionSummaryRow:
-    """A session, how many of its traces were scored, and the worst result that was found in it."""
+    """A session or a trace without one, how many traces were scored, and the worst result that was found in it."""
 
     session_id: str
     traces: int = 0
@@ -284,7 +229,7 @@ class SessionSummaryRow:
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """The key by which sessions are sorted, worst first, as traces are."""
+        """The key by which rows are sorted: failed ones first, then by the lowest signal and the number of failures."""
         return not self.failures, self.lowest, -self.failures, self.session_id
 
     @property

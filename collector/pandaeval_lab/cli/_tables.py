@@ -1,4 +1,4 @@
-"""Results as tables for people: sessions worst first, then traces, then a line per metric."""
+"""Results as tables for people: sessions worst first, then a line per metric."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pandaeval_collector.cli._output import print_list, safe, table
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_collector.show.view.unscored import unasked
-from pandaeval_lab.cli._summary import TURN, SessionSummaryRow, Summary, TraceSummaryRow
+from pandaeval_lab.cli._summary import SessionSummaryRow, Summary
 from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
 
@@ -23,15 +23,13 @@ _MAX_REASON = 100
 
 
 def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
-    """Prints the tables of sessions, traces (if there are any) and metrics, the groups of failures, and which metrics
-    were not judged. ``judge``: the model that is configured."""
-    sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
+    """Prints the tables of sessions and metrics, the groups of failures, and which metrics were not judged. ``judge``:
+    the model that is configured."""
+    sessions = summary.sessions_worst_first()
     if summary.headline:
         out.print(Text(summary.headline, style="bold"))
     if sessions:
         print_sessions(sessions, out)
-    if traces:
-        _print_traces(traces, summary.traces, out)
     out.print(_metric_table(summary, out))
     if told := as_text(summary.groups):
         out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
@@ -76,7 +74,7 @@ def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
         )
         for row in rows[:MAX_ROWS]
     )
-    print_list(columns, shown, "Sessions, worst first", out)
+    print_list(columns, shown, "Sessions, and traces without one, worst first", out)
     _tell_more(len(rows), out)
 
 
@@ -89,24 +87,6 @@ def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
         columns = (f"asked for in {worst['session_id']}", "what became of it", "shown by")
         rows = [(each["thing"], each["became"], each["shown_by"] or NONE) for each in worst["metadata"]["things"]]
         out.print(table(columns, rows, on=out))
-
-
-def _print_traces(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> None:
-    """Prints the worst traces: scores of the metrics that some of them failed, and why each did."""
-    failed = {name for row in rows[:MAX_ROWS] for name, cell in row.results.items() if cell.failed}
-    names = sorted(name for name in failed if not name.startswith(TURN))
-    shown = (
-        (
-            row.trace_id[:12],
-            row.agent,
-            row.session_id or NONE,
-            *(_cell(row.results.get(name)) for name in names),
-            excerpt(row.found, _most(out)),
-        )
-        for row in rows[:MAX_ROWS]
-    )
-    print_list(("trace", "agent", "session", *names, "what was found"), shown, "Traces, worst first", out)
-    _tell_more(total, out)
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.config import closest
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
@@ -103,12 +102,12 @@ class TraceFilter(Stage):
         return fits
 
     def conclude(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterable[Result]:
-        """Raises ``UserError`` if no trace was chosen because of a name that no trace has; names the closest one."""
+        """Raises ``UserError`` if no trace was chosen because of a name that no trace has."""
         if self.chosen or not self.left_out:
             return ()
         for key, known in self._known.items():
             for name in sorted(self.where.wanted.get(key, frozenset()) - known):
-                raise _wrong(f"{key}={name}", f"no trace of the input has this {key}; {_nearest(name, sorted(known))}")
+                raise _wrong(f"{key}={name}", f"no trace of the input has this {key}")
         return ()
 
     def about(self) -> Mapping[str, Any]:
@@ -133,7 +132,7 @@ def _condition(text: str) -> tuple[str, str]:
     if not equals:
         raise _wrong(text, f"write KEY=VALUE, where KEY is one of {', '.join(_KEYS)}")
     if key not in _KEYS:
-        raise _wrong(text, f"there is no key {key!r}; {_nearest(key, _KEYS)}")
+        raise _wrong(text, f"there is no key {key!r}; there are {', '.join(_KEYS)}")
     if not value:
         raise _wrong(text, "a value is missing")
     if key == "attribute" and "=" not in value:
@@ -165,12 +164,6 @@ def _moment(text: str, is_end: bool) -> int:
         raise _wrong(f"time: {text}", "is no time; write RFC 3339, as in 2026-01-31T08:00:00Z, or a day") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1_000_000) * 1000
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-    """Returns a hint at the closest known name, else at the first ten."""
-    nearest = closest(name, known)
-    return f"did you mean {nearest}?" if nearest else f"there are {', '.join(known[:10])}"
 
 
 def _wrong(text: str, cure: str) -> UserError:

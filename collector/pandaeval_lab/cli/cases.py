@@ -14,14 +14,13 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._options import config_option, file_argument, output_option
-from pandaeval_collector.cli._output import print_json, print_table, safe
+from pandaeval_collector.cli._output import print_json, print_table
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.detail import describe
 from pandaeval_collector.show.view.texts import estimate
-from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
-from pandaeval_lab.cases.graders import doubts, unanswered
+from pandaeval_lab.cases.files import freeze, to_yaml
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_mocks import mcp, stub
 from pandaeval_lab.cli._case_run import run
@@ -35,6 +34,8 @@ from pandaeval_otel.model import Trace
 
 _ID = "Id of a trace, or of a session with all its traces."
 _FILE = "Take the run from these files, as for evaluate, instead of a running collector."
+_Output = Annotated[Path | None, output_option("Write the case to this file instead of standard output.")]
+_Config = Annotated[Path | None, config_option("Configuration file (redact).")]
 
 
 cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
@@ -46,24 +47,6 @@ for command in (run, mcp, stub):
 def schema() -> None:
     """Print the JSON schema of case files."""
     typer.echo(json.dumps(Suite.model_json_schema(), indent=2))
-
-
-@cases.command("check")
-def check(
-    files: Annotated[list[Path], file_argument("Case files (YAML or JSON).")],
-    config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
-) -> None:
-    """Check case files, and list their content. Leaves with 2 at the first unusable file."""
-    modules = resolve_config(config).config.metrics.modules
-    for path in files:
-        suite = read_suite(path, modules)
-        kinds = [case.kind for case in suite.cases]
-        left_open = [case.id for case in suite.cases if case.open]
-        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-        more = f"; left open: {', '.join(left_open[:10])}" if left_open else ""
-        typer.echo(safe(f"{path}: {told}{more}"))
-        for line in (*doubts(suite), *unanswered(suite)):
-            typer.echo(safe(f"notice: {path}: {line}"), err=True)
 
 
 @cases.command("promote")
@@ -102,8 +85,8 @@ def from_trace(
     file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
     case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the run.")] = None,
     description: Annotated[str, typer.Option(help="What went wrong, for people.")] = "",
-    output: Annotated[Path | None, output_option("Write the case to this file instead of standard output.")] = None,
-    config: Annotated[Path | None, config_option("Configuration file (redact).")] = None,
+    output: _Output = None,
+    config: _Config = None,
     *,
     api: ApiClient,
 ) -> None:
@@ -127,8 +110,8 @@ def from_trace(
 def from_failure(
     group: Annotated[str, typer.Argument(help="Id of an incident, as `pandaeval failures` lists them.")],
     case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
-    output: Annotated[Path | None, output_option("Write the case to this file instead of standard output.")] = None,
-    config: Annotated[Path | None, config_option("Configuration file (redact).")] = None,
+    output: _Output = None,
+    config: _Config = None,
     *,
     api: ApiClient,
 ) -> None:

@@ -84,7 +84,7 @@ def _show(results: Sequence[Mapping[str, Any]], out: Console) -> int:
     out.print(Text(summary.headline, style="bold"))
     print_sessions(summary.sessions_worst_first(), out)
     print_things([result for result in results if result["metric"] == "correctness"], out)
-    return summary.traces
+    return len(summary.trace_ids)
 
 
 def _config(**given: object) -> Config:

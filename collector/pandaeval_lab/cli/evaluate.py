@@ -19,7 +19,7 @@ from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._options import config_option, declared, file_option, output_option
 from pandaeval_collector.cli._output import console, progress, safe
-from pandaeval_collector.config import Config, masked, secret
+from pandaeval_collector.config import Config, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.runs.front import close_rules
@@ -35,7 +35,6 @@ from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
 from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._names import check_asked, config_with_trials
-from pandaeval_lab.cli._reachable import unreachable
 from pandaeval_lab.cli._scenarios import Scenarios
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
@@ -272,8 +271,7 @@ def _tell_gate(gate: GateOutcome) -> None:
 
 def config_of(options: EvaluateOptions, attributes: Sequence[str] = ()) -> Config:
     """Returns the configuration with the command's options, and ``attributes`` to choose traces by. Raises
-    ``UserError`` for an option or file that cannot be used, and for a judge that could never be asked. Prints a notice
-    if the judge's server cannot be reached now."""
+    ``UserError`` for an option or file that cannot be used, and for a judge that could never be asked."""
     given: dict[str, object] = {"metrics.enabled": options.names, "judge.model": options.model}
     given["store.listed_attributes"] = attributes or None
     if options.model is not None:
@@ -287,8 +285,4 @@ def config_of(options: EvaluateOptions, attributes: Sequence[str] = ()) -> Confi
 
         check_installed(config.judge.api_base)
         secret(config.judge.api_key_env, os.environ)
-        if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
-            shown = masked(config.judge.api_base)
-            cure = "see whether it is up, and judge.api_base right; what needs no judge is scored all the same"
-            typer.echo(f"notice: the judge's server {shown} cannot be reached ({why}): {cure}", err=True)
     return config

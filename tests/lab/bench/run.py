@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 
 import accept
-import dialect_cost
 import flat
 import latency
 import line
@@ -38,7 +37,6 @@ def benches(quick: bool) -> list[Callable[[], str]]:
         lambda: accept.scaling((1, 2, 3), accept.LINE_CASES[0], rounds, spans // 2),
         lambda: latency.report(5_000, 10 if quick else 30),
         lambda: flat.report(3_000 if quick else 100_000),
-        lambda: dialect_cost.report(3 if quick else 9),
         lambda: processor.report(31 if quick else 121, 200),
     ]
 

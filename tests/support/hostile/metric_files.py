@@ -11,19 +11,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _CLI = "from pandaeval_collector.cli import main; main()"
+_TRACES = str(Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl")
 _RSS_BYTES, _MOST_S = 512 << 20, 30.0
 _REGEXES = (r"^(\w+\.?)+@example\.org$", "(a*)*b", "(" * 5000 + ")" * 5000, "a{1,1000}{1,1000}{1,1000}", r"(.)\1+", "[")
 
 
 def growing(folder: Path, scale: int) -> Iterator[str]:
-    """Each is refused by ``config check`` or ``cases check``, in time, in little memory and with a clear word."""
+    """Each is refused by ``config check`` or ``evaluate --cases``, in time, in little memory and with a clear word."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "config.yaml"
     for name, file in _metric_files(folder, scale).items():
         config.write_text(f"metrics: {{modules: [{file}]}}\n")
         yield from _refused(folder, f"metrics: {name}", "config", "check", str(config))
     for name, file in _case_files(folder, scale).items():
-        yield from _refused(folder, f"cases: {name}", "cases", "check", str(file))
+        yield from _refused(folder, f"cases: {name}", "evaluate", _TRACES, "--cases", str(file))
 
 
 def _bombs(scale: int) -> Mapping[str, str]:

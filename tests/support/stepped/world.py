@@ -19,13 +19,13 @@ import orjson
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.jobs.setup import JudgeConfig, Limits
+from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.call import JudgeProcessSetup
 from pandaeval_collector.kafka.members import with_contents
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers.members import MemberMessage
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.store import responses
+from pandaeval_collector.store import seen
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.replay import replay
@@ -57,7 +57,7 @@ _METRICS = {
     *("trace.loop_detection", "trace.coherence", "trace.confidence", "trace.grounding", "trace.response"),
     *("turn.helpfulness", "session.agent_consistency", "session.agent_reliability"),
 }
-_JUDGE = JudgeConfig(JudgeProcessSetup(("m",)), Limits())
+_JUDGE = JudgeConfig(JudgeProcessSetup(("m",)))
 _TIMING = Timing(upkeep=1e9)
 _REST = 400
 
@@ -120,7 +120,7 @@ class World:
         self._patches = contextlib.ExitStack()
 
     def __enter__(self) -> World:
-        self._patches.enter_context(patch.multiple(responses, _BITS=10, _MASK=(1 << 10) - 1))  # 8 MiB a life otherwise
+        self._patches.enter_context(patch.multiple(seen, _BITS=10, _MASK=(1 << 10) - 1))  # 8 MiB a life otherwise
         self._patches.enter_context(one_word_per_id())
         self._patches.enter_context(patch.object(failpoints, "reach", self._reach))
         self._patches.enter_context(patch.object(failpoints, "reach_soon", self._reach_soon))

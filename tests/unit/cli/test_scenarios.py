@@ -164,6 +164,6 @@ def test_a_run_fails_by_its_scenarios_and_says_so_everywhere(tmp_path: Path) -> 
 def test_a_threshold_that_nothing_can_reach_is_a_fault_of_the_file(tmp_path: Path, thresholds: str, why: str) -> None:
     text = SUITE.replace("{response: 0.9, trial_correct: 0.5}", thresholds)
     (tmp_path / "suite.yaml").write_text(text)
-    done = CliRunner().invoke(app, ["cases", "check", str(tmp_path / "suite.yaml")])
+    done = CliRunner().invoke(app, ["evaluate", "-", "--cases", str(tmp_path / "suite.yaml")])
     assert done.exit_code == 2, done.output
     assert why in " ".join(done.output.split())

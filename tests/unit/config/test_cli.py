@@ -126,30 +126,6 @@ def test_an_extra_that_the_start_would_miss(
     assert run("config", "check", "--strict", str(path), code=2)[1] == note.removeprefix("note: ") + "\n"
 
 
-def test_files_that_the_start_would_miss(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, occupied = tmp_path / "config.yaml", tmp_path / "file"
-    occupied.touch()
-    path.write_text(f"store: {{path: {occupied}/data}}\njudge: {{model: azure/mine}}\n")
-    monkeypatch.setattr("pandaeval_collector.cli._config.find_spec", lambda name: object())
-    notes = run("config", "check", str(path))[1].splitlines()
-    assert notes[0] == f'note: {path}:1:15 store.path: "{occupied}/data" cannot be made: {occupied} is no directory'
-    access = os.access
-    monkeypatch.setattr(os, "access", lambda at, mode: access(at, mode) and at != tmp_path)
-    path.write_text(f"store: {{path: {tmp_path}/data}}\n")
-    assert f"store.path: {tmp_path} cannot be written to" in run("config", "check", str(path))[1]
-
-
-def test_a_judge_without_its_key_is_a_note(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    path = tmp_path / "config.yaml"
-    path.write_text("judge: {model: openai/gpt-4o-mini}\n")
-    told = f"note: {path}:1:16 judge.model: OPENAI_API_KEY is not set"
-    assert run("config", "check", str(path))[1].startswith(told)
-    assert run("config", "check", "--strict", str(path))[1].startswith(told)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    assert run("config", "check", str(path))[1] == ""
-
-
 def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close: {quiet: 5s}\nexporters: {otlp: {endpoint: 'http://me:hunter2@backend:4317'}}\n")

@@ -24,10 +24,6 @@ _CENTURY = 100 * 365 * 86400
         ("0.1m", 6.0),
         ("1.5 s", 1.5),
         (" 5s ", 5.0),
-        ("90", 90.0),
-        (90, 90.0),
-        (0, 0.0),
-        (0.5, 0.5),
     ],
 )
 def test_a_duration_becomes_seconds(text: object, seconds: float) -> None:
@@ -38,7 +34,7 @@ def test_a_duration_becomes_seconds(text: object, seconds: float) -> None:
     "wrong",
     [
         *("ten", "", " ", "10,5s", "s", "10 x", "5S", "-5s", "1m1h", "1e3s", "10s!", "٣s", "36501d", "9" * 5000),
-        *(-1, None, True, [], float("nan"), float("inf")),
+        *("90", 90, 0, 0.5, -1, None, True, [], float("nan"), float("inf")),
     ],
 )
 def test_what_is_no_duration_is_refused(wrong: object) -> None:
@@ -69,22 +65,21 @@ def test_a_duration_survives_printing(seconds: float) -> None:
         ("0.5 KiB", 512),
         ("7B", 7),
         ("2TiB", 2 << 40),
-        ("123", 123),
-        (123, 123),
-        (32.0, 32),
     ],
 )
 def test_a_size_becomes_bytes(text: object, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("wrong", ["big", "", "12XB", "32 M", "-1MB", -1, None, True, {}, "9999999TiB", float("inf")])
+@pytest.mark.parametrize(
+    "wrong", ["big", "", "12XB", "32 M", "-1MB", "123", 123, -1, None, True, {}, "9999999TiB", 1.5, float("inf")]
+)
 def test_what_is_no_size_is_refused(wrong: object) -> None:
-    with pytest.raises(ValueError, match=r"is not a size; write 32MiB, 1MB or a number of bytes"):
+    with pytest.raises(ValueError, match=r"is not a size; write 32MiB or 1MB"):
         parse_size(wrong)
 
 
-@pytest.mark.parametrize("wrong", ["0.3KiB", 1.5, "1.5B"])
+@pytest.mark.parametrize("wrong", ["0.3KiB", "1.5B"])
 def test_a_part_of_a_byte_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match="is not a whole number of bytes"):
         parse_size(wrong)

@@ -1,4 +1,4 @@
-"""Public names are imported from the top of each package, and CONTRIBUTING.md describes them."""
+"""Public names are imported from the top of each package, and docs/internals/extension-api.md lists them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pandaeval_lab
 import pandaeval_otel
 
 _ROOT = Path(__file__).parents[3]
-_TEXT = (_ROOT / "CONTRIBUTING.md").read_text()
+_TEXT = (_ROOT / "docs/internals/extension-api.md").read_text()
 _LAZY = [pandaeval_otel, pandaeval_collector, pandaeval_lab]
 
 

@@ -121,7 +121,7 @@ class TestSettings:
             queue_size=7,
         )
         assert (found.target, found.secure, found.gzip) == ("there:443", True, True)
-        assert found.metadata == (("a", "b c"), ("d", "e"), ("authorization", "Bearer t"))
+        assert found.headers == (("a", "b c"), ("d", "e"), ("authorization", "Bearer t"))
         assert (found.compression, found.buffer_bytes, found.queue_size) == ("gzip", 1000, 7)
         assert found.redact is not None
 

@@ -53,16 +53,8 @@ def submission(channel: Channel) -> Submission:
     return made
 
 
-@pytest.mark.parametrize("ending", ["close", "give_up and close"])
-def test_a_fork_waits_for_a_connection_that_is_being_closed(
-    submission: Submission, channel: Channel, ending: str
-) -> None:
-    def end() -> None:
-        if ending != "close":
-            submission.give_up("shutdown")
-        submission.close()
-
-    worker = threading.Thread(target=end)
+def test_a_fork_waits_for_a_connection_that_is_being_closed(submission: Submission, channel: Channel) -> None:
+    worker = threading.Thread(target=submission.close)
     worker.start()
     assert channel.closing.wait(LONG_S)
     submission.pause(0.01)

@@ -19,7 +19,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
     "tool_correctness": 0.8,
     "coherence": 1.0,
 }
-EXTRA_SIGNALS = ("error", "response", "grounding", "tool_loop", "correctness")
+EXTRA_SIGNALS = ("response", "grounding", "tool_loop", "correctness")
 _LARGEST_WEIGHT = 1e100  # far beyond any use; above it the squares of the consistency score would overflow
 # How people read the two session scores: a band for each, and one word for the pair; and a pair of pass@k and pass^k.
 #
@@ -190,33 +190,24 @@ class Consistency:
     positions: tuple[int, ...] = ()
 
 
-def agent_reliability(
-    traces: Iterable[Signals],
-    weights: Mapping[str, float] | None = None,
-    *,
-    extra_signals: Collection[str] = EXTRA_SIGNALS,
-) -> Reliability:
+def agent_reliability(traces: Iterable[Signals], weights: Mapping[str, float] | None = None) -> Reliability:
     """Scores how safe the worst moments of a session were.
 
     A trace's risk is the largest weight x (1 - signal) over its signals; the session's raw risk is
     0.9 x mean of the riskiest 15 % (at least one trace) + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
 
     ``traces``: one mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``,
-    ``coherence``, and of the extra signals ``response``, ``error``, ``tool_loop`` and ``correctness``, which have
-    weight 1 and take part only when their risk is above 0. ``extra_signals=()`` leaves those out. ``weights`` overrides
-    defaults key by key; a signal of weight 0 still makes its trace count as evaluated. Raises ``ValueError`` for a bad
-    weight, signal or name.
+    ``coherence``, and of the extra signals ``response``, ``grounding``, ``tool_loop`` and ``correctness``, which have
+    weight 1 and take part only when their risk is above 0. ``weights`` overrides defaults key by key; a signal of
+    weight 0 still makes its trace count as evaluated. Raises ``ValueError`` for a bad weight or signal.
     """
     merged = merged_weights(weights)
-    for name in extra_signals:
-        if name not in EXTRA_SIGNALS:
-            raise ValueError(f"unknown extra signal {name!r}; known: {', '.join(EXTRA_SIGNALS)}")
     given = [present_signals(trace) for trace in traces]
     positions: list[int] = []
     risks: list[float] = []
     components: list[Mapping[str, float]] = []
     for position, signals in enumerate(given):
-        parts = _risks(signals, merged, extra_signals)
+        parts = _risks(signals, merged, EXTRA_SIGNALS)
         if not parts:
             continue
         risk = max(merged.get(name, 1.0) * part for name, part in parts.items())

@@ -1,4 +1,4 @@
-"""Files that people write in YAML: what they hold, where each value stands, and everything that is wrong with them.
+"""YAML that people write: its values and their places.
 
 YAML is read with the words of JSON: no dates, no ``12:30`` for 750, no ``010`` for 8, which nobody means in a label, in
 the arguments of a call or in a configuration.
@@ -30,17 +30,8 @@ WORDS = tuple(
 TWICE = "is given twice"
 _MOST = 1_000_000
 _TAG = "tag:yaml.org,2002:"
-_SCALARS = frozenset(f"{_TAG}{kind}" for kind in ("str", "bool", "int", "float", "null"))
+_TAGS = frozenset(f"{_TAG}{kind}" for kind in ("str", "bool", "int", "float", "null", "merge", "seq", "map"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_HALF = "holds half of a character (\\ud800 to \\udfff); write the character itself"
-
-
-class BadTextError(Exception):
-    """A text cannot be read. ``faults``: what is wrong, each with its line from 1 on, ``None`` where it has none."""
-
-    def __init__(self, *faults: tuple[int | None, str]) -> None:
-        super().__init__("; ".join(text for _, text in faults))
-        self.faults = faults
 
 
 class Spot(NamedTuple):
@@ -50,29 +41,26 @@ class Spot(NamedTuple):
     column: int
 
 
-class TextFault(NamedTuple):
-    """What is wrong with the value at a place, and where that stands, if it is known."""
+class BadTextError(Exception):
+    """A text cannot be read. ``spot``: the position of the fault, if it is known."""
 
-    place: Place
-    text: str
-    spot: Spot | None
+    def __init__(self, text: str, spot: Spot | None = None) -> None:
+        super().__init__(text)
+        self.spot = spot
 
 
 @dataclass(slots=True)
 class YamlText:
-    """What a text holds. ``value``: ``None`` for an empty text, and where nothing could be read. ``values_at``,
-    ``keys_at``: where values stand, and the keys before them. ``unread``: the places that are ``None`` because of a
-    fault."""
+    """The content of a text. ``value``: ``None`` for an empty text; ``values_at``, ``keys_at``: the positions of values
+    and of their keys."""
 
     value: Any = None
     values_at: dict[Place, Spot] = field(default_factory=dict)
     keys_at: dict[Place, Spot] = field(default_factory=dict)
-    faults: list[TextFault] = field(default_factory=list)
-    unread: set[Place] = field(default_factory=set)
 
     @property
     def lines(self) -> dict[Place, int]:
-        """The line of everything: that of its key, where it has one."""
+        """The line of each key, and of each value without a key."""
         return {place: spot.line for place, spot in (self.values_at | self.keys_at).items()}
 
 
@@ -84,59 +72,71 @@ def dotted(place: Iterable[str | int]) -> str:
     return text.removeprefix(".")
 
 
-def read_yaml(text: str) -> tuple[Any, dict[Place, int]]:
-    """Returns the one document of a text, ``None`` for an empty one, and the line of everything in it. Raises
-    :class:`BadTextError` with all faults."""
-    found = parse(text)
-    if found.faults:
-        told = ((spot and spot.line, f"{dotted(place)} {said}".lstrip()) for place, said, spot in found.faults)
-        raise BadTextError(*told)
-    return found.value, found.lines
-
-
-def parse(text: str, most: float = _MOST, deepest: float = math.inf, any_keys: bool = True) -> YamlText:
-    """Reads a text; notes what is wrong with it, and reads the rest all the same. Tags, objects and anchors that refer
-    to themselves are refused: only what JSON knows gets through. ``most``: values and keys, as written and as they are
-    once aliases and merges are written out; ``deepest``: levels; ``any_keys``: keys may be numbers, too."""
-    found = YamlText()
+def parse(text: str, most: int = _MOST, deepest: float = math.inf, any_keys: bool = True) -> YamlText:
+    """Reads the one document of a text. Raises :class:`BadTextError` for its first fault, such as a tag, an object or a
+    value that JSON does not know. ``most``: values and keys, aliases and merges written out; ``deepest``: levels;
+    ``any_keys``: keys may also be numbers."""
+    content = YamlText()
     try:
-        loader = _Loader(text)
-        loader.most, loader.deepest = most, deepest
+        loader = _Loader(text, most, deepest, any_keys)
         node = loader.get_single_node()
-        if node is not None and (large := _too_large(node, most)) is not None:
-            told = f"stands for more than {most} values through its aliases; write out the few that are meant"
-            found.faults.append(TextFault((), told, _spot(large.start_mark)))
-        elif node is not None:
-            found.value = _Building(loader, found, any_keys).value(node, ())
+        if node is not None:
+            content.value = _value(loader, node, (), content)
     except yaml.MarkedYAMLError as error:
         reason = ", ".join(part for part in (error.context, error.problem) if part)
         mark = error.problem_mark or error.context_mark
-        found.faults.append(TextFault((), f"is not valid YAML: {reason}", _spot(mark) if mark else None))
+        raise BadTextError(f"is not valid YAML: {reason}", _spot(mark) if mark else None) from error
     except yaml.YAMLError as error:
-        found.faults.append(TextFault((), f"is not valid YAML: {str(error).splitlines()[0]}", None))
-    except RecursionError:
-        found.faults.append(TextFault((), "is nested too deeply", None))
-    return found
+        raise BadTextError(f"is not valid YAML: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise BadTextError("is nested too deeply") from error
+    return content
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML with the words of :data:`WORDS` alone, and no further than to where a text turns out to be too much: a
-    few lines of YAML can stand for gigabytes."""
+    """Reads YAML with the words of :data:`WORDS`, and stops where a text gets too large: a few lines of YAML can stand
+    for gigabytes."""
 
-    most = deepest = math.inf
-    _depth = _nodes = 0
+    def __init__(self, text: str, most: int, deepest: float, any_keys: bool) -> None:
+        super().__init__(text)
+        self._most, self._deepest, self._any_keys = most, deepest, any_keys
+        self._open: list[int] = []  # the sizes of the nodes around the current one, so far
+        self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Composes a node as PyYAML does, and counts it."""
-        self._nodes += 1
-        self._depth += 1
-        if self._depth > self.deepest or self._nodes > self.most:
-            mark: yaml.Mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            levels = f"it is nested more than {self.deepest} levels deep"
-            many = f"it has more than {self.most} values and keys up to here; is it the right file?"
-            raise yaml.MarkedYAMLError(problem=levels if self._depth > self.deepest else many, problem_mark=mark)
-        node = super().compose_node(parent, index)
-        self._depth -= 1
+        """Composes a node as PyYAML does, checks its tag and counts it; an alias counts as the aliased node."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if len(self._open) >= self._deepest:
+            raise _fault(event, f"it is nested more than {self._deepest} levels deep")
+        self._open.append(1)
+        node: yaml.Node = super().compose_node(parent, index)  # type: ignore[assignment]
+        size = self._open.pop()
+        if isinstance(event, yaml.AliasEvent) and id(node) not in self._sizes:
+            raise _fault(event, "it refers to itself")
+        size = self._sizes.setdefault(id(node), size)
+        if self._open:
+            self._open[-1] += size
+            if self._open[-1] > self._most:
+                raise _fault(event, f"it has more than {self._most} values and keys up to here, with those of aliases")
+        if node.tag not in _TAGS:
+            raise _fault(node, f"the tag {node.tag} is not allowed")
+        if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+            raise _fault(node, "it holds half of a character (\\ud800 to \\udfff); write the character itself")
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Composes a map as PyYAML does, checks its keys and writes out its merges."""
+        node = super().compose_mapping_node(anchor)
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            is_key = key.tag == f"{_TAG}str" or key.tag == f"{_TAG}merge" or self._any_keys
+            if not is_key or not isinstance(key, yaml.ScalarNode):
+                name = key.value if isinstance(key, yaml.ScalarNode) else "a list or map"
+                raise _fault(key, f"{name} is not a key; put it in quotes if it is meant as a key")
+            if key.value in first:
+                raise _fault(key, f"{key.value} {TWICE}; the first is in line {first[key.value]}")
+            first[key.value] = key.start_mark.line + 1
+        self.flatten_mapping(node)
         return node
 
 
@@ -149,87 +149,24 @@ def _spot(mark: yaml.Mark) -> Spot:
     return Spot(mark.line + 1, mark.column + 1)
 
 
-def _too_large(root: yaml.Node, most: float) -> yaml.Node | None:
-    """Finds the innermost node that aliases and merges make larger than ``most``, if there is one. Time and memory grow
-    with what is written, not with what it stands for."""
-    sizes: dict[int, int] = {}
-
-    def weigh(node: yaml.Node) -> yaml.Node | None:
-        if id(node) in sizes:
-            return None
-        sizes[id(node)] = 1  # what refers to itself ends here, and is refused elsewhere
-        children = list(node.value) if isinstance(node, yaml.CollectionNode) else []
-        if isinstance(node, yaml.MappingNode):
-            children = [part for pair in node.value for part in pair]
-        for child in children:
-            if (found := weigh(child)) is not None:
-                return found
-        sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
-        return node if sizes[id(node)] > most else None
-
-    return weigh(root)
+def _fault(at: Any, text: str) -> yaml.MarkedYAMLError:
+    """Makes the error for an event or a node."""
+    return yaml.MarkedYAMLError(problem=text, problem_mark=at.start_mark)
 
 
-class _Building:
-    """Makes plain values of nodes, and notes where they stand and what is wrong with them."""
-
-    def __init__(self, loader: _Loader, found: YamlText, any_keys: bool) -> None:
-        self._loader, self._found, self._any_keys = loader, found, any_keys
-        self._open: set[int] = set()
-        self._flat: set[int] = set()
-
-    def value(self, node: yaml.Node, place: Place) -> Any:
-        self._found.values_at[place] = _spot(node.start_mark)
-        if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, place)
-        if node.tag not in (f"{_TAG}map", f"{_TAG}seq"):
-            return self._leave_out(node, place, f"the tag {node.tag} is not allowed")
-        if id(node) in self._open:
-            return self._leave_out(node, place, "refers to itself")
-        self._open.add(id(node))
-        try:
-            if isinstance(node, yaml.MappingNode):
-                return self._mapping(node, place)
-            return [self.value(item, (*place, i)) for i, item in enumerate(node.value)]
-        finally:
-            self._open.discard(id(node))
-
-    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[Any, Any]:
-        if id(node) not in self._flat:
-            self._flat.add(id(node))
-            first: dict[str, int] = {}
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    if key.value in first:
-                        self._refuse(key, (*place, key.value), f"{TWICE}; the first is in line {first[key.value]}")
-                    first.setdefault(key.value, key.start_mark.line + 1)
-            self._loader.flatten_mapping(node)
+def _value(loader: _Loader, node: yaml.Node, place: Place, content: YamlText) -> Any:
+    """Makes a plain value of a node, and notes its positions."""
+    content.values_at[place] = _spot(node.start_mark)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(loader, item, (*place, i), content) for i, item in enumerate(node.value)]
+    if isinstance(node, yaml.MappingNode):
         values: dict[Any, Any] = {}
         for key, value in node.value:
-            is_scalar = isinstance(key, yaml.ScalarNode)
-            if is_scalar and _SURROGATE.search(key.value):
-                self._refuse(key, place, f"a key {_HALF}")
-            elif is_scalar and (key.tag == f"{_TAG}str" or (self._any_keys and key.tag in _SCALARS)):
-                self._found.keys_at[*place, key.value] = _spot(key.start_mark)
-                values[self._loader.construct_object(key)] = self.value(value, (*place, key.value))
-            else:
-                name = key.value if is_scalar else "a list or map"
-                self._refuse(key, place, f"{name} is not a key; put it in quotes if it is meant as one")
+            inside = (*place, key.value)
+            content.keys_at[inside] = _spot(key.start_mark)
+            values[loader.construct_object(key)] = _value(loader, value, inside, content)
         return values
-
-    def _scalar(self, node: yaml.ScalarNode, place: Place) -> Any:
-        if _SURROGATE.search(node.value):
-            return self._leave_out(node, place, _HALF)
-        if node.tag not in _SCALARS:
-            return self._leave_out(node, place, f"the tag {node.tag} is not allowed")
-        try:
-            return self._loader.construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:
-            return self._leave_out(node, place, f"cannot be read: {error}")
-
-    def _refuse(self, node: yaml.Node, place: Place, text: str) -> None:
-        self._found.faults.append(TextFault(place, text, _spot(node.start_mark)))
-
-    def _leave_out(self, node: yaml.Node, place: Place, text: str) -> None:
-        self._refuse(node, place, text)
-        self._found.unread.add(place)
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:
+        raise _fault(node, f"it cannot be read: {error}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -22,19 +21,16 @@ UNKNOWN = "not determinable"
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-def scaled(
-    raw: float, scale: tuple[float, float], reason: str = "", metadata: Mapping[str, Any] | None = None
-) -> Score:
+def scaled(raw: float, scale: tuple[float, float], reason: str = "") -> Score:
     """Makes a score 0..1 from a number on ``scale`` (its worst and its best end), which ``raw`` keeps. Raises
     ``ValueError`` for a number outside of it."""
     least, most = scale
     if not least <= raw <= most:
         raise ValueError(f"{raw!r} does not lie in the metric's scale {least:g}-{most:g}")
-    held = dict(metadata or {})
     if scale == UNIT:
-        return Score(float(raw), reason, held)
+        return Score(float(raw), reason)
     value = (raw - least) / (most - least)
-    return Score(min(1.0, max(0.0, value)), reason, held, raw=float(raw), scale=written(scale))
+    return Score(min(1.0, max(0.0, value)), reason, raw=float(raw), scale=written(scale))
 
 
 def written(scale: tuple[float, float]) -> str:
@@ -74,32 +70,27 @@ def _label(given: Any) -> Any:
 
 
 def _scale(given: Any) -> Any:
-    """Accepts ``[1, 5]`` and ``1-5`` for ``{min: 1, max: 5}``."""
+    """Accepts ``[1, 5]`` for ``{min: 1, max: 5}``."""
     match given:
         case [least, most]:
             return {"min": least, "max": most}
-        case str() if found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:-|\.\.)\s*(\d+(?:\.\d+)?)\s*", given):
-            return {"min": float(found[1]), "max": float(found[2])}
     return given
 
 
 class Definition(BaseModel):
     """A metric that a judge answers. Either ``labels`` (qualitative) or a ``scale`` (quantitative; 0..1 if neither is
-    given). ``criteria``, ``steps``: what makes an answer good, and how the judge is to go about it; one of them is
-    needed. ``guide``: what single numbers of the scale mean. ``threshold``: in the scale, for labels 0..1; half of the
-    scale if none is given. ``model``: asks this model instead of ``judge.model``. ``version``: instead of a hash of all
-    that the judge is told."""
+    given). ``criteria``: what makes an answer good, and what single numbers of the scale mean. ``threshold``: in the
+    scale, for labels 0..1; half of the scale if none is given. ``model``: asks this model instead of ``judge.model``.
+    ``version``: instead of a hash of all that the judge is told."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(max_length=100)]
     level: str = "trace"
     question: Text | None = None
-    criteria: Text | None = None
-    steps: tuple[Text, ...] = ()
+    criteria: Text
     labels: Mapping[str, Annotated[LabelDefinition, BeforeValidator(_label)]] | None = None
     scale: Annotated[Scale | None, BeforeValidator(_scale)] = None
-    guide: Mapping[Number, Text] = Field(default={})
     threshold: Number | None = None
     model: Text | None = None
     version: Text | None = None
@@ -109,10 +100,8 @@ class Definition(BaseModel):
     def _whole(self) -> Self:
         if self.level in ("trial", "task"):
             raise ValueError("level: write trace, turn or session; a function grades trials (graders of a case file)")
-        if self.criteria is None and not self.steps:
-            raise ValueError("it has neither criteria nor steps: write what the judge is to look at")
         if (labels := self.labels) is not None:
-            if self.scale is not None or self.guide:
+            if self.scale is not None:
                 raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
             if len(labels) > _MOST_LABELS:
                 count = len(labels)
@@ -125,9 +114,6 @@ class Definition(BaseModel):
             if any(not label.strip() for label in labels):
                 raise ValueError("labels: one has no name; write a word, such as rude")
         least, most = self.range
-        outside = [f"{number:g}" for number in self.guide if not least <= number <= most]
-        if outside:
-            raise ValueError(f"guide: {', '.join(outside)} does not lie in the scale {least:g}-{most:g}")
         if not least <= self.least_passing <= most:
             raise ValueError(
                 f"threshold: {self.least_passing:g} does not lie in the scale {least:g}-{most:g}, which it is meant in"
@@ -152,7 +138,5 @@ class Definition(BaseModel):
     @property
     def digest(self) -> str:
         """12 hex digits of all that can change a score."""
-        told = self.model_dump(include={"name", "level", "question", "criteria", "steps", "labels", "scale", "guide"})
-        told["guide"] = [[number, text] for number, text in self.guide.items()]
-        content = orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS)
-        return hashlib.blake2b(content, digest_size=6).hexdigest()
+        told = self.model_dump(include={"name", "level", "question", "criteria", "labels", "scale"})
+        return hashlib.blake2b(orjson.dumps(told), digest_size=6).hexdigest()

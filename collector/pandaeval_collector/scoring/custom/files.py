@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
-from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
+from pandaeval_collector.base.untrusted.yaml_text import BadTextError, parse
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
 from pandaeval_collector.scoring.custom.functions import build
 from pandaeval_collector.scoring.metric import Metric
@@ -23,8 +23,10 @@ _MAX_BYTES = 1 << 20
 _TOLD = 20
 """Mistakes of one file that are listed."""
 _CURES = {
+    "criteria": "write what the judge is to look at",
     "name": "write a name in small letters, as in name: tone",
     "score": "write a number 0..1, as in rude: 0 or rude: {score: 0, severity: high}",
+    "scale": "write both ends, as in scale: {min: 1, max: 5}",
     "min": "write both ends, as in scale: {min: 1, max: 5}",
     "max": "write both ends, as in scale: {min: 1, max: 5}",
 }
@@ -77,7 +79,7 @@ def _loaded(path: Path) -> Any:
     try:
         if path.exists() and not path.is_file():  # a pipe that nobody writes to would keep a collector from starting
             raise ModuleLoadError(f"{path} is no file of its own; a path counts from the working directory")
-        return read_yaml(read_given(path, _MAX_BYTES).decode("utf-8-sig"))[0]
+        return parse(read_given(path, _MAX_BYTES).decode("utf-8-sig")).value
     except TooLongError as error:
         raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?") from error
     except FileNotFoundError as error:
@@ -85,8 +87,8 @@ def _loaded(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise ModuleLoadError(f"{path} cannot be read: {error}") from error
     except BadTextError as error:
-        told = (f"{path}: {f'line {line}: ' if line else ''}{fault}" for line, fault in error.faults)
-        raise ModuleLoadError(one_printable_line("; ".join(told))) from error
+        line = f"line {error.spot.line}: " if error.spot else ""
+        raise ModuleLoadError(one_printable_line(f"{path}: {line}{error}")) from error
 
 
 def _sentence(error: ErrorDetails) -> str:
@@ -103,6 +105,6 @@ def _sentence(error: ErrorDetails) -> str:
         case "value_error":
             return str(error["ctx"]["error"])
         case "model_type" | "dict_type" | "model_attributes_type":
-            return "is not a map, such as {name: tone, criteria: …}"
+            return _CURES.get(key, "is not a map, such as {name: tone, criteria: …}")
     cure = f"; {_CURES[key]}" if key in _CURES else ""
     return f"{error['input']!r:.60}: {error['msg'][0].lower()}{error['msg'][1:]}{cure}"

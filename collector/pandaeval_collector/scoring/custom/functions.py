@@ -100,20 +100,13 @@ def _text(definition: Definition) -> Iterator[str]:
     if definition.level in _ABOUT:
         yield _ABOUT[definition.level]
     yield definition.asks
-    if definition.criteria:
-        yield definition.criteria.strip()
-    if definition.steps:
-        steps = "\n".join(f"{number}. {step.strip()}" for number, step in enumerate(definition.steps, 1))
-        yield f"Go through these steps, one after the other, before you answer:\n{steps}"
+    yield definition.criteria.strip()
     if definition.labels is not None:
         meanings = ((name, label.meaning.strip()) for name, label in definition.labels.items())
         yield "\n".join(["Choices:", *(f'- "{name}"' + (f": {text}" if text else "") for name, text in meanings)])
         return
     least, most = definition.range
     yield f"Answer with a number from {least:g} (worst) to {most:g} (best)."
-    if definition.guide:
-        guide = sorted(definition.guide.items(), reverse=True)
-        yield "Guide:\n" + "\n".join(f"{number:g}  {text.strip()}" for number, text in guide)
 
 
 def _verdict(definition: Definition) -> type[Verdict]:
@@ -128,14 +121,12 @@ def _verdict(definition: Definition) -> type[Verdict]:
     return create_model(definition.name, __base__=Verdict, reason=reason, score=number)
 
 
-def labelled(
-    name: str, labels: Mapping[str, LabelDefinition], reason: str, metadata: Mapping[str, Any] | None = None
-) -> Score:
+def labelled(name: str, labels: Mapping[str, LabelDefinition], reason: str) -> Score:
     """Makes the score of a label. A label with a severity fails, and the result names it."""
     label = labels[name]
     if label.severity is None:
-        return Score(label.score, reason, dict(metadata or {}), label=name)
-    return Score(label.score, reason, {**(metadata or {}), "severity": label.severity}, label=name, failed=True)
+        return Score(label.score, reason, label=name)
+    return Score(label.score, reason, {"severity": label.severity}, label=name, failed=True)
 
 
 def metric(
@@ -240,22 +231,19 @@ def _evaluate(
 
 def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDefinition]) -> Finding | None:
     """Turns a function's return value into a finding. Raises ``TypeError`` or ``ValueError`` for other values."""
-    reason: str = ""
-    metadata: Mapping[str, Any] = {}
+    reason = ""
     match said:
         case (said, str(reason)):
-            pass
-        case (said, str(reason), Mapping() as metadata):
             pass
     match said:
         case None | Score() | Assumed() | Unscored():
             return said
         case bool():
-            return scaled(scale[1] if said else scale[0], scale, reason, metadata)
+            return scaled(scale[1] if said else scale[0], scale, reason)
         case int() | float():
-            return scaled(said, scale, reason, metadata)
+            return scaled(said, scale, reason)
         case str() if said in labels:
-            return labelled(said, labels, reason, metadata)
+            return labelled(said, labels, reason)
         case str():
             raise ValueError(f"{said!r} is none of the metric's labels ({', '.join(labels) or 'it has none'})")
     raise TypeError(f"it returned a {type(said).__name__}, and not {_WANTED}")

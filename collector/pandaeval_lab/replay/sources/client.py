@@ -33,7 +33,7 @@ EXAMPLES = "jaeger://localhost:16686?service=desk&since=2h, tempo+https://tempo.
 _SCHEME = re.compile(r"([a-z]+)(\+https?)?://", re.ASCII)
 _TRACE = re.compile(r"[0-9a-f]{32}")
 _SHARED = ("service", "since", "until", "limit", "trace", "user", "token_env", "tenant")
-_OWN = {"jaeger": ("operation",), "tempo": ("q",)}
+_OWN = {"jaeger": (), "tempo": ("q",)}
 _MOST = 1_000_000
 _TENANT = {"jaeger": "x-tenant", "tempo": "x-scope-orgid"}
 """The header that names the tenant of a store with several."""
@@ -59,8 +59,7 @@ class StoreAddress:
     """A trace store and what is asked of it. ``written``: the address as it was given; ``url``: of the query API;
     ``since_ns``, ``until_ns``: Unix nanoseconds, the second excluded; ``limit``: traces at most, the newest;
     ``traces``: the ids in hex of the only ones wanted; ``token_env``: name of the variable with a token, which is sent
-    as ``user``'s password where there is one; ``tenant``: of a store with several; ``own``: parameters that only this
-    kind of store knows."""
+    as ``user``'s password where there is one; ``tenant``: of a store with several; ``query``: in TraceQL."""
 
     written: str
     kind: str
@@ -73,7 +72,7 @@ class StoreAddress:
     user: str = ""
     token_env: str = ""
     tenant: str = ""
-    own: Mapping[str, str] | None = None
+    query: str = ""
 
     def told(self, text: str) -> UnusableInputError:
         """Makes an error about the store at this address."""
@@ -124,7 +123,7 @@ def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddr
         user=given.get("user", ""),
         token_env=given.get("token_env", ""),
         tenant=given.get("tenant", ""),
-        own={key: given[key] for key in _OWN[kind] if key in given},
+        query=given.get("q", ""),
     )
 
 

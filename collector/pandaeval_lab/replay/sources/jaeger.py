@@ -89,8 +89,6 @@ class Jaeger:
             "query.start_time_min": _rfc3339(since_ns),
             "query.start_time_max": _rfc3339(until_ns),
         }
-        if operation := (self._place.own or {}).get("operation"):
-            asked["query.operation_name"] = operation
         try:
             found = self._ask("/api/v3/traces", asked)
         except AnswerTooLargeError as error:

@@ -46,7 +46,7 @@ class Tempo:
 
     def _search(self, since: int, until: int) -> tuple[list[str], bool]:
         of_service = f"{{ resource.service.name = {json.dumps(self._place.service)} }}" if self._place.service else "{}"
-        query = (self._place.own or {}).get("q") or of_service
+        query = self._place.query or of_service
         asked: dict[str, str | int] = {"q": query, "start": since, "end": until, "limit": _PAGE}
 
         def hits(answer: dict[str, Any]) -> list[str]:

@@ -152,6 +152,9 @@ TIMES = {"start": 1764428546123, "length": 1764428546456}
         (HOURS, "?", "It is open from 9 to 17.", "grounded"),
         (HOURS, "?", "It is open from 9 to 19.", "fails"),
         ({"open": "09:00", "close": "17:30"}, "?", "Ouvert de 9 h à 17 h 30.", "grounded"),
+        # A URL or an address names its own target.
+        ({"image": "https://a.example/p/1/cat.png"}, "?", "Image: https://a.example/p/2/dog.png", "judge"),
+        ({"email": "ann@a.example"}, "?", "Email: bob@a.example", "judge"),
         ({"dob": "1974-08-15", "created": "2024-05-04"}, "?", "DOB: 1974-01-23", "fails"),
         # One digit is dropped, doubled or swapped.
         ({"volume": "139,108,000", "low": "7,204,113"}, "?", "There were 13,910,800 of them.", "fails"),

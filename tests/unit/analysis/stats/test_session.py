@@ -116,32 +116,24 @@ class TestNumbers:
 
 
 class TestExtraSignals:
-    def test_an_error_outweighs_good_signals(self) -> None:
-        result = agent_reliability([{"confidence": 0.9, "error": 0.0}])
+    def test_a_bad_ending_outweighs_good_signals(self) -> None:
+        result = agent_reliability([{"confidence": 0.9, "response": 0.0}])
         assert result.score == 0.0
-        assert result.components[0]["error_risk"] == 1.0
+        assert result.components[0]["response_risk"] == 1.0
 
     def test_a_tool_loop_counts_in_full(self) -> None:
         assert agent_reliability([{"confidence": 0.9, "tool_loop": 0.25}]).score == near(0.25)
 
     def test_without_risk_they_are_not_there(self) -> None:
-        result = agent_reliability([{"error": 1.0, "tool_loop": 1.0}, {"confidence": 0.5, "error": 1.0}])
+        result = agent_reliability([{"response": 1.0, "tool_loop": 1.0}, {"confidence": 0.5, "response": 1.0}])
         assert result.evaluated == 1
-        assert "error_risk" not in result.components[0]
+        assert "response_risk" not in result.components[0]
 
     def test_they_make_a_trace_count_that_has_nothing_else(self) -> None:
-        assert agent_reliability([{"error": 0.0}]).evaluated == 1
-
-    def test_they_can_be_left_out(self) -> None:
-        assert agent_reliability([{"confidence": 0.9, "error": 0.0}], extra_signals=()).score == near(0.9)
-        assert agent_reliability([{"confidence": 0.9, "response": 0.4}]).score == near(0.4)
-
-    def test_an_unknown_one_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="crash"):
-            agent_reliability([], extra_signals=("crash",))
+        assert agent_reliability([{"response": 0.0}]).evaluated == 1
 
     def test_consistency_does_not_look_at_them(self) -> None:
-        assert agent_consistency([{"confidence": 0.9, "error": 0.0, "tool_loop": 0.0}]).score == near(0.9)
+        assert agent_consistency([{"confidence": 0.9, "response": 0.0, "tool_loop": 0.0}]).score == near(0.9)
 
 
 class TestConsistency:

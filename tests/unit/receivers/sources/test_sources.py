@@ -191,7 +191,7 @@ def test_what_cannot_be_asked_is_told_with_the_cure() -> None:
         ("jaeger://", "names no host"),
         ("jaeger://me:secret@host", "token_env"),
         ("jaeger://host:port", "Port could not be cast|port"),
-        ("tempo://host?operation=chat", "operation means nothing here"),
+        ("jaeger://host?operation=chat", "operation means nothing here"),
         ("jaeger://host?since=soon", "write a time"),
         ("jaeger://host?since=1h&until=2h", "before until"),
         ("jaeger://host?limit=0", "1 to 1,000,000"),

@@ -220,11 +220,11 @@ def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_p
         ("- id: 12\n", "suite.yaml:1: cases[0].id: is no text, but 12; put it into quotes"),
         ("- id: ''\n", "suite.yaml:1: cases[0].id: is empty"),
         ("- id: a\n  inputs: Do it\n", "cases[0].inputs: is no map, such as {task: Send invoice inv_1}, but 'Do it'"),
-        ("- id: a\n  task: Do it\n", "suite.yaml:2: cases[0].task: is no field of a case; write inputs: {task: ...}"),
+        ("- id: a\n  task: Do it\n", "suite.yaml:2: cases[0].task: is no field of a case; `pandaeval cases"),
         ("- id: a\n  expected_tools: send\n", "expected_tools: is no list, such as [{tool_name: search}], but 'send'"),
         ("- id: a\n  expected_tools: [send]\n", "[0]: is no map, such as {tool_name: search}, but 'send'"),
         ("- id: a\n  expected_tools:\n  - name: x\n    arguments: {}\n",
-         "suite.yaml:4: cases[0].expected_tools[0].arguments: is no field of an expected call; write parameters"),
+         "suite.yaml:4: cases[0].expected_tools[0].arguments: is no field of an expected call; did you mean"),
         ("- id: a\n  expected_tools: [{name: x, compare_args: {a: exactly}}]\n",
          "compare_args.a: input should be 'exact', 'text', 'number', 'unordered' or 'any', and is 'exactly'"),
         ("- id: a\n  counted_calls: {tools: change}\n",
@@ -236,7 +236,7 @@ def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_p
         ("- id: a\n  graders:\n  - end_stat\n", "suite.yaml:3: cases[0].graders[0]: there is no grader end_stat; did "
          "you mean end_state?"),
         ("- id: a\n  - b", "suite.yaml:2: is not valid YAML"),
-        ("- id: a\n  expected_outcome: {x: &a {y: *a}}\n", "suite.yaml:2: [0].expected_outcome.x.y refers to itself"),
+        ("- id: a\n  expected_outcome: {x: &a {y: *a}}\n", "suite.yaml:2: is not valid YAML: it refers to itself"),
         ("cases: []", "suite.yaml:1: cases: is empty; write a list of cases"),
         ("- text", "suite.yaml:1: cases[0]: is no map, such as {id: refund-3}, but 'text'"),
         ("- {description: x}", "suite.yaml:1: cases[0].id: is missing"),
@@ -256,7 +256,7 @@ def test_a_mistake_names_its_place_and_the_cure(files: tuple[Path, Path], tmp_pa
 
 def test_mistakes_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text("- id: 1\n  kind: x\n- id: b\n  expected_tools: [x]\n  task: y\n- id: ''\n")
-    done = CliRunner().invoke(app, ["cases", "check", str(tmp_path / "suite.yaml")])
+    done = CliRunner().invoke(app, ["evaluate", "-", "--cases", str(tmp_path / "suite.yaml")])
     lines = [line.split("suite.yaml:")[1].split(":")[0] for line in done.stderr.splitlines()]
     assert lines == ["1", "2", "4", "5", "6"]
 

@@ -11,7 +11,7 @@ from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC
 
 @pytest.mark.parametrize(
     ("value", "extras", "score"),
-    [(0.25, ("grounding",), 0.25), (None, ("grounding",), 0.45), (0.25, ("error", "tool_loop"), 0.45)],
+    [(0.25, ("grounding",), 0.25), (None, ("grounding",), 0.45), (0.25, ("response", "tool_loop"), 0.45)],
 )
 def test_counts_only_where_it_failed(value: float | None, extras: tuple[str, ...], score: float) -> None:
     signals = {"coherence": SessionSignal("scored", 0.45), "grounding": SessionSignal("scored", value)}

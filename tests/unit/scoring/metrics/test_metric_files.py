@@ -285,7 +285,7 @@ class TestResponse:
 
 class TestSessions:
     def ask(self, *traces: TraceSummary, enabled: tuple[str, ...] = ("coherence", "loop_detection")) -> object:
-        context = SessionContext(0.5, frozenset(enabled), {}, ("error", "tool_loop"), judged=True)
+        context = SessionContext(0.5, frozenset(enabled), {}, ("response", "tool_loop"), judged=True)
         return RELIABILITY.evaluate(SessionView("s", traces), context)
 
     def without_judge(self, *traces: TraceSummary) -> Score:
@@ -359,14 +359,13 @@ class TestSessions:
         assert isinstance(found, Score)
         assert found.value == 0.0
 
-    @pytest.mark.parametrize("name", ["response", "error"])
-    def test_how_a_run_ended_counts_under_both_names(self, name: str) -> None:
-        context = SessionContext(0.5, frozenset({"coherence"}), {}, (name,))
+    def test_how_a_run_ended_counts(self) -> None:
+        context = SessionContext(0.5, frozenset({"coherence"}), {}, ("response",))
         view = SessionView("s", (summary(coherence=SCORED), summary(response=SessionSignal("scored", 0.4))))
         found = RELIABILITY.evaluate(view, context)
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.4)
-        assert f"max risk 0.60 ({name}) in trace 2" in found.reason
+        assert "max risk 0.60 (response) in trace 2" in found.reason
 
     def test_a_run_that_ended_well_is_no_signal(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(response=SessionSignal("scored", 1.0), coherence=BLANK))

@@ -65,7 +65,8 @@ def test_tables_and_page_have_one_order(seed: int) -> None:
         for name in ("coherence", "tool_loop")
     ]
     summary, page = _summary(traces, results), report(traces, results).index
-    on_page = [page["sessions"][at]["id"] for kind, at in page["order"] if kind == "s"]
+    rows = {"s": page["sessions"], "t": page["traces"]}
+    on_page = [rows[kind][at]["id"] for kind, at in page["order"]]
     ranks = {row.session_id: row.rank[:2] for row in summary.sessions_worst_first()}
     assert [ranks[id_] for id_ in on_page] == [*ranks.values()]
 

@@ -45,7 +45,7 @@ class Contradiction(NamedTuple):
     is_sure: bool = True
 
 
-class Turn:
+class Comparison:
     """What the calls of a trace were given and gave, as far as its answers may contradict it."""
 
     def __init__(self, trace: Trace, had: Known, stated: Sequence[Claim]) -> None:
@@ -174,7 +174,10 @@ def _is_owned(field: Field, sentence: str) -> bool:
 
 
 def _alike(field: Field, value: Value) -> bool:
-    """Returns whether a field has the kind and unit of a value. A number alone may be an amount."""
+    """Returns whether a field has the kind and unit of a value. A number alone may be an amount. A URL or an address
+    names its own target: no other contradicts it."""
+    if value.kind in ("url", "address"):
+        return False
     if field.value.kind == "number" and value.kind == "amount":
         return not field.value.unit and not field.label
     return (field.value.kind, field.value.unit) == (value.kind, value.unit)

@@ -10,7 +10,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import BEFORE, Before, hidden, shows_history, shows_results
 from pandaeval_collector.analysis.rules.grounding.claims import MOST_CLAIMS, Claim, claims
-from pandaeval_collector.analysis.rules.grounding.contradictions import Turn
+from pandaeval_collector.analysis.rules.grounding.contradictions import Comparison
 from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence
 from pandaeval_collector.analysis.rules.grounding.values import fold
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
@@ -81,19 +81,19 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         found.notes.append("long run: not all of it was looked at")
     if len(stated) + len(called) > MOST_CLAIMS:
         found.notes.append(f"the first {MOST_CLAIMS} values")
-    turn = Turn(trace, had, [*stated, *numbers])
+    comparison = Comparison(trace, had, [*stated, *numbers])
     said = _said(trace, earlier, had)
     unsure = earlier is None and not shows_history(trace)
     for claim in [*stated, *called][:MOST_CLAIMS]:
         if had.has(claim.value, claim.at):
-            _confirm(claim, turn, found)
+            _confirm(claim, comparison, found)
         elif found.hidden is not None or claim.value.text in said or (unsure and claim.accepted):
             found.hidden = found.hidden or BEFORE
             found.open.append(claim)
         else:
-            _sort_out(claim, turn, had, found)
+            _sort_out(claim, comparison, had, found)
     for claim in numbers:
-        _weigh_number(claim, turn, had, found)
+        _weigh_number(claim, comparison, had, found)
     found.loose.sort(key=lambda loose: (not loose.fails, not loose.instead))
     return found if found.total or found.open or found.for_judge else None
 
@@ -111,18 +111,18 @@ def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
     return fold("\n".join(had.own))
 
 
-def _confirm(claim: Claim, turn: Turn, found: Grounding) -> None:
+def _confirm(claim: Claim, comparison: Comparison, found: Grounding) -> None:
     """Counts a claim that the agent had, unless a call was given another value."""
-    replaced = turn.replaced(claim)
+    replaced = comparison.replaced(claim)
     if replaced is None or claim.key:
         found.check(claim)
     else:
         found.reject(Loose(claim, replaced.instead))
 
 
-def _sort_out(claim: Claim, turn: Turn, had: Known, found: Grounding) -> None:
+def _sort_out(claim: Claim, comparison: Comparison, had: Known, found: Grounding) -> None:
     """Tells whether a claim that the agent did not have is made up, suspect or for the judge."""
-    contradiction = None if claim.key else turn.against(claim)
+    contradiction = None if claim.key else comparison.against(claim)
     if contradiction is not None:
         found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
     elif claim.value.kind == "identifier" and _is_made_up(claim, had):
@@ -131,13 +131,13 @@ def _sort_out(claim: Claim, turn: Turn, had: Known, found: Grounding) -> None:
         found.for_judge.append(claim)
 
 
-def _weigh_number(claim: Claim, turn: Turn, had: Known, found: Grounding) -> None:
+def _weigh_number(claim: Claim, comparison: Comparison, had: Known, found: Grounding) -> None:
     """Checks a number without a type. It counts only where the calls or results contradict it."""
-    replaced = turn.replaced(claim)
+    replaced = comparison.replaced(claim)
     if replaced is not None:
         found.reject(Loose(claim, replaced.instead))
     elif found.hidden is None and len(claim.value.text) >= _LEAST_NUMBER and not had.has(claim.value, claim.at):
-        _sort_out(claim, turn, had, found)
+        _sort_out(claim, comparison, had, found)
 
 
 def _is_made_up(claim: Claim, had: Known) -> bool:

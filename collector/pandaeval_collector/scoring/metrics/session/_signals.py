@@ -10,7 +10,6 @@ from pandaeval_collector.scoring.metric import SessionContext, SessionView, Trac
 
 KINDS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 JUDGED = ("confidence", "tool_correctness")
-ENDINGS = ("response", "error")
 MADE_UP_FOR = 0.5
 NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 RISKY = 0.5
@@ -56,7 +55,8 @@ def session_signals(session: SessionView, context: SessionContext) -> list[dict[
         response = trace.signals.get("response")
         if response is not None and (response.lost in done or response.open in done):
             least = 1.0 if response.open else MADE_UP_FOR
-            signals.update({name: max(signals[name], least) for name in ENDINGS if name in signals})
+            if "response" in signals:
+                signals["response"] = max(signals["response"], least)
         done.update(trace.done)
     return found
 
@@ -69,20 +69,15 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
         for kind in KINDS
         if (signal := trace.signals.get(kind)) is not None and signal.outcome == "scored" and signal.value is not None
     }
-    ended = "response" if "response" in context.extra_signals else "error"  # its older name
-    response = trace.signals.get("response")
-    if ended in context.extra_signals:
-        if response is not None and response.value is not None:
-            if response.value < 1.0:
-                found[ended] = response.value
-        elif trace.crashed:
+    for name in context.extra_signals:
+        signal = trace.signals.get(name)
+        value = None if signal is None else signal.value  # grounding has a value only if it fails
+        if value is None and name == "response" and trace.crashed:
             # A crash counts even if ``response`` gives it no score (its root span never came, or the metric is
             # disabled): without it the session would look better than it was.
-            found[ended] = 0.0
-    for name in ("tool_loop", "correctness", "grounding"):  # the last has a value only where it fails
-        signal = trace.signals.get(name)
-        if name in context.extra_signals and signal is not None and signal.value is not None and signal.value < 1.0:
-            found[name] = signal.value
+            value = 0.0
+        if value is not None and value < 1.0:
+            found[name] = value
     return found
 
 

@@ -51,7 +51,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
             return Assumed("No evaluable traces.", metadata)
         return Unscored(Why.INSUFFICIENT_EVIDENCE, "no trace of this session has a confidence score", metadata)
     metadata["band"] = consistency_band(found.score)
-    reliability = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
+    reliability = agent_reliability(signals, context.weights)
     metadata["session_profile"] = session_profile(reliability.score, found.score)
     worst = max(range(found.evaluated), key=lambda index: found.weighted_uncertainty[index])
     reason = (

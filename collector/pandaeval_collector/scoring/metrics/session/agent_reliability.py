@@ -27,7 +27,6 @@ from pandaeval_collector.base.result import SUSPECT, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import SessionContext, SessionMetric, SessionView
 from pandaeval_collector.scoring.metrics.session._signals import (
-    ENDINGS,
     ENOUGH,
     KINDS,
     coverage,
@@ -48,7 +47,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     counted = findings(signals)
     if {*counted} == {GROUNDING}:
         signals = [{kind: value for kind, value in trace.items() if kind != GROUNDING} for trace in signals]
-    found = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
+    found = agent_reliability(signals, context.weights)
     covered, basis = coverage(session, context), rests_on(session, context)
     metadata = _metadata(session, found, basis)
     judged = context.judged and is_judged(session)
@@ -109,7 +108,7 @@ def _no_problem(
         named = (trace.signals[GROUNDING].said for trace in session.traces if GROUNDING in trace.signals)
         reason = next(filter(None, named), reason)
     unscored = metadata | {"partial_score": found.score}
-    if {*basis} <= {*ENDINGS}:
+    if {*basis} <= {"response"}:
         reason = "hardly checked: only how the runs ended was looked at; task success: not judged"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=share)
     if (seen := looked_at(session, context)) < ENOUGH:
