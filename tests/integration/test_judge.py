@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from pandaeval_collector.jobs.setup import StoredPurse
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, JudgeProcessSetup, ModelCall, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, JudgeConfig, ModelCall, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.limits import LimitedCaller, estimated
 from pandaeval_collector.judge.pack import pack
@@ -59,10 +59,10 @@ class Memory:
         self.kept[key] = body
 
 
-def _setup(server: JudgeServer, **fields: Any) -> JudgeProcessSetup:
+def _setup(server: JudgeServer, **fields: Any) -> JudgeConfig:
     given: dict[str, Any] = {"timeout": 60.0, "retries": 0, "cooldown": 0.01, "home": "openai"}
     models = (MODEL, OTHER, REASONING, UNKNOWN, CLAUDE, STRICT)
-    return JudgeProcessSetup(models, server.url, "JUDGE_KEY", **(given | fields))
+    return JudgeConfig(models, server.url, "JUDGE_KEY", **(given | fields))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

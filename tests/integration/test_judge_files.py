@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli import app
-from pandaeval_collector.jobs.setup import JudgeConfig
-from pandaeval_collector.judge.call import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
@@ -38,15 +38,15 @@ SESSION = ("session.agent_consistency", "session.agent_reliability")
 ENVIRON = {**os.environ, "JUDGE_KEY": "sk-test"}
 
 
-def _setup(server: JudgeServer) -> JudgeProcessSetup:
-    return JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0, cooldown=0.01)
+def _setup(server: JudgeServer) -> JudgeConfig:
+    return JudgeConfig((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0, cooldown=0.01)
 
 
 def _run(server: JudgeServer, *, judged: bool = True, count: int = 6, daily_usd: float | None = None) -> list[Result]:
     composer = Composer(5)
     enabled = {"trace.coherence", "trace.tool_loop", "trace.confidence", *SESSION}
     settings = EvaluatorSettings(enabled, judge=JudgeSettings(MODEL) if judged else None)
-    evaluator, config = Evaluator(WordEmbedder(), settings), JudgeConfig(_setup(server), daily_usd=daily_usd)
+    evaluator, config = Evaluator(WordEmbedder(), settings), replace(_setup(server), daily_usd=daily_usd)
     with TraceFiles() as run, ReplayJudge(run.store, evaluator, config, ENVIRON) as judge:
         for _ in range(count):
             run.add(Request(False, composer.trace().request().SerializeToString()))
@@ -95,7 +95,7 @@ def test_trials_are_judged_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
         return Say(json.dumps({key: value for key, value in said.items() if key != "confidence"}))
 
     with JudgeServer(right) as server:
-        config = JudgeConfig(_setup(server))
+        config = _setup(server)
         grader = TrialGrader(evaluator, Suite(cases=tuple(cases)))
         progress = lambda done, total: told.append((done, total))  # noqa: E731
         matcher = TrialMatcher(grader.suite)
@@ -131,7 +131,7 @@ def test_a_key_that_the_provider_quotes_is_in_no_log_job_or_result(
     composer, told = Composer(5), list[str]()
     settings = EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings(MODEL))
     with JudgeServer(quoting) as server:
-        config = JudgeConfig(_setup(server))
+        config = _setup(server)
         environ = {**os.environ, "JUDGE_KEY": key}
         evaluator = Evaluator(WordEmbedder(), settings)
         with TraceFiles() as run, ReplayJudge(run.store, evaluator, config, environ) as judge:

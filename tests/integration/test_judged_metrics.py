@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.judge.call import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.judge.client import Judge, JudgeClient
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.process import WorkerProcess
@@ -39,7 +39,7 @@ async def test_all_seven_cost_one_call() -> None:
     questions = [question for question in every if question.metric.name in NAMES]
     assert (len(every), len(questions)) == (8, 7), "and correctness, as there is no session"
     with JudgeServer(behave) as server:
-        setup = JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0)
+        setup = JudgeConfig((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
         desk, packed = JudgeClient(process, Memory()), pack(RUN, b"s" * 32)
         judges = {

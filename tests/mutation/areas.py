@@ -62,7 +62,7 @@ AREAS: Mapping[str, Area] = {
         (
             *("scoring/metrics/test_signals.py", "scoring/metrics/test_session_metrics.py"),
             *("scoring/metrics/test_grounding_signal.py", "scoring/metrics/test_turn_metrics.py"),
-            *("scoring/metrics/test_problem.py", "pipeline/line/test_session_scores.py"),
+            "pipeline/line/test_session_scores.py",
         ),
     ),
     "exporters": Area(

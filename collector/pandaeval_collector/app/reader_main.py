@@ -79,7 +79,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     path, telemetry = Path(config.store.path), Telemetry()
     store = StoreAccess(StoreReader(path), FrontWrites(front), clock)
     judged = judge(config)
-    models = frozenset[str]() if judged is None else frozenset(judged.setup.models)
+    models = frozenset[str]() if judged is None else frozenset(judged.models)
     answers = {name: _asking(front, name) for name in ("write", "emitted", "complete", "prices")}
     runs = EvaluationRuns(RunSurroundings(store, config, os.environ, answers, models), telemetry)
     await runs.start()

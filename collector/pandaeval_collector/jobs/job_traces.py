@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 
@@ -44,14 +44,11 @@ class GoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobTrace:
-    """What a job is about. ``subject``: the ``trace`` itself, a turn or the conversation that it ends; all redacted
-    like ``pack``, so that metrics cannot show a judge what the pack hides. ``digest``: of the evidence in the newest
-    decision about the trace."""
+    """What a job is about. ``subject``: a trace, a turn or the conversation that it ends; redacted like ``pack``, so
+    that metrics cannot show a judge what the pack hides."""
 
     subject: Trace | TurnView | Conversation
-    trace: Trace
     pack: Pack
-    digest: str
 
 
 class JobTraceLoader:
@@ -61,7 +58,7 @@ class JobTraceLoader:
         """``secret``: see :func:`fence_secret`. ``hide``: redacts every text of a trace before the pack is made."""
         self._store, self._hide = store, hide
         self._recent = lru_cache(_REMEMBER)(self._load)
-        self._placed: tuple[tuple[bytes, str], Trace] | None = None
+        self._trace = lru_cache(1)(self._rebuilt)
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
         self._shown: Callable[[Trace], Trace] = (lambda trace: trace) if hide is None else partial(redacted, hide=hide)
         self._secret, self._earlier = secret, EarlierTraces(store, self._shown)
@@ -80,34 +77,30 @@ class JobTraceLoader:
         about = orjson.loads(body)
         if SESSION in about:
             return self._of_session(about[SESSION], digest, budget)
-        placed = self._trace(trace_id, about, digest)
+        closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
+        placed = self._trace(trace_id, closing, digest)
         if TURN in about:
-            return self._of_turn(placed, about[TURN], digest, budget)
+            return self._of_turn(placed, about[TURN], budget)
         shown = self._shown(placed)
         earlier = () if before(placed).said else self._earlier.before(placed)
         packed = replace(pack(shown, self._secret, budget, earlier), suspects=self._suspects([shown]))
-        return JobTrace(shown, shown, packed, digest)
+        return JobTrace(shown, packed)
 
-    def _trace(self, trace_id: bytes, about: Mapping[str, Any], digest: str) -> Trace:
-        """Rebuilds a trace with the session that it is in; keeps the last one, as a trace's jobs come together."""
-        if self._placed is not None and self._placed[0] == (trace_id, digest):
-            return self._placed[1]
-        closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
+    def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
+        """Rebuilds a trace with the session that it is in. The last one is kept, as a trace's jobs come together."""
         trace = rebuilt(self._store.contents(trace_id), closing).trace
         if trace is None:
             raise GoneError("its spans are not kept any more")
         session_of = self._store.session_of([trace_id]) if trace.session_id is None else {}
-        placed = replace(trace, session_id=session_of.get(trace_id, trace.session_id))
-        self._placed = (trace_id, digest), placed
-        return placed
+        return replace(trace, session_id=session_of.get(trace_id, trace.session_id))
 
-    def _of_turn(self, trace: Trace, span_id: str, digest: str, budget: int) -> JobTrace:
+    def _of_turn(self, trace: Trace, span_id: str, budget: int) -> JobTrace:
         index = next((at for at, turn in enumerate(trace.turns) if (turn.span_id or trace.root_span_id) == span_id), -1)
         if index < 0:
             raise GoneError("the trace has no such turn any more")
         earlier = () if before(of_turn(trace, index)).said else self._earlier.before(trace)
         view = self._hidden(turn_view(trace, index, earlier, self._earlier.turns(trace), self._shown))
-        return JobTrace(view, view.trace, pack(view.trace, self._secret, budget, view.said), digest)
+        return JobTrace(view, pack(view.trace, self._secret, budget, view.said))
 
     def _of_session(self, session_id: str, digest: str, budget: int) -> JobTrace:
         traces, missing = self._earlier.whole(session_id)
@@ -115,7 +108,7 @@ class JobTraceLoader:
             raise GoneError("the spans of the session are not kept any more")
         whole = self._hidden(conversation(traces, digest, missing))
         packed = replace(pack(whole.trace, self._secret, budget), suspects=self._suspects(traces))
-        return JobTrace(whole, whole.trace, packed, digest)
+        return JobTrace(whole, packed)
 
     def _suspects(self, traces: Sequence[Trace]) -> tuple[Mapping[str, str], ...]:
         """Returns the values that ``grounding`` found nowhere in these traces, each once, redacted: first those that

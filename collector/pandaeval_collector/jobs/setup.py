@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.judge.call import RECORDED, Caller, JudgeProcessSetup
+from pandaeval_collector.judge.call import RECORDED, Caller, JudgeConfig
 from pandaeval_collector.judge.client import JudgeClient, Memory
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.process import WorkerProcess
@@ -20,18 +19,6 @@ from pandaeval_collector.store import StoreAccess
 
 class NoJudgeError(UserError):
     """A judge is configured but cannot be used."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeConfig:
-    """How a judge is reached, and its limits. ``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per
-    minute; ``daily_usd``: US dollars per day (UTC)."""
-
-    setup: JudgeProcessSetup
-    concurrency: int = 8
-    rpm: int | None = None
-    tpm: int | None = None
-    daily_usd: float | None = None
 
 
 class StoredPurse:
@@ -83,8 +70,8 @@ def open_caller(
     store: StoreAccess, judge: JudgeConfig, environ: Mapping[str, str]
 ) -> tuple[WorkerProcess, LimitedCaller]:
     """Makes the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
-    check_installed(judge.setup.api_base)
-    process = WorkerProcess(judge.setup, environ)
+    check_installed(judge.api_base)
+    process = WorkerProcess(judge, environ)
     purse = None if judge.daily_usd is None else StoredPurse(store, judge.daily_usd)
     return process, LimitedCaller(process, judge.concurrency, judge.rpm, judge.tpm, purse)
 

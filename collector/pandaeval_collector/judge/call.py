@@ -142,14 +142,15 @@ class Caller(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeProcessSetup:
-    """The settings of the judge's process.
+class JudgeConfig:
+    """How a judge is reached, and its limits.
 
     ``fallbacks``: models to call in this order when one of ``models`` fails. ``api_key_env``: the name of a variable,
     never the key itself. It and ``api_base`` belong to the provider ``home`` (the part of a model's name before the
     slash), or to all. ``timeout``: seconds. ``cooldown``: seconds for which a model rests after three failures in a
     row. ``parameters``: litellm's arguments of each call. ``context_tokens``: most tokens of a record that are shown;
-    ``None``: by the model's window.
+    ``None``: by the model's window. ``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per minute;
+    ``daily_usd``: US dollars per day (UTC).
     """
 
     models: Sequence[str]
@@ -162,3 +163,7 @@ class JudgeProcessSetup:
     home: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     context_tokens: int | None = None
+    concurrency: int = 8
+    rpm: int | None = None
+    tpm: int | None = None
+    daily_usd: float | None = None

@@ -6,7 +6,6 @@ import asyncio
 import json
 import math
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -47,7 +46,7 @@ class AdaptiveLimit:
         self._most = most
         self._width = float(min(2, most))
         self._inside = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._left = asyncio.Condition()
         self._narrowed_at = float("-inf")
 
     @property
@@ -59,43 +58,28 @@ class AdaptiveLimit:
         """Sets the largest number of calls at a time; calls under way go on."""
         self._most = most
         self._width = min(self._width, float(most))
-        self._wake()
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
         """Waits for a place, in order of arrival, and holds it."""
-        while self._inside >= self.width:
-            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(place)
-            try:
-                await place
-            except asyncio.CancelledError:
-                self._wake()
-                raise
-        self._inside += 1
+        async with self._left:
+            await self._left.wait_for(lambda: self._inside < self.width)
+            self._inside += 1
         try:
             yield
         finally:
             self._inside -= 1
-            self._wake()
+            async with self._left:
+                self._left.notify_all()
 
     def succeeded(self) -> None:
         self._width = min(float(self._most), self._width + 1.0 / self._width)
-        self._wake()
 
     def congested(self, began: float, now: float) -> None:
         """Halves the width after a call that failed; ignores calls that began before the last halving."""
         if began > self._narrowed_at:
             self._narrowed_at = now
             self._width = max(1.0, self._width / 2)
-
-    def _wake(self) -> None:
-        free = self.width - self._inside
-        while free > 0 and self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                free -= 1
 
 
 class PerMinute:
@@ -251,20 +235,18 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class AnswerUsage:
-    """Tokens and US dollars of one answer. ``stated``: the provider stated at least the tokens; else all is estimated.
-    ``cached_tokens``: of the prompt's; the provider's word only."""
+    """Tokens and US dollars of one answer. ``cached_tokens``: of the prompt's; the provider's word only."""
 
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float
-    stated: bool = True
     cached_tokens: int = 0
 
 
 def estimated(call: ModelCall, price: Price) -> AnswerUsage:
     """Estimates the most that an answer to a call can cost, which is reserved for it."""
     sent = sum(tokens(message["content"]) for message in call.messages)
-    return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out, stated=False)
+    return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out)
 
 
 def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price) -> AnswerUsage:
@@ -288,7 +270,7 @@ def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price
     cost: Any = stated.get("cost_usd")
     if type(cost) not in (int, float) or not math.isfinite(cost) or not least <= cost <= most:
         cost = listed
-    return AnswerUsage(prompt, completion, float(cost), cached_tokens=cached)
+    return AnswerUsage(prompt, completion, float(cost), cached)
 
 
 def _is_count(value: Any, least: int, most: int) -> TypeGuard[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -15,15 +14,13 @@ from pandaeval_collector.base.untrusted.foreign import secrets_in, told
 from pandaeval_collector.judge.call import (
     CallFailedError,
     CallFailure,
-    JudgeProcessSetup,
+    JudgeConfig,
     ModelAnswer,
     ModelCall,
     Permit,
 )
 from pandaeval_collector.judge.known_models import FREE, MOST_RECORD, Price
 from pandaeval_collector.judge.limits import believed
-
-_log = logging.getLogger(__name__)
 
 _SLACK_S = 30.0
 """How much longer than a try may take the process may say nothing before it is taken to hang."""
@@ -37,7 +34,7 @@ _OWN_ENVIRONMENT = {
 class WorkerProcess:
     """Implements :class:`pandaeval_collector.judge.call.Caller` by a process of its own. On one event loop."""
 
-    def __init__(self, setup: JudgeProcessSetup, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, setup: JudgeConfig, environ: Mapping[str, str] | None = None) -> None:
         environ = os.environ if environ is None else environ
         self.timeout = setup.timeout
         """The seconds that one try of a call may take."""
@@ -54,8 +51,6 @@ class WorkerProcess:
         self.prices: dict[str, Price] = {}
         """US dollars per token, of the models whose price is known; known after the start."""
         self._budgets: dict[str, int] = {}
-        self._unbelieved: set[str] = set()
-        """Models whose usage was estimated, which is said once."""
 
     @property
     def pid(self) -> int | None:
@@ -91,13 +86,6 @@ class WorkerProcess:
         model = reply["model"]
         sent = replace(call, max_tokens=reply["max_tokens"])
         usage = believed(reply["usage"], sent, reply["text"], self.prices.get(model, FREE))
-        if not usage.stated and model not in self._unbelieved:
-            self._unbelieved.add(model)
-            _log.warning(
-                "the judge %s does not say, or not believably, how many tokens its answers took: each counts as what "
-                "is set aside for a call",
-                model,
-            )
         return ModelAnswer(
             text=reply["text"],
             prompt_tokens=usage.prompt_tokens,

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
-from pandaeval_collector.judge.call import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.judge.route import Route
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
@@ -56,7 +56,7 @@ _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation"})
 class ProviderCaller:
     """Calls models through one function of litellm, with retries, Retry-After, fallbacks and breakers."""
 
-    def __init__(self, setup: JudgeProcessSetup) -> None:
+    def __init__(self, setup: JudgeConfig) -> None:
         litellm: Any = importlib.import_module("litellm")
         litellm.telemetry = False
         litellm.suppress_debug_info = True

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.judge.call import RECORDED, JudgeProcessSetup
+from pandaeval_collector.judge.call import RECORDED, JudgeConfig
 from pandaeval_collector.judge.known_models import MOST_RECORD
 from pandaeval_collector.judge.provider import Allowed, Reply, failed
 from pandaeval_collector.judge.shorten import tokens
@@ -23,7 +23,7 @@ class RecordedReplies:
     """Answers in place of :class:`pandaeval_collector.judge.provider.ProviderCaller`. A reply belongs to the question
     that it names, about the run that holds all of its ``messages``: so it outlives a change of the prompt's words."""
 
-    def __init__(self, setup: JudgeProcessSetup) -> None:
+    def __init__(self, setup: JudgeConfig) -> None:
         assert setup.api_base is not None, "the name of the file"
         held = json.loads(Path(setup.api_base.removeprefix(RECORDED)).read_text(encoding="utf-8"))
         self._replies, self._models = held["replies"], setup.models

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pandaeval_collector.judge.call import JudgeProcessSetup, room
+from pandaeval_collector.judge.call import JudgeConfig, room
 from pandaeval_collector.judge.known_models import KnownModel, known, record_budget
 from pandaeval_collector.judge.shorten import tokens
 
@@ -52,7 +52,7 @@ _PROBING_S = 1.0
 class Route:
     """How the worker reaches one model. ``keyless``: the variable that should hold its key, if that is not set."""
 
-    def __init__(self, setup: JudgeProcessSetup, model: str, known: KnownModel) -> None:
+    def __init__(self, setup: JudgeConfig, model: str, known: KnownModel) -> None:
         self.model, self.timeout, self.known = model, setup.timeout, known
         self._parameters, self._context_tokens = setup.parameters, setup.context_tokens
         self.breaker = Breaker(setup.cooldown)
@@ -66,7 +66,7 @@ class Route:
         self.keyless = ""
 
     @classmethod
-    def of(cls, litellm: Any, setup: JudgeProcessSetup, model: str) -> Route:
+    def of(cls, litellm: Any, setup: JudgeConfig, model: str) -> Route:
         """Makes the route to a model with what litellm knows of it."""
         route = cls(setup, model, known(litellm, model))
         route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
@@ -160,7 +160,7 @@ class Route:
         return [begins[0], {**begins[1], "content": [part]}, *rest]
 
 
-def _reached(setup: JudgeProcessSetup, model: str) -> dict[str, Any]:
+def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
     """Returns address and key, if the model is of the provider that they belong to."""
     if setup.home not in (None, model.partition("/")[0]):
         return {}

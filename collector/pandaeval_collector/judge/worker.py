@@ -14,7 +14,7 @@ from typing import Any
 from pandaeval_collector.base.runtime.calls import Handlers, JsonCodec, Peer
 from pandaeval_collector.base.runtime.garbage import expect_imports
 from pandaeval_collector.base.runtime.serving import serve_together
-from pandaeval_collector.judge.call import RECORDED, JudgeProcessSetup
+from pandaeval_collector.judge.call import RECORDED, JudgeConfig
 from pandaeval_collector.judge.provider import ProviderCaller, Reply
 from pandaeval_collector.judge.recorded import RecordedReplies
 
@@ -23,7 +23,7 @@ _NICE = 10
 
 
 async def _open(setup: Mapping[str, Any], _: Peer) -> Handlers:
-    connection = JudgeProcessSetup(**setup)
+    connection = JudgeConfig(**setup)
     is_recorded = (connection.api_base or "").startswith(RECORDED)
     caller = RecordedReplies(connection) if is_recorded else ProviderCaller(connection)
     await caller.warm_up()

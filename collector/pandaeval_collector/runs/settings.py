@@ -69,7 +69,7 @@ def adopted(entries: Sequence[WrittenGuideline]) -> tuple[Guideline, ...]:
 
 
 if TYPE_CHECKING:
-    from pandaeval_collector.jobs.setup import JudgeConfig
+    from pandaeval_collector.judge.call import JudgeConfig
 
 
 def evaluator(config: Config) -> Evaluator:
@@ -134,21 +134,18 @@ def judge(config: Config) -> JudgeConfig | None:
     settings = scoring(config).judge
     if settings is None:
         return None
-    from pandaeval_collector.jobs.setup import JudgeConfig
-    from pandaeval_collector.judge.call import JudgeProcessSetup
+    from pandaeval_collector.judge.call import JudgeConfig
 
     given = config.judge
     return JudgeConfig(
-        JudgeProcessSetup(
-            tuple(sorted({settings.model, *settings.models.values()})),
-            api_base=given.api_base,
-            api_key_env=given.api_key_env,
-            timeout=given.timeout,
-            fallbacks=given.fallbacks,
-            home=settings.model.partition("/")[0],
-            parameters=given.parameters,
-            context_tokens=given.context_tokens,
-        ),
+        tuple(sorted({settings.model, *settings.models.values()})),
+        api_base=given.api_base,
+        api_key_env=given.api_key_env,
+        timeout=given.timeout,
+        fallbacks=given.fallbacks,
+        home=settings.model.partition("/")[0],
+        parameters=given.parameters,
+        context_tokens=given.context_tokens,
         concurrency=given.concurrency,
         rpm=given.rpm,
         tpm=given.tpm,

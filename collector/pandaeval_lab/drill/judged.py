@@ -12,7 +12,7 @@ from typing import Any
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.jobs.setup import JudgeConfig
+from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -58,7 +58,7 @@ class JudgedDrill:
             count(tally, copy, was, now)
             on_done(done, len(copies))
         cost = round(before - self._left, 6)
-        return {"models": [*self._judge.setup.models], "cost_usd": cost, **tally.to_dict()}
+        return {"models": [*self._judge.models], "cost_usd": cost, **tally.to_dict()}
 
     def _score(self, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
         config = capped(self._judge, self._left)

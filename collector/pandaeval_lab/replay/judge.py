@@ -14,8 +14,8 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, client_of, open_caller
-from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.jobs.setup import StoredMemory, client_of, open_caller
+from pandaeval_collector.judge.call import Caller, JudgeConfig
 from pandaeval_collector.judge.client import JudgeClient
 from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -44,7 +44,7 @@ class OwnJudge:
 
 def hasty(config: JudgeConfig) -> JudgeConfig:
     """Returns a configuration for a judge that a user waits for: a provider that fails gets a short rest."""
-    return replace(config, setup=replace(config.setup, cooldown=3.0))
+    return replace(config, cooldown=3.0)
 
 
 def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:

@@ -20,8 +20,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.calls import Handlers, Peer
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.time_limit import LIMIT
-from pandaeval_collector.jobs.setup import JudgeConfig
-from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
+from pandaeval_collector.judge.call import Caller, JudgeConfig, ModelAnswer, ModelCall
 from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.engine import RunSetup
@@ -220,7 +219,7 @@ class RunProcess:
     def _judge(self) -> LiveJudge | OwnJudge:
         """Returns the live judge if it knows all models, else a judge for this run."""
         assert self._judged is not None, "these metrics ask a judge"
-        if self._setup.live_models >= set(self._judged.setup.models):
+        if self._setup.live_models >= set(self._judged.models):
             return LiveJudge(self._parent)
         return OwnJudge(self._store, self._judged, os.environ)
 

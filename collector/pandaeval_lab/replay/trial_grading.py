@@ -69,7 +69,7 @@ class TrialJudge:
             return TrialVerdict(known, model)
         earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
         packed = pack(shown.last, self._secret, MOST_RECORD, earlier)
-        judge = Judge(self._client, packed, model, metric.key)
+        judge = Judge(self._client, packed, model)
         finding = await self._asked(metric, shown, judge)
         if finding is None:
             return None

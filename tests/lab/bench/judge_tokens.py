@@ -115,7 +115,7 @@ async def _ask_all(desk: JudgeClient, trace: Trace, model: str) -> None:
         assert question.metric.ask is not None
         together = by.judged.together(questions, question)
         try:
-            await question.metric.ask(trace, Judge(desk, packed, model, question.metric.key, together=together))
+            await question.metric.ask(trace, Judge(desk, packed, model, together=together))
         except NoVerdictError as error:
             print(f"{trace.trace_id}: {question.metric.name}: {error}", file=sys.stderr)
 

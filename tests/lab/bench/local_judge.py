@@ -32,7 +32,7 @@ from pandaeval_collector.base.score import Finding, Score, Unscored  # noqa: E40
 from pandaeval_collector.judge.call import (  # noqa: E402
     Caller,
     CallFailedError,
-    JudgeProcessSetup,
+    JudgeConfig,
 )
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
@@ -166,7 +166,7 @@ async def _attack(caller: Caller, ledger: Ledger, run: str, count: int, conditio
 
 
 async def _main(options: argparse.Namespace) -> None:
-    setup = JudgeProcessSetup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0, parameters=HELD)
+    setup = JudgeConfig((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0, parameters=HELD)
     caller = WorkerProcess(setup, {**os.environ, "LOCAL_JUDGE_KEY": "none"})
     ledger = Ledger(options.ledger)
     try:

@@ -19,8 +19,7 @@ import orjson
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.jobs.setup import JudgeConfig
-from pandaeval_collector.judge.call import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.kafka.members import with_contents
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers.members import MemberMessage
@@ -57,7 +56,7 @@ _METRICS = {
     *("trace.loop_detection", "trace.coherence", "trace.confidence", "trace.grounding", "trace.response"),
     *("turn.helpfulness", "session.agent_consistency", "session.agent_reliability"),
 }
-_JUDGE = JudgeConfig(JudgeProcessSetup(("m",)))
+_JUDGE = JudgeConfig(("m",))
 _TIMING = Timing(upkeep=1e9)
 _REST = 400
 

@@ -26,8 +26,8 @@ def _file(folder: Path, text: str) -> Path:
 def test_parameters_reach_the_process_of_the_judge(tmp_path: Path) -> None:
     made = judge(load(_file(tmp_path, CONFIG), {}))
     assert made is not None
-    assert made.setup.context_tokens == 5000
-    assert made.setup.parameters == {
+    assert made.context_tokens == 5000
+    assert made.parameters == {
         "reasoning_effort": "low",
         "top_p": 0.5,
         "max_tokens": 20_000,

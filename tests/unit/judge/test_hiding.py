@@ -12,6 +12,7 @@ from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
+from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
 from support.judged import stored, trace
 from support.line import in_session
@@ -63,9 +64,10 @@ def test_what_earlier_traces_of_the_session_said_is_shown_and_hidden_alike(tmp_p
     own, after = loader(jobs[first.trace_id]), loader(jobs[later.trace_id])
     loader.close()
     store.close()
-    assert own.trace.output
+    assert isinstance(own.subject, Trace)
+    assert own.subject.output
     assert "CONVERSATION BEFORE" not in own.pack.text
-    [turn] = own.trace.turns
+    [turn] = own.subject.turns
     assert f"user: {turn.user}" in after.pack.text
     assert f"agent: {turn.assistant}" in after.pack.text
     assert after.pack.last_said == turn.assistant
@@ -81,5 +83,6 @@ def test_metrics_see_no_more_of_a_trace_than_the_pack_shows(tmp_path: Path) -> N
     packed = packer(job)
     packer.close()
     store.close()
-    assert set(packed.trace.output or "") == set(packed.trace.input or "") == {"█"}
-    assert all(set(turn.user or "") == {"█"} for turn in packed.trace.turns)
+    assert isinstance(packed.subject, Trace)
+    assert set(packed.subject.output or "") == set(packed.subject.input or "") == {"█"}
+    assert all(set(turn.user or "") == {"█"} for turn in packed.subject.turns)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.call import JudgeProcessSetup
+from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.judge.provider import ProviderCaller
 from pandaeval_collector.judge.route import missing_key
 
 # What pydantic says of litellm's types is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore:Item 'summary' on TypedDict:UserWarning")
 
-_SETUP = JudgeProcessSetup(["openai/gpt-4o-mini"], timeout=5.0)
+_SETUP = JudgeConfig(["openai/gpt-4o-mini"], timeout=5.0)
 _CALL = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content": "?"}], "max_tokens": 5}
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.call import JudgeProcessSetup, answer_parameters, room
+from pandaeval_collector.judge.call import JudgeConfig, answer_parameters, room
 from pandaeval_collector.judge.known_models import FREE, KnownModel, record_budget
 from pandaeval_collector.judge.route import Route
 
-SETUP = JudgeProcessSetup(("m",), timeout=5.0)
+SETUP = JudgeConfig(("m",), timeout=5.0)
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
 
 

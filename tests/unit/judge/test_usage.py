@@ -15,7 +15,7 @@ from pandaeval_collector.judge.limits import AnswerUsage, believed, estimated
 PRICE = Price(1e-5, 1e-4, 1e-6)
 CALL = ModelCall("m", [{"role": "system", "content": "x" * 3996}], 40)  # 1000 tokens
 TEXT = "y" * 396  # 100 tokens
-ESTIMATE = AnswerUsage(1000, 40, 1000 * 1e-5 + 40 * 1e-4, stated=False)
+ESTIMATE = AnswerUsage(1000, 40, 1000 * 1e-5 + 40 * 1e-4)
 
 
 def _stated(prompt: Any, completion: Any, cost: Any = None) -> dict[str, Any]:

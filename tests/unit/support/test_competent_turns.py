@@ -41,7 +41,7 @@ async def findings(subject: Trace, together: bool) -> dict[str, Finding | None]:
     async def ask(name: str) -> Finding | None:
         metric = METRICS[name]
         assert metric.ask is not None
-        return await metric.ask(view, Judge(desk, shown, "m", asker=name, together=parts))
+        return await metric.ask(view, Judge(desk, shown, "m", together=parts))
 
     return dict(zip(METRICS, await asyncio.gather(*map(ask, METRICS)), strict=True))
 
