@@ -21,7 +21,7 @@ def test_the_worked_example_is_what_the_command_prints(tmp_path: Path) -> None:
 
 
 def test_figures_in_its_sentences() -> None:
-    assert f"Below {LEAST_LABELS} drawn labels there is no rate" in PAGE
+    assert f"at least {LEAST_LABELS} labels of randomly selected runs" in PAGE
     assert f"the newest {MOST_LABELS:,} labels" in PAGE
     assert "With fewer than eight labels" in PAGE
     assert _LEAST_RARE == 8

@@ -129,7 +129,7 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_mapping_node(anchor)
         first: dict[str, int] = {}
         for key, _ in node.value:
-            is_key = key.tag == f"{_TAG}str" or key.tag == f"{_TAG}merge" or self._any_keys
+            is_key = self._any_keys or key.tag in (f"{_TAG}str", f"{_TAG}merge")
             if not is_key or not isinstance(key, yaml.ScalarNode):
                 name = key.value if isinstance(key, yaml.ScalarNode) else "a list or map"
                 raise _fault(key, f"{name} is not a key; put it in quotes if it is meant as a key")

@@ -83,8 +83,7 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
 
 def rests_on(session: SessionView, context: SessionContext) -> dict[str, int]:
     """Returns in how many traces each signal was obtained, whether it spoke against the trace or not."""
-    names = (*KINDS, *(name for name in context.extra_signals if name not in KINDS))
-    found = {name: _count(session, name)[1] for name in names}
+    found = {name: _count(session, name)[1] for name in (*KINDS, *context.extra_signals)}
     return {name: count for name, count in found.items() if count}
 
 
