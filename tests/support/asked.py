@@ -150,6 +150,6 @@ class ScriptedJudge:
         assert metric.ask is not None
         shown = pack(trace, b"s" * 32)
         try:
-            return await metric.ask(trace, Judge(self._desk, shown, "m", together=self._parts))
+            return await metric.ask(trace, Judge(self._desk, shown, "m", asker=metric.key, together=self._parts))
         except NoVerdictError as error:
             return Unscored(error.why, str(error))

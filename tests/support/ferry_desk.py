@@ -74,6 +74,15 @@ def called_again(call: Span, number: int) -> Span:
     return copy
 
 
+def asked_again(call: Span, number: int) -> tuple[Span, Span]:
+    """A model call without text, and the same call that it asks for."""
+    again = called_again(call, number)
+    model_call = {"gen_ai.operation.name": "chat"}
+    start = again.start_time_unix_nano - MS // 4
+    asks = span(call.trace_id, 20 + number, call.parent_span_id, "chat m", start, 0, model_call)
+    return asks, again
+
+
 FIRST = trace(1, f"There is the {KNOWN}.", result=BOOKED)
 SECOND = trace(2, "With pleasure.")
 REPEATS, INVENTS = trace(3, f"You are on the {KNOWN}."), trace(4, f"You are on the {INVENTED}.")

@@ -164,7 +164,7 @@ class Attempts:
             return (await self._loaded(job, smaller)).pack
 
         together = self._evaluator.judged.together(questions, question)
-        judge = Judge(self._client, loaded.pack, question.model, shorter, together, question.guidance)
+        judge = Judge(self._client, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
         finding = instead or await self._finding(job, question, loaded, judge)
         await self._conclude(job, question, loaded, judge, finding)
 

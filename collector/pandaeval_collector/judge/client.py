@@ -1,7 +1,8 @@
 """Where metrics ask: each question about a trace is put to a model once, however many metrics want the answer.
 
 Verdicts are remembered under the hash of all that they depend on: model, parameters, prompt version, pack without its
-nonce, rubric and what was given with it.
+nonce, rubric and what was given with it. So are failures that asking again would not change, until each metric that
+wants the answer has heard of them: an extraction that cannot be had costs its calls once a trace, not once a metric.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import hashlib
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -26,6 +28,7 @@ from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric, Verdict, rubric_of
 
 _log = logging.getLogger(__name__)
+_MAX_REFUSED = 1024
 
 V = TypeVar("V", bound=Verdict)
 P = TypeVar("P", bound=BaseModel)
@@ -105,19 +108,45 @@ class JudgeClient:
         self.secrets = secrets
         self._caller, self._memory, self._parameters = caller, memory, parameters
         self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
+        self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
+        """Failures that are remembered, with the names of the askers that were told."""
 
-    async def ask(self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost) -> V:
-        """Returns the verdict; waits if the same question is being asked already. The costs go to the first asker."""
+    async def ask(
+        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
+    ) -> V:
+        """Returns the verdict; waits if the same question is being asked already. The costs go to the first asker.
+
+        ``asker``: the metric that asks. A failure that would not pass is raised once for each asker without a call;
+        whoever asks again, or has no name, has the model asked again.
+        """
         spent.saw(pack)
         facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
         asked_with = f"temperature=0{self._parameters} en"
         parts = [model, asked_with, PROMPT_VERSION, pack.digest, rubric.name, rubric.version, facts]
         key = hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+        if key in self._refused and key not in self._asking:
+            error, told = self._refused[key]
+            if asker and asker not in told:
+                told.add(asker)
+                # A copy: one that was raised before would keep its old traceback.
+                if isinstance(error, NoVerdictError):
+                    raise NoVerdictError(error.why, str(error))
+                raise CallFailedError(error.failure, str(error), error.retry_after)
+            del self._refused[key]
         task = self._asking.get(key)
         if task is None:
             task = self._asking[key] = asyncio.create_task(self._verdict(key, pack, model, rubric, given, spent))
             task.add_done_callback(lambda done: self._done(key, done))
-        verdict, spent.model = await asyncio.shield(task)
+        try:
+            verdict, spent.model = await asyncio.shield(task)
+        except (NoVerdictError, CallFailedError) as error:
+            # The same question would fail again: a provider may come back, a refused prompt stays refused.
+            stays = isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
+            if asker and stays:
+                self._refused.setdefault(key, (error, set()))[1].add(asker)
+                while len(self._refused) > _MAX_REFUSED:
+                    self._refused.popitem(last=False)
+            raise
         if not isinstance(verdict, rubric.verdict):
             raise TypeError(f"two rubrics are called {rubric.name} {rubric.version}")
         return verdict
@@ -190,13 +219,19 @@ class Judge:
         client: JudgeClient,
         pack: Pack,
         model: str,
+        asker: str = "",
         shorter: Callable[[], Awaitable[Pack]] | None = None,
         together: tuple[QuestionPart[Any], ...] = (),
         guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
     ) -> None:
         self.together, self._guidance, self._shorter = together, guidance, shorter
-        self._client, self.pack, self._model = client, pack, model
+        self._client, self._pack, self._model, self._asker = client, pack, model, asker
         self.spent = AnswerCost()
+
+    @property
+    def pack(self) -> Pack:
+        """The record as it is shown now."""
+        return self._pack
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         """Returns the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
@@ -214,7 +249,7 @@ class Judge:
             shorter, self._shorter = self._shorter, None
             if error.failure is not CallFailure.TOO_LONG or shorter is None:
                 raise
-            self.pack = await shorter()
+            self._pack = await shorter()
             verdict = await self._ask(rubric, facts)
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
@@ -264,4 +299,4 @@ class Judge:
         return verdict
 
     async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:
-        return await self._client.ask(self.pack, self._model, rubric, facts, self.spent)
+        return await self._client.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)

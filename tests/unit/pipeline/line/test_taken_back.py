@@ -24,7 +24,17 @@ from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trigger
 from support.asked import RIGHT, Answers, ScriptedCaller
 from support.embedder import WordEmbedder
-from support.ferry_desk import BOOKED, INVENTED, INVENTS, KNOWN, called_again, grounding, trace, with_last_word
+from support.ferry_desk import (
+    BOOKED,
+    INVENTED,
+    INVENTS,
+    KNOWN,
+    asked_again,
+    called_again,
+    grounding,
+    trace,
+    with_last_word,
+)
 from support.judged import filed_here, stored
 from support.line import RunningLine, as_file
 from support.made_traces import MadeTrace
@@ -68,7 +78,7 @@ async def test_what_explained_a_failure_goes_with_it(tmp_path: Path) -> None:
 async def test_so_does_what_was_said_of_a_turn_that_is_none_any_more(tmp_path: Path) -> None:
     """The agent's own span comes late: it answers, and no more the model call."""
     once = trace(6, "It is full.", result=BOOKED, session=None)
-    calls = tuple(called_again(once.spans[1], number) for number in (4, 5, 6))
+    calls = tuple(step for number in (4, 5, 6) for step in asked_again(once.spans[1], number))
     whole = replace(once, spans=(*calls, once.spans[0], once.spans[-1]))
     async with RunningLine(tmp_path) as line:
         for spans in (whole.spans[:-1], whole.spans[-1:]):

@@ -49,7 +49,7 @@ async def _asked(
 
     async def one(metric: Any) -> Finding | None:
         try:
-            return await metric.ask(conversation, Judge(desk, shown, "m"))
+            return await metric.ask(conversation, Judge(desk, shown, "m", asker=metric.key))
         except NoVerdictError as error:
             return Unscored(error.why, str(error))
 

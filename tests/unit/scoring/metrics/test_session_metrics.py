@@ -70,10 +70,9 @@ def context(
         ({"response": scored(0.0)}, EXTRAS, {"response": 0.0}),
         ({"response": scored(0.7)}, EXTRAS, {"response": 0.7}),
         ({"response": scored(0.7)}, (), {}),
-        ({"response": scored(0.7)}, ("error",), {"error": 0.7}),
-        ({"response": scored(0.7)}, ("error", "response"), {"response": 0.7}),
+        ({"response": scored(0.7)}, ("response",), {"response": 0.7}),
         ({"crashed": True}, EXTRAS, {"response": 0.0}),
-        ({"crashed": True}, ("error",), {"error": 0.0}),
+        ({"crashed": True}, ("response",), {"response": 0.0}),
         ({"crashed": True}, (), {}),
         ({"crashed": True, "response": missing("incomplete_trace")}, EXTRAS, {"response": 0.0}),
         ({"crashed": True, "response": scored(1.0)}, EXTRAS, {}),
@@ -103,7 +102,7 @@ def test_the_signals_of_a_trace(trace: dict[str, Any], extras: tuple[str, ...], 
 def test_a_failure_that_a_later_trace_makes_up_for_counts_half(later: dict[str, Any], counts: float) -> None:
     lost = {"response": scored(0.1, lost="book"), "coherence": scored(0.2)}
     assert session_signals(view(lost, {}, later), context())[0] == {"response": counts, "coherence": 0.2}
-    assert session_signals(view(lost, later), context(extras=("error",)))[0]["error"] == counts
+    assert session_signals(view(lost, later), context(extras=("response",)))[0]["response"] == counts
     assert session_signals(view(later, lost), context())[1]["response"] == 0.1, "what came before made up for nothing"
     own = {**lost, **later}
     assert session_signals(view(own), context())[0]["response"] == 0.1, "nor does the trace itself"

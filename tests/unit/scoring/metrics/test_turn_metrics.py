@@ -43,7 +43,7 @@ class Asking:
             return before
         shown, parts = pack(self.view.trace, b"s" * 32), PARTS if self._together else ()
         try:
-            return await metric.ask(self.view, Judge(self._desk, shown, "m", together=parts))
+            return await metric.ask(self.view, Judge(self._desk, shown, "m", asker=metric.key, together=parts))
         except NoVerdictError as error:
             return Unscored(error.why, str(error))
 
