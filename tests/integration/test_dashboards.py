@@ -284,7 +284,7 @@ def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) 
     assert rule["labels"]["severity"] in ("warning", "critical")
     tested = "".join((_PROMETHEUS / name).read_text() for name in _RULE_TESTS)
     assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"
-    assert f"| `{rule['alert']}` |" in (_ROOT / "docs" / "internals" / "dashboards.md").read_text()
+    assert f"### alert-{kebab}\n" in (_ROOT / "docs" / "operate" / "runbook.md").read_text()
     assert f"<h2 id=alert-{kebab}>" in runbook_page(), "what to do about it"
 
 

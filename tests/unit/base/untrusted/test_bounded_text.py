@@ -46,7 +46,7 @@ def test_metrics_are_read_from_files_alone(tmp_path: Path) -> None:
         (f"name: {'x' * 101}\ncriteria: c\n", "at most 100 characters"),
         (
             "name: a\ncriteria: c\nlabels:\n" + "".join(f"  l{number}: 1\n" for number in range(101)),
-            "no judge chooses among more than 100",
+            "at most 100 items",
         ),
         ("".join(f"- {{name: m{number}}}\n" for number in range(25)), "and 5 more$"),
     ],
