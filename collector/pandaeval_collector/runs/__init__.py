@@ -1,4 +1,4 @@
 """Evaluation runs: scores stored traces again, on request or on a schedule.
 
-Imports analysis, base, config, jobs, judge, pipeline, scoring, store.
+Imports analysis, base, config, judge, pipeline, scoring, store.
 """

@@ -45,7 +45,7 @@ class Contradiction(NamedTuple):
     is_sure: bool = True
 
 
-class Comparison:
+class TurnComparison:
     """What the calls of a trace were given and gave, as far as its answers may contradict it."""
 
     def __init__(self, trace: Trace, had: Known, stated: Sequence[Claim]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import BEFORE, Before, hidden, shows_history, shows_results
 from pandaeval_collector.analysis.rules.grounding.claims import MOST_CLAIMS, Claim, claims
-from pandaeval_collector.analysis.rules.grounding.contradictions import Comparison
+from pandaeval_collector.analysis.rules.grounding.contradictions import TurnComparison
 from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence
 from pandaeval_collector.analysis.rules.grounding.values import fold
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
@@ -81,7 +81,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         found.notes.append("long run: not all of it was looked at")
     if len(stated) + len(called) > MOST_CLAIMS:
         found.notes.append(f"the first {MOST_CLAIMS} values")
-    comparison = Comparison(trace, had, [*stated, *numbers])
+    comparison = TurnComparison(trace, had, [*stated, *numbers])
     said = _said(trace, earlier, had)
     unsure = earlier is None and not shows_history(trace)
     for claim in [*stated, *called][:MOST_CLAIMS]:
@@ -111,7 +111,7 @@ def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
     return fold("\n".join(had.own))
 
 
-def _confirm(claim: Claim, comparison: Comparison, found: Grounding) -> None:
+def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None:
     """Counts a claim that the agent had, unless a call was given another value."""
     replaced = comparison.replaced(claim)
     if replaced is None or claim.key:
@@ -120,7 +120,7 @@ def _confirm(claim: Claim, comparison: Comparison, found: Grounding) -> None:
         found.reject(Loose(claim, replaced.instead))
 
 
-def _sort_out(claim: Claim, comparison: Comparison, had: Known, found: Grounding) -> None:
+def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
     """Tells whether a claim that the agent did not have is made up, suspect or for the judge."""
     contradiction = None if claim.key else comparison.against(claim)
     if contradiction is not None:
@@ -131,7 +131,7 @@ def _sort_out(claim: Claim, comparison: Comparison, had: Known, found: Grounding
         found.for_judge.append(claim)
 
 
-def _weigh_number(claim: Claim, comparison: Comparison, had: Known, found: Grounding) -> None:
+def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
     """Checks a number without a type. It counts only where the calls or results contradict it."""
     replaced = comparison.replaced(claim)
     if replaced is not None:
