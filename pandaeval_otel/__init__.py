@@ -7,8 +7,9 @@ gRPC.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pandaeval_otel.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pandaeval_otel.dialects import Dialect, Reading, readers
@@ -87,15 +88,5 @@ _NAMES = {
     "processor.processors": "PandaEvalLogProcessor PandaEvalSpanProcessor",
     "processor.results": "wait_for_result watch_results",
 }
-"""Public names by the module below this package that they are imported from."""
-_WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+"""Public names, by the module below this package that defines them."""
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

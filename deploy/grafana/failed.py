@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grafana_foundation_sdk.builders import dashboard, table
-from grafana_foundation_sdk.cog import builder as cog
-from grafana_foundation_sdk.cog import variants
+from grafana_foundation_sdk.cog import builder as cog, variants
 from grafana_foundation_sdk.models import dashboard as model
 
 from deploy.grafana.panels import linked

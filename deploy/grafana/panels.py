@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from grafana_foundation_sdk.builders import common as common_builders
-from grafana_foundation_sdk.builders import dashboard, heatmap, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.builders import (
+    common as common_builders,
+    dashboard,
+    heatmap,
+    prometheus,
+    stat,
+    table,
+    timeseries,
+)
 from grafana_foundation_sdk.cog import builder as cog
-from grafana_foundation_sdk.models import common
-from grafana_foundation_sdk.models import dashboard as model
-from grafana_foundation_sdk.models import heatmap as heatmap_model
-from grafana_foundation_sdk.models import prometheus as prometheus_model
+from grafana_foundation_sdk.models import (
+    common,
+    dashboard as model,
+    heatmap as heatmap_model,
+    prometheus as prometheus_model,
+)
 
 PROMETHEUS = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 GOOD, WARN, BAD, PLAIN = "green", "orange", "red", "text"

@@ -14,8 +14,7 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_otel.wire.labels import EVENT as EVENT
-from pandaeval_otel.wire.labels import is_label
+from pandaeval_otel.wire.labels import EVENT as EVENT, is_label
 
 RESULT_ID = "pandaeval.result.id"
 _OWN_KEYS = frozenset(

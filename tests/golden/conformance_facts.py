@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pandaeval_otel.model import ToolCall
-from pandaeval_otel.model import Turn as ReadTurn
+from pandaeval_otel.model import ToolCall, Turn as ReadTurn
 from pandaeval_otel.model.raw import RawSpan
 from tests.golden.conformance_capture import Recorded, any_in, object_signatures, runs, squeezed, value_signatures
 from tests.golden.conformance_deviations import (

@@ -34,8 +34,7 @@ from support.judged_files import send
 from support.made_traces import Composer
 from support.otlp_sink import attributes
 from support.processors import until
-from support.prometheus import BINARY as PROMETHEUS
-from support.prometheus import PROMTOOL, Prometheus
+from support.prometheus import BINARY as PROMETHEUS, PROMTOOL, Prometheus
 from support.recent import recent
 from support.results import result
 from support.senders import GrpcDoor

@@ -23,8 +23,7 @@ from pandaeval_otel.processor.connection import retry_after_s
 from support.agents import run_agent
 from support.collector import CollectorProcess
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, until
-from support.processors import Recording, processor, provider
-from support.processors import until as patiently
+from support.processors import Recording, processor, provider, until as patiently
 
 ROWS, BODY = 20_000, 2_000
 WINDOW = 8 << 20

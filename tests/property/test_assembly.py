@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pandaeval_otel.assembly import CloseRules, Decided, TraceAssembler
 from pandaeval_otel.model import Trigger

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, example, given, settings, strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.pipeline.line.facts import TraceFacts

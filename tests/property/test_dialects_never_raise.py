@@ -6,8 +6,7 @@ import json
 import sys
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._values import parsed, salvage

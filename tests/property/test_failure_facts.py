@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, failed, tells
 from pandaeval_collector.base.score import Score

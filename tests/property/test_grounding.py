@@ -7,8 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pandaeval_collector.analysis.rules.grounding import evidence as reading
 from pandaeval_collector.analysis.rules.grounding.claims import of_answer

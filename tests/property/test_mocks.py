@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pandaeval_lab.cases.mocks import Mocks
 from pandaeval_lab.cases.model import Case

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_otel.model import Kind, Message, OtherPart, Span, Text, ToolCall, ToolDefinition, Trace, Turn

@@ -13,8 +13,7 @@ from typing import Any
 
 from pandaeval_collector.config import load
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.settings import evaluator
-from pandaeval_collector.runs.settings import judge as judge_of
+from pandaeval_collector.runs.settings import evaluator, judge as judge_of
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.replay import replay

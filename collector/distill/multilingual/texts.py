@@ -14,8 +14,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from corpus import SEED, choose, pieces
-from sources import SOURCES
-from sources import plain as prose
+from sources import SOURCES, plain as prose
 from translations import CATALOGUES, plain
 
 LONGEST = 400

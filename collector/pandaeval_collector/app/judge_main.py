@@ -28,8 +28,7 @@ from pandaeval_collector.jobs.setup import StoredMemory, client_of, open_caller
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
-from pandaeval_collector.runs.settings import evaluator
-from pandaeval_collector.runs.settings import judge as judge_of
+from pandaeval_collector.runs.settings import evaluator, judge as judge_of
 from pandaeval_collector.store.access import FrontWrites, StoreAccess
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.live_groups import LiveGroups

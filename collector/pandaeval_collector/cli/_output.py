@@ -20,8 +20,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
 from pandaeval_collector.cli._terminal import guarded, unproxied
-from pandaeval_collector.show.view.texts import NONE
-from pandaeval_collector.show.view.texts import many as many
+from pandaeval_collector.show.view.texts import NONE, many as many
 
 _WIDE = 100_000
 _SHORT = 24

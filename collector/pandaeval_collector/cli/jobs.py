@@ -8,8 +8,7 @@ import typer
 
 from pandaeval_collector.cli._config import StoreConfig, StoreFolder, opened_store
 from pandaeval_collector.store.clock import last_running
-from pandaeval_collector.store.jobs import listed
-from pandaeval_collector.store.jobs import retry as make_due
+from pandaeval_collector.store.jobs import listed, retry as make_due
 
 _MOST = 1_000_000
 

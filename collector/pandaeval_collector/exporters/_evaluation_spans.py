@@ -17,8 +17,7 @@ from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._fields import fixed64, measured, number_pair, pairs, repeated, sized, tag, text_pair
 from pandaeval_collector.exporters._span_summary import Role, SpanFields, encode, link, links, summarise
 from pandaeval_collector.exporters.encode import EVENT_ATTRIBUTES, SPAN_ATTRIBUTES, EncodedResult
-from pandaeval_otel.wire.own_output import EVENT as EVENT_NAME
-from pandaeval_otel.wire.own_output import span_ids
+from pandaeval_otel.wire.own_output import EVENT as EVENT_NAME, span_ids
 
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
 _SPAN_EVENTS = tag(11)

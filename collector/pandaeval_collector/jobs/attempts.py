@@ -26,8 +26,7 @@ from pandaeval_collector.jobs.outcome import (
     after_failure,
 )
 from pandaeval_collector.jobs.redaction import hider
-from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
-from pandaeval_collector.jobs.same_cause import SameCause, judged_group
+from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE, SameCause, judged_group
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.conversation import Conversation

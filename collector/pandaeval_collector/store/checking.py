@@ -18,8 +18,14 @@ import zstandard
 from pandaeval_collector.store.chunks import CHUNK, chunk_content, unpacked
 from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items
-from pandaeval_collector.store.rows import MEMBER as MEMBER_COLUMNS
-from pandaeval_collector.store.rows import DamagedRowError, ResultRow, checked_members, checksum_of, hex_of
+from pandaeval_collector.store.rows import (
+    MEMBER as MEMBER_COLUMNS,
+    DamagedRowError,
+    ResultRow,
+    checked_members,
+    checksum_of,
+    hex_of,
+)
 
 Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
 _MOST_PAGES = 20

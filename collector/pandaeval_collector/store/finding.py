@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
-from pandaeval_collector.store import listed_pages as pages
-from pandaeval_collector.store import numbers, people
+from pandaeval_collector.store import listed_pages as pages, numbers, people
 from pandaeval_collector.store.chunks import Part, contents
 from pandaeval_collector.store.connection import Connections
 from pandaeval_collector.store.failure_groups import FailureGroupRow, groups

@@ -20,8 +20,7 @@ from pandaeval_collector.store.chunks import KeptTraces, StoreFullError, add_chu
 from pandaeval_collector.store.clock import KEY, StoreClock
 from pandaeval_collector.store.commits import Writer
 from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create, note_damage
-from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables
-from pandaeval_collector.store.consumed import write as write_consumed
+from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables, write as write_consumed
 from pandaeval_collector.store.directory import Directory
 from pandaeval_collector.store.outbox import OutboxRows
 from pandaeval_collector.store.reader import StoreReader

@@ -24,8 +24,14 @@ from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import WrittenGuideline
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import NONE, dollars, interval
-from pandaeval_lab.alignment.align import Alignment, JudgedUnit, LabelledRun, TriedGuideline, VerdictChange
-from pandaeval_lab.alignment.align import align as align_judge
+from pandaeval_lab.alignment.align import (
+    Alignment,
+    JudgedUnit,
+    LabelledRun,
+    TriedGuideline,
+    VerdictChange,
+    align as align_judge,
+)
 from pandaeval_lab.alignment.file_judging import FileJudging, judged
 from pandaeval_lab.alignment.proposals import disagreements, plain, proposing_rubric
 from pandaeval_lab.cli._inputs import RunSource

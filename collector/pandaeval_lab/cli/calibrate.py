@@ -12,8 +12,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_folder
 from pandaeval_collector.cli._options import config_option, file_argument, file_option
 from pandaeval_lab.cli._names import metric_names
-from pandaeval_lab.labels.calibration import calibrate as compare
-from pandaeval_lab.labels.calibration import from_lines, from_store, report
+from pandaeval_lab.labels.calibration import calibrate as compare, from_lines, from_store, report
 from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.labels.judge_report import show_reports
 from pandaeval_lab.replay.result_lines import result_lines

@@ -39,8 +39,7 @@ from pandaeval_lab.cli._scenarios import Scenarios
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems
-from pandaeval_lab.cli._where import HELP as WHERE
-from pandaeval_lab.cli._where import TraceFilter, attribute_keys, parse_where
+from pandaeval_lab.cli._where import HELP as WHERE, TraceFilter, attribute_keys, parse_where
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles

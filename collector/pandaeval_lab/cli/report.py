@@ -15,8 +15,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreConfig, StoreFolder
-from pandaeval_collector.cli._config import given as given_store
+from pandaeval_collector.cli._config import StoreConfig, StoreFolder, given as given_store
 from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.config import Config

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pandaeval_collector.cli import _listings as listings
-from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli import _listings as listings, _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
 from pandaeval_collector.cli._output import console, many, print_json, progress
 from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed

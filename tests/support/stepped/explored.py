@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, settings
-from hypothesis import seed as seeded
+from hypothesis import HealthCheck, seed as seeded, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from support.stepped.machine import Protocol

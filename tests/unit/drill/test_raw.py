@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pandaeval_lab.drill.edits import text_change
 from pandaeval_lab.drill.raw import RawTrace, rewritten

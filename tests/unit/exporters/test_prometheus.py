@@ -16,8 +16,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as classic
 from prometheus_client.registry import Collector
-from prometheus_client.samples import Exemplar as Shown
-from prometheus_client.samples import Sample
+from prometheus_client.samples import Exemplar as Shown, Sample
 from prometheus_client.utils import floatToGoString
 
 from pandaeval_collector.base.instrument import Instrument

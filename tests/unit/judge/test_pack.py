@@ -8,8 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import BaseModel, Field
 
 from pandaeval_collector.judge.pack import nonce, pack

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from pandaeval_collector.kafka.partitions import PartitionClaim, PartitionLedger, SessionLedger
 from pandaeval_collector.store import Consumed

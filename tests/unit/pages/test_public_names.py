@@ -34,10 +34,10 @@ def _declared(package: ModuleType) -> dict[str, str]:
 
 @pytest.mark.parametrize("package", _LAZY, ids=lambda package: package.__name__)
 def test_each_name_is_there_for_programs_and_for_type_checkers(package: ModuleType) -> None:
-    assert _declared(package) == {
-        name: f"{package.__name__}.{where.lstrip('.')}" for name, where in package._WHERE.items()
-    }
-    assert sorted(package.__all__) == sorted(package._WHERE)
+    listed = {name: module for module, names in package._NAMES.items() for name in names.split()}
+    declared = {name: module for name, module in _declared(package).items() if name != "lazy_names"}
+    assert declared == {name: f"{package.__name__}.{module}" for name, module in listed.items()}
+    assert sorted(package.__all__) == sorted(listed)
     assert set(package.__all__) <= set(dir(package))
     assert [name for name in package.__all__ if getattr(package, name, None) is None] == []
 

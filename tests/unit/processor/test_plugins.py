@@ -12,8 +12,7 @@ import pytest
 
 from pandaeval_otel.base import plugins
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, installed
-from pandaeval_otel.dialects import Reading
-from pandaeval_otel.dialects import _reading as found_module
+from pandaeval_otel.dialects import Reading, _reading as found_module
 from pandaeval_otel.dialects._reading import Foreign, _check
 from pandaeval_otel.model import Kind, Message
 from pandaeval_otel.model.raw import RawSpan

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.build import ItemExporter

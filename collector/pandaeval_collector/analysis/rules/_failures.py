@@ -13,8 +13,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
-from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, text_tells
-from pandaeval_collector.analysis.rules._failure_text import FailureSign as FailureSign
+from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, FailureSign as FailureSign, text_tells
 from pandaeval_otel.model import ToolCall
 
 # Whether an object that a tool gave back tells of a failure, by its fields.

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AggregationTemporality,
+    Exemplar as OtlpExemplar,
     HistogramDataPoint,
     Metric,
     NumberDataPoint,
 )
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Exemplar as OtlpExemplar
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Exporter, Repeating, Row, Sent, Surroundings

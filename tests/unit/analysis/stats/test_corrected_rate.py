@@ -6,8 +6,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate, label_rate
 from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson

@@ -11,9 +11,7 @@ import pytest
 
 from pandaeval_lab.replay import sources
 from pandaeval_lab.replay.files import BadLine, UnusableInputError
-from pandaeval_lab.replay.sources import TraceSource, client
-from pandaeval_lab.replay.sources import jaeger as asks_jaeger
-from pandaeval_lab.replay.sources import tempo as asks_tempo
+from pandaeval_lab.replay.sources import TraceSource, client, jaeger as asks_jaeger, tempo as asks_tempo
 from pandaeval_otel.wire.otlp_json import decode_json
 from support.hostile.query_api import (
     Answer,

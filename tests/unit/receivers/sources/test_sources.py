@@ -14,9 +14,7 @@ from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.replay.files import Input, Request, UnusableInputError
 from pandaeval_lab.replay.replay import replay
-from pandaeval_lab.replay.sources import TraceSource
-from pandaeval_lab.replay.sources import jaeger as asks_jaeger
-from pandaeval_lab.replay.sources import tempo as asks_tempo
+from pandaeval_lab.replay.sources import TraceSource, jaeger as asks_jaeger, tempo as asks_tempo
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.wire.splitting import split_traces
 from support.query_api import QueryApi

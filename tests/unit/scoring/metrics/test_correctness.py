@@ -15,8 +15,7 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages, shape
 from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.scoring.metric import SessionContext, SessionView
-from pandaeval_collector.scoring.metrics.session._correctness import PART
-from pandaeval_collector.scoring.metrics.session._correctness import WHOLE as ASKED
+from pandaeval_collector.scoring.metrics.session._correctness import PART, WHOLE as ASKED
 from pandaeval_collector.scoring.registry import registry
 from support.asked import RIGHT, Memory, ScriptedCaller, ScriptedJudge
 from support.judged import call, trace

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled
 from pandaeval_lab.labels.judge_agreement import JudgeAgreement, agreement

@@ -17,8 +17,12 @@ from __future__ import annotations
 import re
 
 from pandaeval_collector.analysis.embedding.text import plain
-from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
-from pandaeval_collector.analysis.stats.similarity import OutputComparison, jaccard, loop_detection
+from pandaeval_collector.analysis.stats.similarity import (
+    DEFAULT_WINDOW as WINDOW,
+    OutputComparison,
+    jaccard,
+    loop_detection,
+)
 from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION, content_tokens
 from pandaeval_collector.base.result import EXCUSED, SUSPECT, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
