@@ -29,6 +29,7 @@ _PLUGINS = {"kafka": "pandaeval_collector.kafka.exporters"}
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 _TAKEN = frozenset({"scrape_results"})
 """Names in the section around the exporters' own."""
+_SOURCES = ("logs", "results", "traces")
 
 Make = Callable[[Any, Surroundings], Iterable[Exporter | Repeating]]
 
@@ -61,6 +62,8 @@ class Way:
                 if each.name != self.name and not each.name.startswith(f"{self.name}."):
                     cure = f"call it {self.name} or {self.name}.something"
                     raise NotUsableError(f"its exporter is called {each.name}; {cure}")
+                if isinstance(each, Exporter) and each.source not in _SOURCES:
+                    raise NotUsableError(f"its source is {each.source}, and none of {', '.join(_SOURCES)}")
         except UserError:
             raise
         except Exception as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
