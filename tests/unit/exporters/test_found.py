@@ -37,7 +37,6 @@ def test_ours_are_found_with_their_settings() -> None:
 
 
 def test_another_packages_exporters_are_given_if_all_can_be_run() -> None:
-        (lambda *_: [Named("lark", "metrics")], "its source is metrics, and none of logs, results, traces"),
     made = Way("lark", Section, lambda *_: [Named("lark"), Named("lark.logs", "logs")], "lark 1.0")
     assert [each.name for each in made.exporters(Section(), AROUND)] == ["lark", "lark.logs"]
 
@@ -47,6 +46,7 @@ def test_another_packages_exporters_are_given_if_all_can_be_run() -> None:
     [
         (lambda *_: [Named("lark"), object()], "neither an Exporter nor a Repeating"),
         (lambda *_: [Named("jsonl")], "its exporter is called jsonl; call it lark or lark.something"),
+        (lambda *_: [Named("lark", "metrics")], "its source is metrics, and none of logs, results, traces"),
         (lambda *_: 1 / 0, "ZeroDivisionError: division by zero"),
     ],
 )
