@@ -23,6 +23,10 @@ def scored(value: float | None, **fields: str) -> SessionSignal:
     return SessionSignal("scored", value, **fields)
 
 
+def failing(value: float | None = 0.0) -> SessionSignal:
+    return scored(value, said="It failed.")
+
+
 def missing(why: str) -> SessionSignal:
     return SessionSignal("unscored", None, why)
 
@@ -193,20 +197,22 @@ def test_how_many_of_the_checks_that_apply_could_look(
 
 
 @pytest.mark.parametrize(
-    ("signals", "counted"),
+    ("traces", "counted"),
     [
         ([], {}),
         ([{}], {}),
-        ([{"coherence": 0.5}], {}),
-        ([{"coherence": 0.49}], {"coherence": 1}),
+        ([{"coherence": scored(0.1)}], {}),
+        ([{"tool_loop": failing(0.75)}], {"tool_loop": 1}),
+        ([{"crashed": True}], {"response": 1}),
         (
-            [{"response": 0.0}, {"coherence": 0.1, "response": 1.0}, {"coherence": 0.2}, {"grounding": 0.9}],
-            {"coherence": 2, "response": 1},
+            [{"response": failing(0.1)}, {"response": failing(), "tool_loop": failing()}],
+            {"response": 2, "tool_loop": 1},
         ),
+        ([{"response": scored(0.1, lost="book", said="It failed.")}, {"done": ("book",)}], {}),
     ],
 )
-def test_findings_are_counted_by_trace(signals: list[dict[str, float]], counted: dict[str, int]) -> None:
-    assert [*_signals.findings(signals).items()] == [*counted.items()]
+def test_failures_are_counted_by_trace(traces: list[dict[str, Any]], counted: dict[str, int]) -> None:
+    assert _signals.failures(view(*traces), ("coherence", "response", "tool_loop")) == counted
 
 
 def test_what_a_score_rests_on_is_counted_by_trace() -> None:
@@ -280,17 +286,17 @@ class TestReliability:
     @pytest.mark.parametrize(
         ("worst", "threshold", "label"),
         [
-            (0.4, 0.5, "problem_found"),
+            (0.4, 0.5, "suspect"),
             (0.5, 0.5, "no_problem_found"),
             (0.6 - 1e-10, 0.6, "no_problem_found"),
-            (0.6 - 1e-8, 0.6, "problem_found"),
-            (0.6, 0.7, "problem_found"),
+            (0.6 - 1e-8, 0.6, "suspect"),
+            (0.6, 0.7, "suspect"),
             (0.9, 0.5, "no_problem_found"),
-            (0.4, 0.1, "problem_found"),
+            (0.4, 0.1, "suspect"),
             (1.0, 1.0 + TOLERANCE, "no_problem_found"),
         ],
     )
-    def test_without_a_judge_it_says_whether_there_is_a_problem(
+    def test_without_a_judge_a_low_signal_without_a_failure_is_a_suspect(
         self, worst: float, threshold: float, label: str
     ) -> None:
         found = RELIABILITY.evaluate(view({"coherence": scored(worst)}), context(threshold=threshold))
@@ -334,9 +340,23 @@ class TestReliability:
         assert isinstance(found, Unscored)
         assert (found.why, found.metadata["partial_score"]) == ("insufficient_evidence", ended)
         assert found.reason.startswith("hardly checked: only how the runs ended was looked at")
-        failed = RELIABILITY.evaluate(view({"response": scored(0.0)}), context())
+        failed = RELIABILITY.evaluate(view({"response": failing()}), context())
         assert isinstance(failed, Score)
-        assert failed.label == "problem_found", "what was found is said"
+        assert (failed.label, failed.failed) == ("problem_found", True)
+
+    @pytest.mark.parametrize("judged", [True, False])
+    def test_a_session_with_a_failing_result_is_no_success_whatever_its_score(self, judged: bool) -> None:
+        loop = view({"coherence": scored(0.9), "confidence": scored(0.9), "tool_loop": failing(0.75)}, *[{}] * 9)
+        found = RELIABILITY.evaluate(loop, context(judged=judged))
+        assert isinstance(found, Score)
+        assert found.value > 0.5
+        assert (found.label, found.failed) == (None if judged else "problem_found", True)
+
+    def test_with_a_judge_a_made_up_value_alone_is_a_suspect(self) -> None:
+        traces = view({"confidence": scored(0.9), "grounding": failing(0.98)})
+        found = RELIABILITY.evaluate(traces, context(judged=True))
+        assert isinstance(found, Score)
+        assert (found.label, found.failed) == ("suspect", False)
 
     def test_no_label_rests_on_grounding_alone(self) -> None:
         made_up = {"grounding": scored(0.0, said="'$90' stands in no result"), "response": scored(1.0)}
@@ -346,7 +366,10 @@ class TestReliability:
         checks = "a made-up value was named; nothing else was found by rules (grounding in 1 trace)"
         assert alone.reason == f"{checks}; task success: not judged; '$90' stands in no result"
         assert spelled_out(alone.label, alone.reason) == f"{checks}; task success: not judged"
-        beside = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.4)}), context())
+        suspected = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.4)}), context())
+        assert isinstance(suspected, Score)
+        assert (suspected.value, suspected.label) == (pytest.approx(0.4), "suspect")
+        beside = RELIABILITY.evaluate(view({**made_up, "tool_loop": failing()}), context())
         assert isinstance(beside, Score)
         assert (beside.value, beside.label) == (0.0, "problem_found")
         assert beside.reason.startswith("2 findings by rules (")
@@ -357,7 +380,7 @@ class TestReliability:
         found = RELIABILITY.evaluate(traces, context())
         assert isinstance(found, Score)
         assert found.reason == (
-            "2 findings by rules (coherence in 2 traces); task success: not judged; "
+            "only suspicions were found by rules (coherence); task success: not judged; "
             f"max risk 0.90 (coherence) in trace {at} of 3 ({at:032x}); 2 of 3 traces flagged"
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pandaeval_collector.scoring.metric import SessionContext, SessionView, TraceSummary
@@ -12,8 +12,6 @@ KINDS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 JUDGED = ("confidence", "tool_correctness")
 MADE_UP_FOR = 0.5
 NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
-RISKY = 0.5
-"""A signal below this is a failed check."""
 ENOUGH = 0.5
 """Each enabled kind must have been obtained in at least this share of the traces that expect it."""
 
@@ -40,9 +38,20 @@ def looked_at(session: SessionView, context: SessionContext) -> float:
     return sum(each.outcome == "scored" for each in apply) / len(apply) if apply else 1.0
 
 
-def findings(signals: Sequence[Mapping[str, float]]) -> dict[str, int]:
-    """Returns in how many traces each kind of signal speaks against the trace, most first."""
-    counted = Counter(name for trace in signals for name, value in trace.items() if value < RISKY)
+def failures(session: SessionView, names: Iterable[str]) -> dict[str, int]:
+    """Returns in how many traces each of the metrics fails, most first.
+
+    A failed call of one trace that a later trace makes up for is no failure of the session.
+    """
+    recovered = _recovered(session)
+    counted: Counter[str] = Counter()
+    for trace in session.traces:
+        failed = {name for name in names if (signal := trace.signals.get(name)) is not None and signal.said}
+        if trace.crashed and "response" in names:
+            failed.add("response")
+        if trace.trace_id in recovered:
+            failed.discard("response")
+        counted.update(failed)
     return dict(counted.most_common())
 
 
@@ -50,15 +59,24 @@ def session_signals(session: SessionView, context: SessionContext) -> list[dict[
     """Returns the signals of each trace. A tool that failed for good in one trace and worked in a later one is no
     failure of the session, and counts half; a call that a later one answers is none at all."""
     found = [signals_of(trace, context) for trace in session.traces]
+    recovered = _recovered(session)
+    for trace, signals in zip(session.traces, found, strict=True):
+        if trace.trace_id in recovered and "response" in signals:
+            least = 1.0 if trace.signals["response"].open else MADE_UP_FOR
+            signals["response"] = max(signals["response"], least)
+    return found
+
+
+def _recovered(session: SessionView) -> set[str]:
+    """Returns the IDs of the traces whose failed or unanswered call a later trace makes up for."""
+    recovered: set[str] = set()
     done: set[str] = set()
-    for trace, signals in zip(reversed(session.traces), reversed(found), strict=True):
+    for trace in reversed(session.traces):
         response = trace.signals.get("response")
         if response is not None and (response.lost in done or response.open in done):
-            least = 1.0 if response.open else MADE_UP_FOR
-            if "response" in signals:
-                signals["response"] = max(signals["response"], least)
+            recovered.add(trace.trace_id)
         done.update(trace.done)
-    return found
+    return recovered
 
 
 def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]:

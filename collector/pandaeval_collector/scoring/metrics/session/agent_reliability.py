@@ -6,13 +6,15 @@ judge was asked about each trace, of its ``correctness``, too. Over the session 
 the worst. It does not average good traces against a bad one. Yet the tail is relative: one catastrophe among 14 to 20
 traces still scores 0.60, so read ``max_risk`` and the flagged traces too.
 
-Without a judge it rests on what code can see, and says so: ``metadata.basis`` is ``inline``, ``coverage`` counts the
-judged signals as missing, the label is ``problem_found`` (a flagged trace, or a score below the threshold) or
-``no_problem_found``, and there is no band. Where only the ends of the runs were looked at, or fewer than half of the
-checks that apply could look, no problem found would say nothing, and there is no score. A made-up value makes a session
-riskier only beside another signal that speaks against it. Alone it fails no session and is not praised either: the
-label is ``suspect``, and the session neither passes nor fails. No problem found is not task success: nobody asked for
-that.
+Every failing result counts, whatever the score: if a metric that this one reads fails in any trace, the session is no
+success. If only ``grounding`` fails, or if only suspects lower the score, the label is ``suspect`` and the session
+neither passes nor fails, because these kinds are too often wrong.
+
+Without a judge the score rests on code alone. Then ``metadata.basis`` is ``inline``, ``coverage`` counts the judged
+signals as missing, and there is no band. The label is ``problem_found``, ``suspect`` or ``no_problem_found``. If only
+the ends of the runs were checked, or fewer than half of the applicable checks could run, there is no score. A made-up
+value raises the risk only together with another failure. ``no_problem_found`` does not mean that the task succeeded;
+only a judge or a reference can show that.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """
@@ -30,7 +32,7 @@ from pandaeval_collector.scoring.metrics.session._signals import (
     ENOUGH,
     KINDS,
     coverage,
-    findings,
+    failures,
     is_judged,
     looked_at,
     rests_on,
@@ -38,13 +40,16 @@ from pandaeval_collector.scoring.metrics.session._signals import (
 )
 
 GROUNDING = "grounding"
+READS = (*KINDS, "response", GROUNDING, "tool_loop", "correctness")
+OFTEN_WRONG = frozenset({GROUNDING})
+"""Kinds of failures that are true in fewer than four of five flags."""
 
 
 def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if not session.traces:
         return Assumed("No traces or signals to evaluate.")
     signals = session_signals(session, context)
-    counted = findings(signals)
+    counted = failures(session, READS)
     if {*counted} == {GROUNDING}:
         signals = [{kind: value for kind, value in trace.items() if kind != GROUNDING} for trace in signals]
     found = agent_reliability(signals, context.weights)
@@ -62,11 +67,18 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
             return Assumed("No evaluable traces.", metadata)
         return Unscored(Why.NO_CONTENT, "no trace of this session has content to evaluate", metadata)
     reason = _reason(session, signals, found, basis)
+    fails = not OFTEN_WRONG.issuperset(counted)
+    risky = bool(found.flagged) or found.score < context.threshold - TOLERANCE
     if judged:
-        return Score(found.score, reason, metadata | {"band": reliability_band(found.score)}, coverage=covered.share)
-    if found.flagged or found.score < context.threshold - TOLERANCE:
+        metadata["band"] = reliability_band(found.score)
+        label = SUSPECT if (counted or risky) and not fails else None
+        return Score(found.score, reason, metadata, label=label, failed=fails, coverage=covered.share)
+    if fails:
         reason = f"{_checks(counted, basis)}; {reason}"
-        return Score(found.score, reason, metadata, label="problem_found", coverage=covered.share)
+        return Score(found.score, reason, metadata, label="problem_found", failed=True, coverage=covered.share)
+    if risky and not counted:
+        reason = f"{_checks(counted, basis, 'only suspicions were found')}; {reason}"
+        return Score(found.score, reason, metadata, label=SUSPECT, coverage=covered.share)
     return _no_problem(session, context, found, metadata, counted, reason, covered.share)
 
 
@@ -150,11 +162,11 @@ def _traces(count: int) -> str:
 METRIC = SessionMetric(
     name="agent_reliability",
     kind="math",
-    version="6",
+    version="7",
     threshold=0.5,
     question="Did the agent ever fail badly in this session?",
     needs="session id; any of coherence, loop_detection, confidence, tool_correctness",
     evaluate=_evaluate,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
-    signals=(*KINDS, "response", "grounding", "tool_loop", "correctness"),
+    signals=READS,
 )

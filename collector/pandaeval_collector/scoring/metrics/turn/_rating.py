@@ -139,7 +139,9 @@ def failures(
         counted = None if by_code is None else by_code(view)
         if counted is not None:
             labels = [label for label in labels if label != NO_FAILURE]
-            reason = f"{reason} {counted.reason}" if labels else counted.reason
+            if not labels:
+                return counted
+            reason = f"{reason} {counted.reason}"
             labels += counted.metadata["labels"]
             spans, about = [*spans, *counted.span_ids], {**counted.metadata}
         if not labels:

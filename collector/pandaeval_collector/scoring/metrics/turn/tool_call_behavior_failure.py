@@ -2,8 +2,9 @@
 
 A judge looks for calls that were not needed, the wrong tool, wrong arguments, a result that was ignored, and a call
 that is missing. Whether a call was repeated in vain it is not asked: code decides that by the rule of ``tool_loop``.
-That label stands where the judge fails, and where there is none (``evaluator.kind`` is ``code`` then, and a turn in
-which nothing was repeated has no result). Several may be found; the gravest is the label, all of them are in
+That label remains if the judge fails, and without a judge (``evaluator.kind`` is ``code`` then, and a turn without
+repeated calls has no result). If the calls are no loop, such as one retry after an error, this label alone is a
+suspect. Several may be found; the gravest is the label, all of them are in
 ``metadata.labels``, and the repeated calls in ``metadata.repeated`` by their number. It does not judge the answer.
 Gravest first: ignored tool result, wrong tool, wrong arguments, missing tool call, repeated tool call, unnecessary tool
 call.
@@ -15,9 +16,11 @@ Source: Agentest, evaluation metrics, *Tool Call Behavior Failure*.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
+from pandaeval_collector.base.result import SUSPECT
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metrics.turn._rating import (
@@ -42,11 +45,15 @@ def _check(found: Labels, given: Mapping[str, Any]) -> str | None:
 
 
 def _by_code(view: TurnView) -> Score | None:
-    """Finds the calls that were repeated in vain; ``None`` where none was."""
+    """Finds the calls that were repeated in vain; ``None`` if there are none.
+
+    The finding fails if the calls are a loop. A single repetition, such as a retry after an error, is a suspect.
+    """
     calls = view.tool_calls
     if len(calls) < 2:
         return None
-    repeated = tool_loop(view.trace).repeated
+    loop = tool_loop(view.trace)
+    repeated = loop.repeated
     if not repeated:
         return None
     names = ", ".join(dict.fromkeys(calls[index].name for index in repeated[:_MOST]))
@@ -54,13 +61,14 @@ def _by_code(view: TurnView) -> Score | None:
     reason = f"{times} of {names} repeated an earlier one and brought nothing new (found by code)"
     spans = tuple(dict.fromkeys(calls[index].span_id for index in repeated[:_MOST]))
     numbers = {"repeated": [index + 1 for index in repeated[:_MOST]]}
-    return labelled([REPEATED], LABELS, reason, {"turn": view.turn_index, **numbers}, span_ids=spans)
+    score = labelled([REPEATED], LABELS, reason, {"turn": view.turn_index, **numbers}, span_ids=spans)
+    return score if loop.looping else replace(score, label=SUSPECT, failed=False)
 
 
 METRIC = failures(
     "tool_call_behavior_failure",
     about=__doc__,
-    version="3",
+    version="4",
     question="Were tools used as they should be in this turn?",
     needs="tool calls or definitions; a judge, but for repeated calls",
     text="""
