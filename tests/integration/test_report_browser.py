@@ -60,7 +60,7 @@ def _calm(page: Page) -> Iterator[None]:
 
 def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page: Page, demo: Path) -> None:
     page.open(demo)
-    assert page.text("h1") == "Not judged: 5 of 10 sessions have findings"
+    assert page.text("h1") == "Not judged: 4 of 10 sessions have findings"
     failed, grounds, missing = page.texts(".cards .card")
     assert "Tool loop\n1 of 26" in failed
     assert "of what was asked has a score" in grounds
@@ -71,7 +71,7 @@ def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.run("document.documentElement.scrollWidth") <= 1280
     assert page.count(".row.unit") == 10
-    assert page.count(".row.unit.bad") == 5
+    assert page.count(".row.unit.bad") == 4
     assert page.count("figure canvas") == 7
     place = "turn 2 of trace 894037827519"
     assert place in page.texts(".why a")
