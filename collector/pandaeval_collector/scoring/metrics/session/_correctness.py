@@ -216,7 +216,7 @@ def _suspects(pack: Pack) -> dict[str, Any]:
 
 PART = QuestionPart(
     name="correctness",
-    version="3",
+    version="4",
     level="trace",
     about=ABOUT,
     text=TEXT,
