@@ -23,4 +23,4 @@ def _score(found: Whole, conversation: Conversation, suspects: object) -> Score:
     return Score(SCORES[found.friction], reason, {"friction": found.friction, "turns": found.friction_turns})
 
 
-METRIC = of_conversation("user_friction", "3", "How hard did the agent make it for the user?", __doc__, _score)
+METRIC = of_conversation("user_friction", "4", "How hard did the agent make it for the user?", __doc__, _score)
