@@ -157,7 +157,7 @@ class Correctness(Answer):
     open_question: Annotated[str, Field(max_length=400)] | None = Field(
         default=None,
         description='Null if "sure" is below 25 or above 75. Otherwise one question to the agent\'s owner, about a '
-        "rule or an interpretation, whose answer settles the verdict. Word it for all runs: no names, dates or numbers.",
+        "rule or an interpretation, whose answer settles the verdict. Word it for any run: no names, dates, numbers.",
     )
 
 
