@@ -97,9 +97,9 @@ class JudgeSection(Section):
     correctness: Literal["session", "trace"] = "session"
     """When correctness is asked: about a session when it closes (and about traces without one), or about each trace of
     a session too."""
-    guidelines: FilePath | None = None
-    """YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and adopts; null:
-    none."""
+    rulings: FilePath | None = None
+    """YAML file of rulings: sentences of the agent's owner that the judge follows. null: rulings.yaml in the data
+    directory."""
 
 
 class Redact(Section):
