@@ -213,6 +213,7 @@ class Judge:
     rulings that are added to the metric's own question."""
 
     together: tuple[QuestionPart[Any], ...] = ()
+    _guidance = Guidance()
 
     def __init__(
         self,
