@@ -71,7 +71,7 @@ def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Pag
     page.wait("document.querySelector('.fall') !== null")
     assert page.texts(".line.answer mark.loose") == ["LX-48213"]
     assert page.count(".line.pointed") == page.count(".panel") == 1, "the first wrong step is opened by itself"
-    assert "'LX-48213' stands in no result and was not said by the user" in page.text(".panel")
+    assert "'LX-48213' does not appear in any tool result or user message" in page.text(".panel")
     assert "LX-48213" in page.texts(".panel mark")
     page.run("[...document.querySelectorAll('.line')].find((line) => line.innerText.includes('book_table')).click()")
     [link] = page.run("[...document.querySelectorAll('.beyond a')].map((each) => each.href)")
