@@ -330,13 +330,13 @@ class TestSessions:
             assert "only 40% of the applicable checks could run" in found.reason
 
     def test_a_flagged_trace_is_a_problem_found_even_where_the_session_passes(self) -> None:
-        good, bad = SessionSignal("scored", 1.0), SessionSignal("scored", 0.0, said="'$90' stands in no result")
+        good, bad = SessionSignal("scored", 1.0), SessionSignal("scored", 0.0, said="'$90' appears in no result")
         found = self.without_judge(summary(response=bad), *[summary(coherence=good) for _ in range(19)])
         assert found.value > 0.5
         assert found.label == "problem_found"
         assert found.reason.startswith("1 finding by rules (response in 1 trace); task success: not judged; ")
         assert "(response) in trace 1 of 20" in found.reason
-        assert "'$90' stands in no result" in found.reason
+        assert "'$90' appears in no result" in found.reason
 
     def test_a_session_that_was_not_drawn_rests_on_inline_signals(self) -> None:
         left_out = SessionSignal("unscored", None, "not_sampled")

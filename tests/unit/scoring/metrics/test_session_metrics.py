@@ -359,12 +359,12 @@ class TestReliability:
         assert (found.label, found.failed) == ("suspect", False)
 
     def test_no_label_rests_on_grounding_alone(self) -> None:
-        made_up = {"grounding": scored(0.0, said="'$90' stands in no result"), "response": scored(1.0)}
+        made_up = {"grounding": scored(0.0, said="'$90' appears in no result"), "response": scored(1.0)}
         alone = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.9)}), context())
         assert isinstance(alone, Score)
         assert (alone.value, alone.label) == (pytest.approx(0.9), "suspect"), "neither a failure nor praise"
         checks = "only a made-up value was found by rules (grounding in 1 trace)"
-        assert alone.reason == f"{checks}; task success: not judged; '$90' stands in no result"
+        assert alone.reason == f"{checks}; task success: not judged; '$90' appears in no result"
         assert spelled_out(alone.label, alone.reason) == f"{checks}; task success: not judged"
         suspected = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.4)}), context())
         assert isinstance(suspected, Score)

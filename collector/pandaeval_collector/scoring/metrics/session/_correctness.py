@@ -15,6 +15,7 @@ from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.conversation import Conversation, conversation
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason, Rubric, Verdict
+from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.judge.turns import stated
 from pandaeval_collector.scoring.metric import JudgedSessionMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
@@ -153,6 +154,11 @@ class Correctness(Answer):
         "some: a detail that nothing shows, a figure told wrongly on the way, a step of the instructions left out, a "
         "check not made, a reading of the wish or the rules that others may not share."
     )
+    open_question: Annotated[str, Field(max_length=400)] | None = Field(
+        default=None,
+        description='Null if "sure" is below 25 or above 75. Otherwise one question to the agent\'s owner, about a '
+        "rule or an interpretation, whose answer settles the verdict. Word it for any run: no names, dates, numbers.",
+    )
 
 
 class Whole(Correctness, Verdict):
@@ -216,7 +222,7 @@ def _suspects(pack: Pack) -> dict[str, Any]:
 
 PART = QuestionPart(
     name="correctness",
-    version="3",
+    version="4",
     level="trace",
     about=ABOUT,
     text=TEXT,
@@ -227,7 +233,7 @@ PART = QuestionPart(
     of_pack=_suspects,
 )
 """The question about one run."""
-WHOLE = Rubric(name="conversation", version="3", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
+WHOLE = Rubric(name="conversation", version="4", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
 """The same about a conversation, with those of ``goal_completion`` and ``user_friction``: one call for all three."""
 
 
@@ -252,6 +258,8 @@ def finding_of(
     """Makes the finding of a verdict; its metadata hold the parts, the step to ``blame``, and what became of the
     ``suspects`` that the judge was asked about; the reason names those that it confirmed or refuted."""
     parts = verdict.model_dump(include={"things", "broken_rules", "misstatements", "first_wrong_step", "sure"})
+    if verdict.open_question:
+        parts["open_question"] = one_line(neutral(verdict.open_question))
     metadata, reason = {**parts, "turns": len(conversation.trace.turns)}, verdict.reason
     if suspects:
         metadata["suspects"] = became = outcomes(verdict, suspects)
