@@ -26,10 +26,10 @@ THOUGHT, SAID = "thought", "said"
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """Facts of a trace's calls. ``failed``, ``changing``: positions, from 1, of those that failed, and of those that
-    were to change something; ``text``: all facts as lines. ``used``: by position, names that a cut result keeps: it shows
-    them first and later steps use them, or they are of a change that it reads back; ``checks``: positions of calls that read a change back; ``same``: by position, the earlier
-    call with the same long result."""
+    """Facts of a trace's calls, by their positions from 1. ``failed``, ``changing``: calls that failed, and calls that
+    were to change something; ``text``: all facts as lines. ``used``: the names that a cut result keeps, because later
+    steps use them or because it reads a change of them back. ``checks``: calls that read a change back; ``same``: the
+    earlier call with the same long result."""
 
     failed: tuple[int, ...]
     changing: frozenset[int]

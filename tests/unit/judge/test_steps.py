@@ -167,7 +167,7 @@ def test_a_run_that_is_too_long_is_told_from_its_end_with_an_index_of_the_rest()
 
 def test_a_cut_result_keeps_the_values_that_later_steps_use() -> None:
     noise = "some text " * 400
-    calls = [call(n, arguments={"q": n}, result=f"{noise}parcel PK-{n:03d} at shelf SH{n} {noise}") for n in range(1, 9)]
+    calls = [call(n, arguments={"q": n}, result=f"{noise}PK-{n:03d} at shelf SH{n} {noise}") for n in range(1, 9)]
     calls.append(call(9, "track", arguments={"parcel": "PK-004"}, result="on its way"))
     shown = pack(trace("Where?", "It is at shelf SH7.", calls), SECRET, 3000).text
     assert shown.count("PK-004") == 2
