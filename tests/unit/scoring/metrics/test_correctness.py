@@ -155,7 +155,7 @@ async def test_the_goal_is_strictly_reached_or_not() -> None:
 async def test_friction_names_the_turns_that_show_it(level: str, score: float) -> None:
     got = await found(FRICTION, WHOLE, {"friction": level, "friction_turns": [1, 2]})
     assert isinstance(got, Score)
-    assert (got.value, got.reason) == (score, f"{level} friction, in turns 1, 2")
+    assert (got.value, got.reason) == (score, f"{level} friction in turns 1 and 2")
 
 
 async def test_what_anybody_stated_goes_with_the_question() -> None:

@@ -266,7 +266,7 @@ def finding_of(
         if told := [f"'{each['value']}' {each['became']}" for each in became if each["became"] != "unknown"]:
             reason += f" Suspects: {', '.join(told)}."
     if verdict.correct is None:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {reason}", metadata)
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {reason}", metadata)
     sure = verdict.sure / 100.0
     found = Score(max(sure, CORRECT) if verdict.correct else min(sure, NOT_CORRECT), reason, metadata)
     found.label = failure_of(verdict)
@@ -299,7 +299,7 @@ def of_conversation(
         if not told(trace):
             return NOTHING_TOLD
         if shown < ENOUGH:
-            reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
+            reason = f"the conversation is too long: only {shown:.0%} of it fits the judge (judge.context_tokens)"
             return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
         given = {**stated(conversation), **numbers(trace), **_suspects(judge.pack)}
         found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
@@ -310,7 +310,7 @@ def of_conversation(
         version=version,
         threshold=0.5,
         question=question,
-        needs="session id; what was said and called; a judge",
+        needs="session ID; messages or calls; a judge",
         evaluate=lambda session, context: None if session.traces else NOTHING_TOLD,
         ask=ask,
         rubrics=(WHOLE,),
