@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pandaeval_collector.base.time_limit import TRACE_SECONDS
 from pandaeval_collector.judge.call import answer_parameters
-from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
+from pandaeval_collector.judge.rulings import Guidance, Ruling, guidance
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.scoring.metric import JudgedMetric
 
@@ -24,7 +24,8 @@ class JudgeSettings:
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
     ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
     ``unclear``: bounds of the certainty with which its verdict is unclear;
-    ``parameters``: litellm's arguments of each call; ``guidelines``: added to questions."""
+    ``parameters``: litellm's arguments of each call; ``rulings``: returns those of the agents' owners, as
+    they are now."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -36,16 +37,15 @@ class JudgeSettings:
     correctness: Literal["session", "trace"] = "session"
     unclear: tuple[float, float] = (25, 75)
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    guidelines: tuple[Guideline, ...] = ()
+    rulings: Callable[[], tuple[Ruling, ...]] = tuple
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
 
-    def guidance(self, metric: JudgedMetric[Any, Any], agent: str) -> Guidance:
-        """Returns the guidelines for a metric's question about a run of an agent."""
-        if not self.guidelines:
-            return Guidance()
-        return guidance(self.guidelines, metric.key, metric.asks, agent)
+    def guidance(self, metric: JudgedMetric[Any, Any], agent: str, keys: Collection[str]) -> Guidance:
+        """Returns the rulings for a metric's question about a run of an agent. ``keys``: the metrics that the question
+        answers."""
+        return guidance(self.rulings(), keys, metric.asks, agent)
 
     @property
     def answer_parameters(self) -> str:
@@ -70,9 +70,8 @@ class JudgeSettings:
         identity: dict[str, Any] = {"judge": sorted({self.model_of(key) for key in keys})}
         if f"trace.{VERDICT}" in keys:
             identity["unclear"] = [*map(float, self.unclear)]
-        used = [guideline for guideline in self.guidelines if guideline.metric in keys]
-        if used:
-            identity["guidelines"] = sorted(f"{each.metric} {each.agent} {each.text}" for each in used)
+        if used := [each for each in self.rulings() if each.concerns(keys, each.agent)]:
+            identity["rulings"] = sorted(f"{each.metric} {each.agent} {each.text}" for each in used)
         return identity
 
 
