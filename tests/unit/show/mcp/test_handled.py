@@ -7,7 +7,9 @@ from typing import Any
 from pandaeval_collector.show.view.rates import handled_line, rate_lines
 
 
-def rate(metric: str, passed: int, failed: int, level: str = "session", agent: str = "desk", unclear: int = 0) -> dict[str, Any]:
+def rate(
+    metric: str, passed: int, failed: int, level: str = "session", agent: str = "desk", unclear: int = 0
+) -> dict[str, Any]:
     counted = {"scored": passed + failed + unclear, "assumed": 0, "passed": passed, "failed": failed, "unscored": {}}
     counted |= {"unclear": unclear, "disputed": 0}
     return {"level": level, "metric": metric, "agent": agent, "service": "shop", "environment": "", **counted}
