@@ -52,7 +52,7 @@ class JobTrace:
     subject: Trace | TurnView | Conversation
     pack: Pack
     against: Mapping[str, str] | None = None
-    """A crash without an answer, or a claim of success after a failure, that code found: metric, trace_id and reason."""
+    """What contradicts a right verdict, see :func:`_against`: metric, trace_id and reason."""
 
 
 class JobTraceLoader:
