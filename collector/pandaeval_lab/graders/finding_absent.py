@@ -1,7 +1,8 @@
 """Is the finding absent that the case was made from?
 
 The trial fails if a metric by code reports a finding of ``absent`` for one of its traces. The grader uses the rule of
-that metric: a case made from a ``false_success`` fails each agent that claims success again. It judges nothing else.
+that metric: a case made from a ``false_success`` fails each agent that claims success again.
+It does not judge anything else.
 
 Scale: 1 or 0.
 Source: ours.
