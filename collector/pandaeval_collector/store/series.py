@@ -88,7 +88,7 @@ class SeriesLabels:
         self, metric: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
     ) -> Attributes:
         """Returns the attributes of a series; ``verdict``: outcome, why, passed and the label of an open verdict, of a
-        series that counts results by them. They are remembered: what was admitted once stays so, and the same few are asked for all the time."""
+        series that counts results by them. They are remembered: admitted values stay, and the same few recur."""
         key = (metric, level, agent, service, environment, *verdict)
         found = self._named.get(key)
         if found is None:

@@ -51,11 +51,10 @@ def gates(
     """Returns the outcome of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means``
     are). ``tallies``: counts of results by metric key.
 
-    Open verdicts (unclear, disputed) count neither for nor against.
-
     A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
     assumed; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none. For a metric
     without results ``silent(key)`` gives whether that passes, and why; ``examples(key)`` lists its worst results.
+    Unclear and disputed verdicts fail no gate.
     """
     found = []
     for key, threshold in thresholds.items():
