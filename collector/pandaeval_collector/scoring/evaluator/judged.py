@@ -12,9 +12,9 @@ from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Uni
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.judge.client import AnswerCost
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import QuestionPart
+from pandaeval_collector.judge.rulings import Guidance
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
@@ -34,6 +34,7 @@ from pandaeval_collector.scoring.metric import (
     TraceContext,
     TurnContext,
     TurnMetric,
+    answered_with,
 )
 from pandaeval_otel.model import Trace
 
@@ -88,7 +89,7 @@ class Question:
 
     @property
     def version(self) -> str:
-        """The metric's version, with a suffix if guidelines are added to its question."""
+        """The metric's version, with a suffix if rulings are added to its question."""
         return f"{self.metric.version}{self.guidance.mark}"
 
 
@@ -169,11 +170,10 @@ class Judged:
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
         """Returns the questions about the same trace or turn, to the same model, that are put in one call with this
         one."""
-        # One with guidelines needs a call of its own.
-        if question.metric.part is None or question.guidance.texts:
+        if question.metric.part is None:
             return ()
         same = (each for each in questions if (each.model, each.unit.id) == (question.model, question.unit.id))
-        return tuple(each.metric.part for each in same if each.metric.part is not None and not each.guidance.texts)
+        return tuple(each.guidance.added_to(each.metric.part) for each in same if each.metric.part is not None)
 
     def _asked(
         self,
@@ -271,7 +271,7 @@ class Judged:
     def _question(self, metric: JudgedMetric[Any, Any], unit: Unit, choice: Choice) -> Question:
         threshold, origin = self._preparation.of(metric)
         identity, model = origin.identity, self._settings.model_of(metric.key)
-        guidance = self._settings.guidance(metric, unit.agent)
+        guidance = self._settings.guidance(metric, unit.agent, answered_with(metric, self._of_sessions))
         if guidance.texts:
             depends = self._preparation.depends_on(metric, threshold)
             identity = Identity(metric.key, f"{metric.version}{guidance.mark}", model, depends)
