@@ -161,8 +161,8 @@ while it played scripted sessions. Then we compared the facts that PandaEval rea
 **input**, **output**, **calls** of tools with **arguments** and **results**, **tools** with **parameters**, **model**,
 **tokens**, **session**, **agent**, **errors** and **reasoning**.
 
-The last column lists the facts that are missing in the spans, or that PandaEval does not read. PandaEval reads all other
-facts in every session. The [full matrix](../internals/instrumentations.md) contains older releases, settings without
+The last column lists the facts that are missing in the spans, or that PandaEval does not read. PandaEval reads all
+other facts in every session. The [full matrix](../internals/instrumentations.md) contains older releases, settings without
 content, and reasons. Many instrumentations capture message content only after you set an environment variable. The
 collector's log names this variable.
 
@@ -208,8 +208,8 @@ OpenInference, by OpenTelemetry's GenAI instrumentations of the clients, or by P
 
 ## Codex CLI
 
-Codex creates spans and log records (`[otel]` in `~/.codex/config.toml`). Send both spans and log records to PandaEval. To
-record prompts, set `log_user_prompt = true`. Codex does not record its answers, so metrics that need the answer are
+Codex creates spans and log records (`[otel]` in `~/.codex/config.toml`). Send both spans and log records to PandaEval.
+To record prompts, set `log_user_prompt = true`. Codex does not record its answers, so metrics that need the answer are
 unscored.
 """
 
@@ -280,7 +280,7 @@ def _days() -> Iterator[str]:
 
 def _documented() -> Iterator[str]:
     yield "## Read as documented\n"
-    yield "We tested the following frameworks with spans that we made from their code and documentation, not with recordings.\n"
+    yield "We tested these frameworks with spans that we made from their code and documentation, not with recordings.\n"
     yield "| framework | telemetry |"
     yield "|---|---|"
     yield from (f"| {name} | {spans} |" for name, spans, _ in DOCUMENTED)
