@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -70,6 +71,11 @@ class JobTraceLoader:
             raise GoneError("it is not kept any more")
         return self._recent(job.trace_id, job.body, held[0], budget)
 
+    @property
+    def _key(self) -> bytes:
+        """The secret of the day: the codes of fences last as long as providers' caches, and no longer."""
+        return self._secret + f"{datetime.now(UTC):%F}".encode()
+
     def close(self) -> None:
         self.thread.shutdown()
 
@@ -83,7 +89,7 @@ class JobTraceLoader:
             return self._of_turn(placed, about[TURN], budget)
         shown = self._shown(placed)
         earlier = () if before(placed).said else self._earlier.before(placed)
-        packed = replace(pack(shown, self._secret, budget, earlier), suspects=self._suspects([shown]))
+        packed = replace(pack(shown, self._key, budget, earlier), suspects=self._suspects([shown]))
         return JobTrace(shown, packed)
 
     def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
@@ -100,14 +106,14 @@ class JobTraceLoader:
             raise GoneError("the trace has no such turn any more")
         earlier = () if before(of_turn(trace, index)).said else self._earlier.before(trace)
         view = self._hidden(turn_view(trace, index, earlier, self._earlier.turns(trace), self._shown))
-        return JobTrace(view, pack(view.trace, self._secret, budget, view.said))
+        return JobTrace(view, pack(view.trace, self._key, budget, view.said))
 
     def _of_session(self, session_id: str, digest: str, budget: int) -> JobTrace:
         traces, missing = self._earlier.whole(session_id)
         if not traces:
             raise GoneError("the spans of the session are not kept any more")
         whole = self._hidden(conversation(traces, digest, missing))
-        packed = replace(pack(whole.trace, self._secret, budget), suspects=self._suspects(traces))
+        packed = replace(pack(whole.trace, self._key, budget), suspects=self._suspects(traces))
         return JobTrace(whole, packed)
 
     def _suspects(self, traces: Sequence[Trace]) -> tuple[Mapping[str, str], ...]:
