@@ -40,9 +40,7 @@ def facts(trace: Trace) -> CallFacts:
     return CallFacts(failed, changing, "\n".join(lines))
 
 
-def _calls(
-    trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], declined: tuple[int, ...]
-) -> Iterator[str]:
+def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], declined: tuple[int, ...]) -> Iterator[str]:
     calls = trace.tool_calls
     if len(trace.turns) > 1:
         yield f"turns: {len(trace.turns)}"
