@@ -45,14 +45,14 @@ _CANCELLED = re.compile(
     r"|\b(?:task|operation|request|run|generation|stream|call|response) (?:was|has been|is) (?:cancell?ed|aborted)\b"
     r"|\bsignal is aborted\b|\b(?:cancell?ed|aborted|interrupted|stopped) by (?:the )?(?:user|client|cancel scope)\b"
     r"|\b(?:user|client) (?:cancell?ed|aborted|interrupted|stopped|disconnected)\b|\bclient closed request\b"
-    r"|\A\W*(?:cancell?ed|aborted|interrupted)\W*\Z",
+    r"|\A\W{0,3}(?:cancell?ed|aborted|interrupted)\W{0,3}\Z",
     re.IGNORECASE,
 )
 _TIMED_OUT = re.compile(r"time[ds]?[ _-]?out|deadline|max(?:imum)? duration", re.IGNORECASE)
 _CUT_OFF = re.compile(r"LengthFinishReason|token limit\b.{0,40}\bexceeded before any response|IncompleteToolCall")
 _NOTICE = re.compile(
-    r"(?:\A|\n)\W*(?:(?:request|response|generation|run|task|turn|operation|execution|message|output) (?:was )?)?"
-    r"(?:interrupted|cancell?ed|aborted|stopped) by (?:the )?user(?: for tool use)?\W*\Z",
+    r"\W{0,3}(?:(?:request|response|generation|run|task|turn|operation|execution|message|output) (?:was )?)?"
+    r"(?:interrupted|cancell?ed|aborted|stopped) by (?:the )?user(?: for tool use)?\W{0,3}",
     re.IGNORECASE,
 )
 _SPEAKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
@@ -68,7 +68,7 @@ def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
         return found
     turn = trace.turns[-1] if trace.turns else None
     said = (trace.output or "") if turn is None else turn.assistant or turn.user or ""
-    if _NOTICE.search(said[-_OF_ANSWER:]) is not None:
+    if _NOTICE.fullmatch(said[-_OF_ANSWER:].strip().rpartition("\n")[2]) is not None:
         return STOPPED, said.strip()[-_LONGEST:]
     attributes = {raw.span_id: raw.attributes for raw in raws}
     ends = {span.span_id: end for span in trace.spans if (end := _own_end(span, attributes, trace))[0]}
