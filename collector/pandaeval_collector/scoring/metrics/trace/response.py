@@ -83,7 +83,7 @@ _APOLOGY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TECHNICAL = re.compile(
-    r"[A-Za-z]\w*(?:Error|Exception)\b|Traceback|\b(?:HTTP|status(?: code)?|error code:?) ?[45]\d\d\b"
+    r"[A-Za-z](?:Error|Exception)\b|Traceback|\b(?:HTTP|status(?: code)?|error code:?) ?[45]\d\d\b"
     r"|\b[45]\d\d [A-Z]\w+"
     r"|(?i:\brecursion limit\b|\bmax(?:imum)? (?:number of )?(?:iterations|steps|turns|retries)\b|\brate.?limit|"
     r"\bquota\b|\bcontext (?:length|window)\b|\btimed out\b|\bconnection (?:error|refused|reset|aborted)\b|"
