@@ -97,6 +97,9 @@ class JudgeSection(Section):
     correctness: Literal["session", "trace"] = "session"
     """When correctness is asked: about a session when it closes (and about traces without one), or about each trace of
     a session too."""
+    detail: Literal["failing", "all", "none"] = "failing"
+    """failing: after the verdict, ask about traces and turns only if the run is wrong, unclear or has a finding; all:
+    ask about each; none: ask for the verdict only. A metric with a threshold is asked about each trace."""
     guidelines: FilePath | None = None
     """YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and adopts; null:
     none."""

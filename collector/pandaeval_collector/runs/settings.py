@@ -117,6 +117,7 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
         pii=config.redact.pii,
         custom=config.redact.custom,
         correctness=judge.correctness,
+        detail=judge.detail,
         parameters=judge.parameters,
         guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )

@@ -56,7 +56,9 @@ def prepared(
     wanted = [key for key in keys if metric in ("", key, key.partition(".")[2])]
     if len(wanted) != 1:
         raise UserError(f"the labels are about {', '.join(keys)}: choose one with --metric")
-    held = settings.judge.model_copy(update={"guidelines": str(guidelines) if guidelines.exists() else None})
+    held = settings.judge.model_copy(
+        update={"guidelines": str(guidelines) if guidelines.exists() else None, "detail": "all"}
+    )
     words = word_of_most(each for each in verdicts if each.metric == wanted[0])
     said = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]

@@ -96,7 +96,7 @@ def run(options: CaseRunOptions) -> None:
     collector of this command: where the agent is an address, on the ports of server.grpc and server.http (4327, 4328).
     Ctrl-C grades what has ended. Leaves with 1 when a gate fails, as evaluate does, with 2 when nothing can be graded.
     """
-    config = config_with_trials(options.config)
+    config = config_with_trials(options.config, {"judge.detail": "all"})
     suite = _chosen(read_suite(options.suite, config.metrics.modules), options)
     limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
     if options.is_remote and (why := unreachable(options.agent)):

@@ -20,7 +20,8 @@ class JudgeSettings:
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
     ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
-    ``parameters``: litellm's arguments of each call; ``guidelines``: added to questions."""
+    ``parameters``: litellm's arguments of each call; ``guidelines``: added to questions; ``detail``: which runs the
+    questions about traces and turns are asked of."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -32,6 +33,7 @@ class JudgeSettings:
     correctness: Literal["session", "trace"] = "session"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     guidelines: tuple[Guideline, ...] = ()
+    detail: Literal["failing", "all", "none"] = "all"
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
