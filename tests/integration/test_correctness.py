@@ -70,7 +70,7 @@ def test_a_session_costs_one_call_and_a_trace_without_one_its_own(monkeypatch: p
     assert (wrong["label"], wrong["success"]) == ("wrong_thing", False)
     assert wrong["metadata"]["things"] == [LATE]
     step, named = by_name["trace.blame"]["metadata"]["step"], wrong["metadata"]["blame"]
-    assert (step["tool"], step["reasons"]) == ("renew_loan", ["correctness names it"])
+    assert (step["tool"], step["reasons"]) == ("renew_loan", ["found by correctness"])
     assert (by_name["trace.blame"]["trace_id"], step["span_id"]) == (named["trace_id"], named["span_id"])
     assert wrong["span_ids"] == [step["span_id"]]
     assert (

@@ -275,7 +275,7 @@ async def test_a_record_that_is_too_long_for_the_model_is_told_as_that(running: 
     with pytest.raises(CallFailedError) as error:
         await _judge(process).ask(RUBRIC)
     assert error.value.failure is CallFailure.TOO_LONG
-    assert await process.record_budget(MODEL) == 12_000
+    assert await process.record_budget(MODEL) == 32_000
 
 
 async def test_the_calls_about_a_record_begin_with_the_same_bytes(running: Running) -> None:

@@ -63,7 +63,7 @@ def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Pag
     page.visit(f"{collector.http}/")
     assert page.text("h1").startswith("Not judged: ")
     assert page.text("h1").endswith(" runs have findings")
-    assert "'LX-48213' stands in no result" in page.text(".incidents")
+    assert "'LX-48213' does not appear in any tool result" in page.text(".incidents")
     page.run("[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('LX-')).click()")
     page.wait("document.querySelector('.lead .id')?.innerText === 'table-for-four'")
     assert page.text("h1") == "Book me a table for four at Lucia's on Friday evening, please."
@@ -71,7 +71,7 @@ def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Pag
     page.wait("document.querySelector('.fall') !== null")
     assert page.texts(".line.answer mark.loose") == ["LX-48213"]
     assert page.count(".line.pointed") == page.count(".panel") == 1, "the first wrong step is opened by itself"
-    assert "'LX-48213' stands in no result and was not said by the user" in page.text(".panel")
+    assert "'LX-48213' does not appear in any tool result or user message" in page.text(".panel")
     assert "LX-48213" in page.texts(".panel mark")
     page.run("[...document.querySelectorAll('.line')].find((line) => line.innerText.includes('book_table')).click()")
     [link] = page.run("[...document.querySelectorAll('.beyond a')].map((each) => each.href)")

@@ -68,7 +68,8 @@ class JudgeSection(Section):
     """Models that are asked, in this order, when the one that should be asked fails. api_base and api_key_env are for
     models of the same provider as judge.model."""
     context_tokens: RecordTokens | None = None
-    """Most tokens of a record that are shown; null: 12000, or less for a model whose window is known to be shorter."""
+    """Limit of a record in tokens; null: 32000 if the model's window has 128000 or more, else 12000, or less in a small
+    window."""
     parameters: Parameters = Field(default={})
     """Arguments of every call, as litellm spells them: {max_tokens: 8000, reasoning_effort: low, top_p: 0.5}. null
     removes a default argument (temperature: null). response_format: {type: json_schema} enforces the question's schema

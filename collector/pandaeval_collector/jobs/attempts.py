@@ -30,7 +30,7 @@ from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE, SameCause,
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.conversation import Conversation
-from pandaeval_collector.judge.known_models import MOST_RECORD
+from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.turns import TurnView
@@ -141,7 +141,7 @@ class Attempts:
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
-        budget, settings = MOST_RECORD, self._evaluator.settings.judge
+        budget, settings = USUAL_RECORD, self._evaluator.settings.judge
         if instead is None and settings is not None and not self.pauses.given_up:
             budget = await self._budgets.of(settings.model_of(job.metric))
         try:

@@ -16,7 +16,7 @@ import orjson
 
 from pandaeval_collector.judge.context import before, lines_of
 from pandaeval_collector.judge.conversation import Conversation, conversation
-from pandaeval_collector.judge.known_models import MOST_RECORD
+from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.judge.turns import TurnView, turn_view
@@ -68,7 +68,7 @@ class JobTraceLoader:
         self._shown: Callable[[Trace], Trace] = (lambda trace: trace) if hide is None else partial(redacted, hide=hide)
         self._secret, self._earlier = secret, EarlierTraces(store, self._shown)
 
-    def __call__(self, job: Job, budget: int = MOST_RECORD) -> JobTrace:
+    def __call__(self, job: Job, budget: int = USUAL_RECORD) -> JobTrace:
         """Returns a job's trace, packed in ``budget`` tokens. Raises :class:`GoneError`. On :attr:`thread`."""
         held = self._store.held(job.trace_id)
         if held is None:

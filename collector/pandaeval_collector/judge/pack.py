@@ -20,7 +20,7 @@ from pandaeval_collector.judge.run_facts import facts
 from pandaeval_collector.judge.sanitize import neutral
 from pandaeval_collector.judge.sections import PromptSection, sections
 from pandaeval_collector.judge.shorten import elided, fitting, tokens
-from pandaeval_collector.judge.steps import FAILED, KeptBlock, OwnWords, StepLimits
+from pandaeval_collector.judge.steps import FAILED, KeptBlock, OwnWords, StepLimits, UsedBlock
 from pandaeval_otel.model import Trace
 
 _LEAST_VALUE = 100
@@ -34,8 +34,6 @@ _LEAST_TOOL, _LISTED = 200, 60
 _HEAD = 80
 """Characters by which a block that was left out is named."""
 _LEFT_OUT = "(some were left out)"
-_NAME = re.compile(r"\b(?=[\w-]{0,39}\d)[\w-]{4,40}\b")
-_LOOKED_AT = 20_000
 _LONGER = 5
 """No pack holds so many characters per token of its budget: longer texts are cut before they are read."""
 _WHOLE = 1 << 30
@@ -181,21 +179,22 @@ def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> tuple[
 
 def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
     """Returns the first and the last block, as many others as fit, and an index of those that are left out; and the
-    share of the blocks that is shown. Calls that were to change something are kept first, then failed ones, then the
-    latest, those before the others whose results later blocks speak of."""
+    share of the blocks that is shown. Calls that changed something or read a change back are kept first, then failed
+    ones, then those whose results later steps use, then the latest."""
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
         return fitting(joined, most), min(1.0, most / tokens(joined))
     last = fitting(blocks[-1], most // 2)
     first = fitting(blocks[0], max(0, most - tokens(last) - 16))
     room = most - tokens(first) - tokens(last) - 16
-    kept, middle, named = {0, len(blocks) - 1}, range(1, len(blocks) - 1), _used_later(blocks)
+    kept, middle = {0, len(blocks) - 1}, range(1, len(blocks) - 1)
     heads = {at: elided(blocks[at].partition("\n")[0], _HEAD) for at in middle}
     index = min(room // 4, sum(map(tokens, heads.values())))
     room -= index
 
-    def rank(at: int) -> tuple[bool, bool, int]:
-        return not isinstance(blocks[at], KeptBlock), FAILED not in blocks[at], (len(blocks) - at) * (2 - (at in named))
+    def rank(at: int) -> tuple[bool, bool, bool, int]:
+        block = blocks[at]
+        return not isinstance(block, KeptBlock), FAILED not in block, not isinstance(block, UsedBlock), -at
 
     for at in sorted(middle, key=rank):
         size = tokens(blocks[at]) + 1
@@ -213,18 +212,6 @@ def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
         if line != _LEFT_OUT or shown[-1] != _LEFT_OUT:
             shown.append(line)
     return fitting("\n\n".join([*shown, last]), most), len(kept) / len(blocks)
-
-
-def _used_later(blocks: Sequence[str]) -> set[int]:
-    """Returns the blocks with a name or number that a later one has, too."""
-    later: set[str] = set()
-    found: set[int] = set()
-    for at in range(len(blocks) - 1, -1, -1):
-        names = set(_NAME.findall(blocks[at][:_LOOKED_AT]))
-        if names & later:
-            found.add(at)
-        later |= names
-    return found
 
 
 def _render(shown: Sequence[PromptSection], fence: str) -> str:

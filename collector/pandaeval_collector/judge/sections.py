@@ -82,7 +82,8 @@ def _tools(trace: Trace, limits: StepLimits) -> str:
         description = limits.line(tool.description, limits.tool)
         lines.append(f"{owner}{limits.line(tool.name, limits.tool)}{parameters}: {description}")
     if len(trace.tools) > limits.listed:
-        lines.append(f"(… and {len(trace.tools) - limits.listed} more)")
+        others = ", ".join(limits.line(tool.name, limits.tool) for tool in trace.tools[limits.listed :])
+        lines.append(f"(… and {len(trace.tools) - limits.listed} more: {elided(others, 10 * limits.tool)})")
     return "\n".join(lines)
 
 

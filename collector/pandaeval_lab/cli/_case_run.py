@@ -26,6 +26,7 @@ from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, SavedResults
 from pandaeval_lab.cli._judges import judge_of, settings_of
@@ -49,6 +50,7 @@ _SIMULATE = (
 )
 _OUTPUT = "Folder for traces.pb, results.jsonl (a later --baseline), report.html and cases.xml (JUnit)."
 _BASELINE = "results.jsonl of an earlier run: leave with 1 when trials do worse than in it."
+_NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
 _FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
@@ -72,6 +74,7 @@ class CaseRunOptions:
     metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated, as for evaluate.")] = None
     model: Annotated[str | None, typer.Option(help="Judge with this model, as for evaluate.")] = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
+    no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
 
     @property
@@ -94,7 +97,10 @@ def run(options: CaseRunOptions) -> None:
 
     Each turn is a trace that names case, trial and session on its first span and as baggage. Spans arrive at a
     collector of this command: where the agent is an address, on the ports of server.grpc and server.http (4327, 4328).
-    Ctrl-C grades what has ended. Leaves with 1 when a gate fails, as evaluate does, with 2 when nothing can be graded.
+    Ctrl-C grades the attempts that have ended.
+
+    The exit code is 1 if a regression case or a scenario is not correct in most of its trials, if a gate fails, or if
+    no attempt ran to its end. It is 2 if no attempt can be graded.
     """
     config = config_with_trials(options.config, {"judge.detail": "all"})
     suite = _chosen(read_suite(options.suite, config.metrics.modules), options)
@@ -107,23 +113,25 @@ def run(options: CaseRunOptions) -> None:
         tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
     except OSError as error:
         raise UserError(f"--output {folder}: {error.strerror}; name a folder that can be written") from error
-    graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
-    traces = [str(folder / "traces.pb")]
-    outputs = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")
-    evaluation = Evaluation(
-        EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded), suite, outputs
-    )
-    if options.simulate is not None:
-        parameters = {"temperature": _TEMPERATURE, **config.judge.parameters, "seed": options.seed}
-        simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
-    for line in unanswered(suite):
-        typer.echo(f"notice: {safe(line)}", err=True)
     run_id = secrets.token_hex(4)
     attempts = [
         Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}")
         for case in suite.cases
         for trial in range(1, max(options.trials, case.scenario.conversations if case.scenario else 1) + 1)
     ]
+    graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
+    traces = [str(folder / "traces.pb")]
+    evaluation = Evaluation(
+        EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded),
+        suite,
+        outputs=(SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")),
+        case_gates=CaseGates(attempts, options.no_fail),
+    )
+    if options.simulate is not None:
+        parameters = {"temperature": _TEMPERATURE, **config.judge.parameters, "seed": options.seed}
+        simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
+    for line in unanswered(suite):
+        typer.echo(f"notice: {safe(line)}", err=True)
     is_whole = asyncio.run(_run(options, config, simulation, attempts, limits))
     ended = [attempt for attempt in attempts if attempt.has_ended]
     if not is_whole:

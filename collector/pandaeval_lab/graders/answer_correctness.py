@@ -91,7 +91,7 @@ async def _ask(trial: Trial, judge: Judge) -> Finding | None:
         given: Mapping[str, Any] = {"expected_answer": expected, "answer": actual, "knowledge": [*trial.case.knowledge]}
         verdict = await judge.ask(RUBRIC, given)
         if verdict.score is None:
-            return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")
+            return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {verdict.reason}")
         scores.append(verdict.score)
         reasons.append(verdict.reason)
     return Score(math.fsum(scores) / len(scores), " | ".join(reasons), {"answers": scores})

@@ -58,7 +58,7 @@ async def _ask(trial: Trial, judge: Judge) -> Finding | None:
         return None
     verdict = await judge.ask(RUBRIC, {"answer": trial.answer})
     if verdict.score is None:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {verdict.reason}")
     return Score(verdict.score, verdict.reason)
 
 

@@ -53,7 +53,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     verdict = await judge.ask(RUBRIC)
     if verdict.step is None:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {verdict.reason}")
     return Score(SCORES[verdict.step], verdict.reason, {"step": verdict.step})
 
 

@@ -47,7 +47,7 @@ class TestFactsLimitTheJudge:
         found = await completion(trace(calls=[call(1), call(2, "book_ferry", error="full"), call(3)]))
         assert (found.value, found.metadata["judged"]) == (0.49, 1.0)
         assert found.metadata["capped_by"] == "failed_action"
-        assert found.reason.startswith("capped at 0.49: call 2 failed, and nothing made up for it. Perfect.")
+        assert found.reason.startswith("capped at 0.49: call 2 failed without recovery. Perfect.")
 
     @pytest.mark.parametrize("later", ["book_ferry", "reserve_seat"])
     async def test_a_later_success_makes_good_for_it(self, later: str) -> None:
@@ -70,7 +70,7 @@ class TestFactsLimitTheJudge:
         """ "Book it if you can, else tell me" may be accomplished by telling: that is for the judge to say."""
         found = await completion(trace(answer=answer, calls=[call(1, "book_ferry", error="full")]))
         assert found.value == 1.0
-        assert found.metadata["noted"].startswith("call 1 failed, and nothing made up for it; the agent told of it")
+        assert found.metadata["noted"].startswith("call 1 failed without recovery; the agent reported it")
 
     async def test_who_hands_over_after_a_failure_is_not_limited(self) -> None:
         calls = [call(1, "book_ferry", error="full"), call(2, "transfer_to_human")]

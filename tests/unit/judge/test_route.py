@@ -116,7 +116,8 @@ def test_calls_about_one_trace_have_one_key_where_their_provider_sorts_by_it() -
 
 
 def test_a_record_fits_into_the_window() -> None:
-    assert record_budget(None, 900) == record_budget(128_000, 900) == 12_000
+    assert record_budget(None, 900) == record_budget(127_999, 900) == 12_000
+    assert record_budget(128_000, 900) == record_budget(1_000_000, 900) == 32_000
     assert 2_000 < record_budget(8_192, 900) < 6_000
     assert record_budget(1_000, 900) == 400
     assert Route(replace(SETUP, context_tokens=5_000), "m", KnownModel(FREE, window=8_192)).budget == 5_000

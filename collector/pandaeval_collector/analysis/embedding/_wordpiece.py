@@ -150,8 +150,8 @@ class English(dict[str, int]):
         if count == 0:
             return ALL_KNOWN
         if foreign > count * (1 - LEAST_LATIN):
-            return KnownShare(known / count, f"{foreign / count:.0%} of its words are in another script than Latin")
+            return KnownShare(known / count, f"{foreign / count:.0%} of its words are not in Latin script")
         points = (total >> 48) - count
         if count < FEWEST_WORDS or points >= LEAST * count:
             return KnownShare(known / count)
-        return KnownShare(known / count, f"it is not English: {known / count:.0%} of its words are common English ones")
+        return KnownShare(known / count, f"it is not English: {known / count:.0%} are common English words")

@@ -108,7 +108,7 @@ class MultilingualEmbedder(DistilledEmbedder):
         share = len(KNOWN_LETTER.findall(text[:_LOOKED_AT])) / letters if letters else 1.0
         if share >= _ENOUGH:
             return KnownShare(min(1.0, share))
-        return KnownShare(share, f"{share:.0%} of its letters are of a script that the model learned")
+        return KnownShare(share, f"{share:.0%} of its letters are in a script that the model knows")
 
 
 def open(argument: str) -> Embedder:

@@ -39,7 +39,7 @@ from pandaeval_otel.model import Trace
 
 _SAID_CHARS = 200
 """Characters of a failed result's reason that are kept for the reason of its session."""
-_NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so it was not read with earlier traces")
+_NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not stored here, so earlier traces were not read")
 
 
 @dataclass(slots=True)
@@ -199,12 +199,12 @@ class _Recovery(_Rule):
     def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result]:
         signal, [by] = reading.member.facts.signals[self.metric.name], reading.read
         if call := signal.get("open"):
-            reason = f"{call.partition('(')[0]} was called last; a later trace of the session answers the call"
+            reason = f"a later trace of the session answers the last call, {call.partition('(')[0]}"
             finding = Score(1.0, reason, {"continued_by": by.trace_id, "open_call": call})
         else:
             tool = signal["lost"]
             metadata = {"ending": Ending.UNRECOVERED_TOOL_ERROR.value, "tool": tool, "lost_tool": tool}
-            reason = f"{signal.get('said') or f'{tool} failed'}; a later trace of the session made up for it"
+            reason = f"{signal.get('said') or f'{tool} failed'}; a later trace of the session recovered"
             finding = Score(ASKS_ON, reason, {**metadata, "recovered_by": by.trace_id})
         return self._evaluator.said_of(self.metric.key, unit, finding)
 

@@ -62,7 +62,7 @@ def build(definition: Definition) -> Metric[Any, Any]:
         verdict: Any = await judge.ask(rubric, stated(subject) if isinstance(subject, TurnView | Conversation) else {})
         value = verdict.score if definition.labels is None else verdict.label
         if value is None or value == UNKNOWN:
-            return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")
+            return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {verdict.reason}")
         if definition.labels is None:
             return scaled(value, definition.range, verdict.reason)
         return labelled(value, definition.labels, verdict.reason)
@@ -93,7 +93,7 @@ def _before_asking(subject: Any, context: object) -> Finding | None:
     said = (trace.output, *(turn.assistant for turn in trace.turns), *trace.reasoning)
     if trace.tool_calls or any(text and says_something(text) for text in said):
         return None
-    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
+    return Unscored(Why.NO_CONTENT, "no answer with content and no step of the agent was captured")
 
 
 def _text(definition: Definition) -> Iterator[str]:

@@ -63,7 +63,7 @@ def _candidates(result: Row) -> list[Row]:
 
 
 def _blame(result: Row, step: Row) -> str:
-    """Returns the words on a blamed step: ``trace.blame: it broke the run: grounding names it``."""
+    """Returns the words on a blamed step: ``trace.blame: it broke the run: found by grounding``."""
     sure = result["metadata"].get("step") == step
     why = said("; ".join(step["reasons"]), 160)
     return f"trace.blame: {'it broke the run' if sure else 'may have broken it'}: {why}"

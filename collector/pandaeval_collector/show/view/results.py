@@ -18,7 +18,7 @@ from pandaeval_collector.store.listed import NO_SCORE
 INLINE = "inline"
 """``metadata.basis`` of a session's score that rests on metrics without a model."""
 _CHECKS = re.compile(
-    r"(?:nothing found|a made-up value was named; nothing else was found|\d+ findings?) by rules \([^()]*\); "
+    r"(?:no findings|only a made-up value was found|\d+ findings?) by rules \([^()]*\); "
     "task success: not judged"
 )
 """How the reason of ``agent_reliability`` begins where no judge had a part."""

@@ -113,7 +113,7 @@ class TestMultilingual:
     def test_a_script_that_it_did_not_learn_is_a_lack(self, multilingual: MultilingualEmbedder) -> None:
         known = multilingual.known("სწრაფი yes")
         assert not known
-        assert known.lacks == "33% of its letters are of a script that the model learned"
+        assert known.lacks == "33% of its letters are in a script that the model knows"
 
     def test_it_is_loaded_by_name(self) -> None:
         embedder = load("multilingual")

@@ -217,14 +217,14 @@ def test_what_is_no_claim(text: str) -> None:
 def test_only_values_for_the_judge_give_no_score(text: str) -> None:
     found = ask(run("Tell me", text, call("search", {}, "on 2026-05-14 for $41 or $45")))
     assert (type(found), found.why) == (Unscored, Why.INSUFFICIENT_EVIDENCE)
-    assert found.reason == "only a judge can tell where 1 value came from"
+    assert found.reason == "only a judge can find the origin of 1 value"
     assert (found.metadata["values_checked"], len(found.metadata["for_judge"])) == (0, 1)
 
 
 def test_a_suspect_fails_nothing_and_lowers_no_score() -> None:
     found = ask(run("?", "Price: $99.95.", call("look", {}, SHOES)))
     assert (found.failed, found.value, found.metadata["not_grounded"]) == (False, 1.0, [])
-    assert "only suspect" in found.reason
+    assert "only suspicious" in found.reason
     assert METRIC.threshold == 0.0
 
 
@@ -239,7 +239,7 @@ def test_a_made_up_value_is_named_with_the_model_call_that_says_it_first() -> No
     said = model("m2", 5, says="The other is LH-2210.")
     found = ask(replace(trace, spans=(*trace.spans, said)))
     assert (found.failed, found.label, found.value, found.span_ids) == (True, "made_up_value", 0.5, ("m2",))
-    assert found.reason.startswith("'LH-2210' stands in no result and was not said by the user")
+    assert found.reason.startswith("'LH-2210' does not appear in any tool result or user message")
     [named] = found.metadata["not_grounded"]
     assert (named["value"], named["kind"], named["span_id"]) == ("LH-2210", "identifier", "m2")
     assert "The other is" in named["text"]
@@ -262,7 +262,7 @@ class TestEvidence:
         late = call("search_ferries", {}, {"id": "LH-1315"}, at=2)
         found = ask(run("Book it", "Done.", call("book_ferry", {"id": "LH-1315"}, "ok"), late))
         assert found.metadata["not_grounded"][0]["argument"] == "id"
-        assert found.reason.startswith("'LH-1315' (id) stands in no result")
+        assert found.reason.startswith("'LH-1315' (id) does not appear in any tool result")
 
     @pytest.mark.parametrize(
         ("tool", "arguments"),
@@ -304,8 +304,8 @@ class TestContradictions:
         found = ask(run(user, "Sailing LH-0742 is booked for 3 passengers: FJ-88213.", book))
         assert found.label == "contradicts_calls"
         assert {each["but"] for each in found.metadata["not_grounded"]} == {
-            "the call was given sailing_id LH-1315",
-            "the call was given passengers 1",
+            "the call used sailing_id LH-1315",
+            "the call used passengers 1",
         }
         assert outcome(run(user, "LH-0742 is full; I booked LH-1315 for 1 passenger: FJ-88213.", book)) == "grounded"
         two, one = call("book_ferry", {"passengers": 2}), call("book_ferry", {"passengers": 1}, at=2)
@@ -337,10 +337,10 @@ class TestOpen:
         found = ask(run("Ferry on 2026-05-14?", "LH-1315 for 41 EUR.", blind))
         assert isinstance(found, Unscored)
         assert (found.why, found.coverage) == (Why.INSUFFICIENT_EVIDENCE, 0.0)
-        assert found.reason.endswith("where 2 values of 2 came from is not known ('LH-1315', '41 EUR')")
+        assert found.reason.endswith("the origin of 2 values of 2 is unknown ('LH-1315', '41 EUR')")
         some = ask(run("Is it LH-1315?", "LH-1315 is 41 EUR.", blind))
         assert (some.value, some.coverage, some.metadata["open"]) == (1.0, 0.5, ["41 EUR"])
-        assert some.reason.endswith("; 1 value not checked: results of tools were not captured")
+        assert some.reason.endswith("; 1 value not checked: tool results were not captured")
         assert ask(run("Is it LH-1315?", "LH-1315 is 41 EUR, at 13:15.", blind)).coverage == 1 / 3
 
     def test_contradictions_show_all_the_same(self) -> None:
@@ -385,10 +385,13 @@ class TestLimits:
     def test_long_runs_are_capped_and_said_to_be(self) -> None:
         many = call("search", {}, ["word " * 50_000, "more " * 50_000])
         found = ask(run("?", "It is LH-1315, not LH-2000.", call("search", {}, "LH-1315", at=0), many))
-        assert found.metadata["note"] == "long run: not all of it was looked at"
+        assert found.metadata["note"] == "long run: only a part of it was checked"
         values = " ".join(f"FR-{number}" for number in range(1000, 1400))
         found = ask(run("?", values, call("search", {}, values)))
-        assert (found.metadata["values_checked"], found.metadata["note"]) == (300, "the first 300 values")
+        assert (found.metadata["values_checked"], found.metadata["note"]) == (
+            300,
+            "only the first 300 values were checked",
+        )
 
     def test_a_long_result_leaves_the_words_that_may_be_values(self) -> None:
         assert _PLAIN_WORDS.sub("", "the code, for you: ZZ-4711 and more\n a-b KO") == "ZZ-4711 KO"

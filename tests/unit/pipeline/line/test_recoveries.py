@@ -75,7 +75,7 @@ async def test_in_any_order_the_failure_is_made_up_for(tmp_path: Path, order: tu
         found = response(line, FAILED)
         assert (found["score"], found["success"], found["label"]) == (0.5, True, "pass")
         assert found["metadata"]["recovered_by"] == BOOKED.trace_id.hex()
-        assert found["reason"].endswith("a later trace of the session made up for it")
+        assert found["reason"].endswith("a later trace of the session recovered")
         assert line.standing() == as_file([FAILED, TALK, BOOKED])
 
 
@@ -125,7 +125,7 @@ async def test_a_call_that_a_later_trace_answers_is_not_left_open(tmp_path: Path
         found = response(line, ASKED)
         assert (found["score"], found["success"], found["label"]) == (1.0, True, "pass")
         assert found["metadata"]["continued_by"] == RAN.trace_id.hex()
-        assert found["reason"] == "find was called last; a later trace of the session answers the call"
+        assert found["reason"] == "a later trace of the session answers the last call, find"
         blamed = line.of(ASKED, "blame")
         assert not blamed or blamed[-1]["metadata"]["taken_back"], "no failure is left to explain"
         assert line.standing() == as_file([ASKED, RAN, ANSWERED])

@@ -232,7 +232,7 @@ async def test_what_a_finding_blames_stays_when_a_verdict_takes_its_own_back(ask
         await of.revise(made, made.spans)
         await of.close("s")
     reasons = [each["metadata"]["step"]["reasons"] for each in of.said("blame")]
-    assert reasons == [["correctness names it", "grounding names it"], ["grounding names it"]], "as before the verdict"
+    assert reasons == [["found by correctness", "found by grounding"], ["found by grounding"]], "as before the verdict"
 
 
 def blame(line: RunningLine, of: MadeTrace) -> dict[str, Any]:

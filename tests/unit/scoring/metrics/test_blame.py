@@ -28,7 +28,7 @@ from support.otlp_sink import attributes
 from support.results import CODE, result
 
 CAPTURES = Path(__file__).parents[3] / "golden" / "captures" / "openai_openllmetry"
-STEP = {"span_id": "c" * 16, "kind": "tool", "tool": "get_order", "agent": None, "reasons": ["grounding names it"]}
+STEP = {"span_id": "c" * 16, "kind": "tool", "tool": "get_order", "agent": None, "reasons": ["found by grounding"]}
 TOLD = Score(1.0, "a call", {"step": STEP, "candidates": [STEP]}, label="tool", span_ids=(STEP["span_id"],))
 
 
@@ -61,7 +61,7 @@ class TestWhich:
         found = blamed(grounding=(THIRD, SECOND), response=(SECOND,))
         assert isinstance(found, Score)
         assert (found.value, found.span_ids, found.label) == (1.0, (SECOND,), "tool")
-        assert found.metadata["step"]["reasons"] == ["grounding names it", "response names it"]
+        assert found.metadata["step"]["reasons"] == ["found by grounding", "found by response"]
         assert found.metadata["candidates"] == [found.metadata["step"]]
 
     def test_further_metrics_name_candidates(self) -> None:
@@ -152,4 +152,4 @@ class TestShown:
             "detail": {"spans": [span], "texts": [], "left_out": 0},
             "results": [result("blame", TOLD, evaluator=CODE, threshold=None).to_dict()],
         }
-        assert "it broke the run: grounding names it" in "\n".join(step_lines(row))
+        assert "it broke the run: found by grounding" in "\n".join(step_lines(row))

@@ -131,6 +131,16 @@ async def test_what_the_record_does_not_tell_is_no_score() -> None:
     assert [each.why for each in findings if isinstance(each, Unscored)] == [Why.INSUFFICIENT_EVIDENCE] * 2
 
 
+async def test_an_open_question_is_kept_with_the_result() -> None:
+    asked = "Is an explicit null\nfor an optional argument wrong?"
+    kept = [await found(CORRECTNESS, WHOLE, {"sure": 60, "open_question": each}) for each in (asked, None)]
+    assert [each and each.metadata.get("open_question") for each in kept] == [asked.replace("\n", " "), None]
+    untold = {"things": [], "correct": None, "open_question": asked}
+    unscored = await found(CORRECTNESS, WHOLE, untold)
+    assert isinstance(unscored, Unscored)
+    assert "open_question" in unscored.metadata, "where the record does not suffice too"
+
+
 async def test_the_goal_is_strictly_reached_or_not() -> None:
     declined = {"things": [{**LOST, "became": "rightly declined"}], "goal_completed": False}
     findings, _ = await _asked([CORRECTNESS, GOAL], replace(WHOLE, missing=1), declined)
@@ -145,7 +155,7 @@ async def test_the_goal_is_strictly_reached_or_not() -> None:
 async def test_friction_names_the_turns_that_show_it(level: str, score: float) -> None:
     got = await found(FRICTION, WHOLE, {"friction": level, "friction_turns": [1, 2]})
     assert isinstance(got, Score)
-    assert (got.value, got.reason) == (score, f"{level} friction, in turns 1, 2")
+    assert (got.value, got.reason) == (score, f"{level} friction in turns 1 and 2")
 
 
 async def test_what_anybody_stated_goes_with_the_question() -> None:

@@ -387,7 +387,7 @@ class TestArgumentCorrectness:
         given = verdicts((1, "yes"), (2, "unknown"), (3, "no"))
         found = await scored("argument_correctness", three, argument_correctness=given)
         assert (found.value, found.coverage) == (0.5, 2 / 3)
-        assert "Of 1 calls it could not be told." in found.reason
+        assert "Undecided calls: 1." in found.reason
 
     async def test_every_verdict_on_a_call_has_a_reason(self) -> None:
         silent = {"verdicts": [{"call": 1, "reason": "", "verdict": "yes"}], "reason": "Fine."}
@@ -397,7 +397,7 @@ class TestArgumentCorrectness:
         bad = call(2, "book", error="1 validation error for BookInput\nseats\n  Input should be a valid integer")
         found = await scored("argument_correctness", trace(calls=[call(1), bad]))
         assert found.value == 0.5
-        assert "refused" in found.metadata["verdicts"][1]["reason"]
+        assert "rejected" in found.metadata["verdicts"][1]["reason"]
         assert "calls 2" in found.reason
 
     async def test_calls_that_were_all_refused_need_no_judge(self) -> None:

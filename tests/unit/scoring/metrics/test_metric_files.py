@@ -142,16 +142,16 @@ class TestLoopDetection:
         texts = Texts({"👍": np.zeros(2, np.float32)}, (), "test", None)
         found = LOOP.evaluate(trace(Turn("question", "👍")), TraceContext(texts, 0.5))
         assert isinstance(found, Unscored)
-        assert (found.why, found.reason) == ("no_content", "the answer has no words or signs that can be compared")
+        assert (found.why, found.reason) == ("no_content", "the answer has no words or symbols to compare")
 
     def test_the_reason_says_what_was_found_in_words(self) -> None:
         again = self.ask(trace(Turn("question", "answer")), self.before("answer", 6))
         other = self.ask(trace(Turn("question", "answer")), self.before("question", 4))
         assert isinstance(again, Score)
         assert isinstance(other, Score)
-        assert again.reason.startswith("says again what the answer of trace 7 of the session said (cosine 1.00")
+        assert again.reason.startswith("repeats the answer of trace 7 in this session (similarity 1.00")
         assert other.reason.startswith(
-            "does not repeat earlier answers; closest is the answer of trace 5 of the session"
+            "does not repeat earlier answers; the closest is the answer of trace 5 in this session"
         )
 
     def test_a_run_that_failed_has_no_answer(self) -> None:
@@ -202,7 +202,7 @@ class TestLoopDetection:
         ("context", "excuse"),
         [
             ({"asked_again": True}, "the user asked for it again"),
-            ({"changed": True}, "it tells of work that was done since"),
+            ({"changed": True}, "it reports work done since then"),
             (
                 {
                     "asked": content_tokens("Where is my parcel P7?"),
@@ -215,7 +215,7 @@ class TestLoopDetection:
     def test_what_code_knows_to_be_no_loop(self, context: dict[str, Any], excuse: str) -> None:
         found = self.again(self.SUMMARY, self.SUMMARY, **context)
         assert (found.label, found.failed, found.metadata["excused"]) == ("excused", False, excuse)
-        assert found.reason.startswith(f"in the words of the answer of trace 1 of the session, but {excuse}")
+        assert found.reason.startswith(f"repeats the answer of trace 1 in this session, but {excuse}")
 
     def test_the_same_answer_to_another_question_is_one(self) -> None:
         asked, then = content_tokens("Where is my parcel?"), content_tokens("Can I have a refund?")
@@ -310,7 +310,7 @@ class TestSessions:
         assert "band" not in found.metadata
         assert found.metadata["rests_on"] == {"coherence": 1, "response": 1}
         assert found.coverage == 0.5, "confidence and tool_correctness are missing"
-        assert found.reason.startswith("nothing found by rules (coherence, response); task success: not judged; ")
+        assert found.reason.startswith("no findings by rules (coherence, response); task success: not judged; ")
 
     def test_what_nothing_speaks_against_is_no_problem_found(self) -> None:
         """Signals of ours, and a sure coherence, are there only where they speak against a trace."""
@@ -327,16 +327,16 @@ class TestSessions:
         assert isinstance(found, outcome)
         if isinstance(found, Unscored):
             assert (found.why, found.coverage) == ("insufficient_evidence", 2 / 5)
-            assert "only 40% of the checks that apply could look" in found.reason
+            assert "only 40% of the applicable checks could run" in found.reason
 
     def test_a_flagged_trace_is_a_problem_found_even_where_the_session_passes(self) -> None:
-        good, bad = SessionSignal("scored", 1.0), SessionSignal("scored", 0.0, said="'$90' stands in no result")
+        good, bad = SessionSignal("scored", 1.0), SessionSignal("scored", 0.0, said="'$90' appears in no result")
         found = self.without_judge(summary(response=bad), *[summary(coherence=good) for _ in range(19)])
         assert found.value > 0.5
         assert found.label == "problem_found"
         assert found.reason.startswith("1 finding by rules (response in 1 trace); task success: not judged; ")
         assert "(response) in trace 1 of 20" in found.reason
-        assert "'$90' stands in no result" in found.reason
+        assert "'$90' appears in no result" in found.reason
 
     def test_a_session_that_was_not_drawn_rests_on_inline_signals(self) -> None:
         left_out = SessionSignal("unscored", None, "not_sampled")

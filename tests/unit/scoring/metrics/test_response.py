@@ -231,7 +231,7 @@ class TestToolErrors:
         looked = call("search_ferries", ["LH-1"])
         ended = found(run("Your code is 4711.", looked, call("book_ferry", "Error: timeout", at=20)))
         assert (ended.score, ended.ending, ended.tool) == (0.0, Ending.UNRECOVERED_TOOL_ERROR, "book_ferry")
-        assert ended.reason == "book_ferry failed: Error: timeout; nothing made up for it"
+        assert ended.reason == "book_ferry failed: Error: timeout; the run did not recover"
         assert ended.span_ids == ("book_ferry20",)
 
     def test_owning_up_to_it(self) -> None:
@@ -440,7 +440,7 @@ def test_a_run_that_a_guardrail_stopped_did_not_fail(error: str | None) -> None:
     found = response(run(None, error=error, blocked=("pii", "personal data")))
     assert isinstance(found, Score)
     assert (found.value, found.label, found.failed) == (1.0, "blocked", False)
-    assert found.reason == "a guardrail stopped the run on purpose: pii (personal data)"
+    assert found.reason == "a guardrail stopped the run: pii (personal data)"
     assert found.metadata == {"ending": "blocked", "guardrail": "pii"}
 
 

@@ -327,19 +327,19 @@ class TestReliability:
         found = RELIABILITY.evaluate(view({"response": scored(1.0), "coherence": scored(1.0)}), context())
         assert isinstance(found, Score)
         assert found.value == 1.0
-        checks = "nothing found by rules (coherence, response); task success: not judged"
-        assert found.reason == f"{checks}; max risk 0.00: nothing speaks against any of 1 trace (coherence, response)"
+        checks = "no findings by rules (coherence, response); task success: not judged"
+        assert found.reason == f"{checks}; max risk 0.00: no sign of a problem in 1 trace (coherence, response)"
         fine = view({"confidence": scored(1.0), "coherence": scored(1.0)}, {})
         found = RELIABILITY.evaluate(fine, context(judged=True))
         assert isinstance(found, Score)
-        assert found.reason == "max risk 0.00: nothing speaks against any of 2 traces (confidence, coherence)"
+        assert found.reason == "max risk 0.00: no sign of a problem in 2 traces (confidence, coherence)"
 
     @pytest.mark.parametrize("ended", [1.0, 0.5])
     def test_where_only_the_ends_were_looked_at_it_is_hardly_checked(self, ended: float) -> None:
         found = RELIABILITY.evaluate(view({"response": scored(ended)}, {"response": scored(1.0)}), context())
         assert isinstance(found, Unscored)
         assert (found.why, found.metadata["partial_score"]) == ("insufficient_evidence", ended)
-        assert found.reason.startswith("hardly checked: only how the runs ended was looked at")
+        assert found.reason.startswith("hardly checked: only the endings of the runs were checked")
         failed = RELIABILITY.evaluate(view({"response": failing()}), context())
         assert isinstance(failed, Score)
         assert (failed.label, failed.failed) == ("problem_found", True)
@@ -359,12 +359,12 @@ class TestReliability:
         assert (found.label, found.failed) == ("suspect", False)
 
     def test_no_label_rests_on_grounding_alone(self) -> None:
-        made_up = {"grounding": scored(0.0, said="'$90' stands in no result"), "response": scored(1.0)}
+        made_up = {"grounding": scored(0.0, said="'$90' appears in no result"), "response": scored(1.0)}
         alone = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.9)}), context())
         assert isinstance(alone, Score)
         assert (alone.value, alone.label) == (pytest.approx(0.9), "suspect"), "neither a failure nor praise"
-        checks = "a made-up value was named; nothing else was found by rules (grounding in 1 trace)"
-        assert alone.reason == f"{checks}; task success: not judged; '$90' stands in no result"
+        checks = "only a made-up value was found by rules (grounding in 1 trace)"
+        assert alone.reason == f"{checks}; task success: not judged; '$90' appears in no result"
         assert spelled_out(alone.label, alone.reason) == f"{checks}; task success: not judged"
         suspected = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.4)}), context())
         assert isinstance(suspected, Score)
@@ -413,7 +413,7 @@ class TestReliability:
         assert isinstance(found, Unscored)
         assert found.coverage == pytest.approx(2 / 5)
         assert found.metadata["partial_score"] == 1.0
-        assert found.reason.endswith("only 40% of the checks that apply could look")
+        assert found.reason.endswith("only 40% of the applicable checks could run")
 
     @pytest.mark.parametrize(
         ("traces", "kind"),

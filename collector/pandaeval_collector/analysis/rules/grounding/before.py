@@ -28,8 +28,8 @@ Whose = Literal["user", "told", "result", "call", "instructions"]
 """Whose a value is: the user's; the agent's own; of a result or document; of the arguments of a call; of instructions,
 definitions of tools or attributes of spans."""
 _OF_ROLE: dict[str, Whose] = {"user": "user", "tool": "result", "assistant": "told"}
-BEFORE = "the conversation before was not captured"
-_MORE = "there is more in earlier traces of the session than is looked at"
+BEFORE = "the earlier conversation was not captured"
+_MORE = "the session has more earlier traces than are read"
 MOST_TRACES = 32
 """Earlier traces of a session that are read at most. If there are as many, there may be more."""
 _MOST_CHARS = 24_000
@@ -188,13 +188,13 @@ def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
 def _not_captured(trace: Trace) -> str | None:
     """Says which part of this trace itself is missing (results, messages, the user's words); ``None`` if nothing is."""
     if [call for call in trace.tool_calls if not call.has_result and call.error is None]:
-        return "results of tools were not captured"
+        return "tool results were not captured"
     if any(map(_is_cut, [call.result for call in trace.tool_calls if call.has_result])):
-        return "results of tools were captured in part"
+        return "tool results were captured only in part"
     if any_hidden(chain(*[span.input for span in trace.spans if span.kind is Kind.LLM and span.input])):
-        return "messages were captured in part"
+        return "messages were captured only in part"
     if (trace.input is None and not trace.turns) or None in [turn.user for turn in trace.turns]:
-        return "the user's words were not captured"
+        return "the messages of the user were not captured"
     return None
 
 

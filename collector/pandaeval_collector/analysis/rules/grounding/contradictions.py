@@ -103,7 +103,7 @@ class TurnComparison:
         counted = sum(field.value.number for field in fields)
         if value.number == counted > 0 or any(field.value.sign == value.sign for _, field in self._results):
             return None
-        return Contradiction(f"the call was given {fields[0].label} {fields[0].value.text}")
+        return Contradiction(f"the call used {fields[0].label} {fields[0].value.text}")
 
     def _other(self, claim: Claim, fields: Sequence[Field], labelled: Sequence[Field]) -> Contradiction | None:
         beside = [each.value for each in self._claims if (each.span_id, each.begin) == (claim.span_id, claim.begin)]
@@ -120,7 +120,7 @@ class TurnComparison:
         first = next(iter(others.values()))
         if len(others) > 1 and not labelled:
             return None
-        return Contradiction(f"results have {first.value.text} there ({first.label.strip()})", len(others) == 1)
+        return Contradiction(f"tool results have {first.value.text} ({first.label.strip()})", len(others) == 1)
 
     def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
         """Returns the number of a result of which the claim drops, doubles or swaps one digit."""
@@ -129,7 +129,7 @@ class TurnComparison:
             return None
         for field in fields:
             if _is_slip(digits, _digits(field.value)) and field.value.sign not in self._stated:
-                return Contradiction(f"results have {field.value.text} there")
+                return Contradiction(f"tool results have {field.value.text}")
         return None
 
     def _is_computed(self, claim: Claim, known: Sequence[Field]) -> bool:

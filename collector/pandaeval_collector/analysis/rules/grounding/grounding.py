@@ -77,10 +77,10 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         stated, numbers = _of_case(stated), []
     found = Grounding(hidden=hidden(trace, earlier))
     if had.cut:
-        found.hidden = found.hidden or "there is more than is looked at"
-        found.notes.append("long run: not all of it was looked at")
+        found.hidden = found.hidden or "the run is longer than the part that is checked"
+        found.notes.append("long run: only a part of it was checked")
     if len(stated) + len(called) > MOST_CLAIMS:
-        found.notes.append(f"the first {MOST_CLAIMS} values")
+        found.notes.append(f"only the first {MOST_CLAIMS} values were checked")
     comparison = TurnComparison(trace, had, [*stated, *numbers])
     said = _said(trace, earlier, had)
     unsure = earlier is None and not shows_history(trace)

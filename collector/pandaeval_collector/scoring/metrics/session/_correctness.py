@@ -15,6 +15,7 @@ from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.conversation import Conversation, conversation
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason, Rubric, Verdict
+from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.judge.turns import stated
 from pandaeval_collector.scoring.metric import JudgedSessionMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
@@ -153,6 +154,11 @@ class Correctness(Answer):
         "some: a detail that nothing shows, a figure told wrongly on the way, a step of the instructions left out, a "
         "check not made, a reading of the wish or the rules that others may not share."
     )
+    open_question: Annotated[str, Field(max_length=400)] | None = Field(
+        default=None,
+        description='Null if "sure" is below 25 or above 75. Otherwise one question to the agent\'s owner, about a '
+        "rule or an interpretation, whose answer settles the verdict. Word it for any run: no names, dates, numbers.",
+    )
 
 
 class Whole(Correctness, Verdict):
@@ -216,7 +222,7 @@ def _suspects(pack: Pack) -> dict[str, Any]:
 
 PART = QuestionPart(
     name="correctness",
-    version="3",
+    version="4",
     level="trace",
     about=ABOUT,
     text=TEXT,
@@ -227,7 +233,7 @@ PART = QuestionPart(
     of_pack=_suspects,
 )
 """The question about one run."""
-WHOLE = Rubric(name="conversation", version="3", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
+WHOLE = Rubric(name="conversation", version="4", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
 """The same about a conversation, with those of ``goal_completion`` and ``user_friction``: one call for all three."""
 
 
@@ -252,13 +258,15 @@ def finding_of(
     """Makes the finding of a verdict; its metadata hold the parts, the step to ``blame``, and what became of the
     ``suspects`` that the judge was asked about; the reason names those that it confirmed or refuted."""
     parts = verdict.model_dump(include={"things", "broken_rules", "misstatements", "first_wrong_step", "sure"})
+    if verdict.open_question:
+        parts["open_question"] = one_line(neutral(verdict.open_question))
     metadata, reason = {**parts, "turns": len(conversation.trace.turns)}, verdict.reason
     if suspects:
         metadata["suspects"] = became = outcomes(verdict, suspects)
         if told := [f"'{each['value']}' {each['became']}" for each in became if each["became"] != "unknown"]:
             reason += f" Suspects: {', '.join(told)}."
     if verdict.correct is None:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {reason}", metadata)
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {reason}", metadata)
     sure = verdict.sure / 100.0
     found = Score(max(sure, CORRECT) if verdict.correct else min(sure, NOT_CORRECT), reason, metadata)
     found.label = failure_of(verdict)
@@ -291,7 +299,7 @@ def of_conversation(
         if not told(trace):
             return NOTHING_TOLD
         if shown < ENOUGH:
-            reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
+            reason = f"the conversation is too long: only {shown:.0%} of it fits the judge (judge.context_tokens)"
             return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
         given = {**stated(conversation), **numbers(trace), **_suspects(judge.pack)}
         found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
@@ -302,7 +310,7 @@ def of_conversation(
         version=version,
         threshold=0.5,
         question=question,
-        needs="session id; what was said and called; a judge",
+        needs="session ID; messages or calls; a judge",
         evaluate=lambda session, context: None if session.traces else NOTHING_TOLD,
         ask=ask,
         rubrics=(WHOLE,),

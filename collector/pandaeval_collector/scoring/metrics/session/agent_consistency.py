@@ -1,4 +1,4 @@
-"""Was the agent steady throughout this session?
+"""Was the agent consistent throughout this session?
 
 Per trace with a confidence score: (1 + weighted risks of repetition, tool choice and topic) × weighted lack of
 confidence; over the session 1 - the root mean square. It does not say that the agent was right: confidence 1.0 gives
@@ -66,8 +66,8 @@ METRIC = SessionMetric(
     kind="math",
     version="2",
     threshold=0.5,
-    question="Was the agent steady throughout this session?",
-    needs="session id; confidence (judged)",
+    question="Was the agent consistent throughout this session?",
+    needs="session ID; confidence (judged)",
     evaluate=_evaluate,
     unscored=(Why.INSUFFICIENT_EVIDENCE,),
     signals=KINDS,

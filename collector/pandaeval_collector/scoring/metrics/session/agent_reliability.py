@@ -116,15 +116,15 @@ def _no_problem(
     checks = _checks(counted, basis)
     if {*counted} == {GROUNDING}:
         label = SUSPECT
-        checks = _checks(counted, basis, "a made-up value was named; nothing else was found")
+        checks = _checks(counted, basis, "only a made-up value was found")
         named = (trace.signals[GROUNDING].said for trace in session.traces if GROUNDING in trace.signals)
         reason = next(filter(None, named), reason)
     unscored = metadata | {"partial_score": found.score}
     if {*basis} <= {"response"}:
-        reason = "hardly checked: only how the runs ended was looked at; task success: not judged"
+        reason = "hardly checked: only the endings of the runs were checked; task success: not judged"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=share)
     if (seen := looked_at(session, context)) < ENOUGH:
-        reason = f"{checks}; only {seen:.0%} of the checks that apply could look"
+        reason = f"{checks}; only {seen:.0%} of the applicable checks could run"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=seen)
     return Score(found.score, f"{checks}; {reason}", metadata, label=label, coverage=share)
 
@@ -134,7 +134,7 @@ def _checks(counted: Mapping[str, int], basis: Mapping[str, int], what: str = ""
     told = ", ".join(f"{name} in {_traces(count)}" for name, count in counted.items())
     total = sum(counted.values())
     if not what:
-        what = f"{total} finding{'' if total == 1 else 's'}" if told else "nothing found"
+        what = f"{total} finding{'' if total == 1 else 's'}" if told else "no findings"
     return f"{what} by rules ({told or ', '.join(basis)}); task success: not judged"
 
 
@@ -142,7 +142,7 @@ def _reason(
     session: SessionView, signals: Sequence[Mapping[str, float]], found: Reliability, basis: Mapping[str, int]
 ) -> str:
     if not found.max_risk:
-        return f"max risk 0.00: nothing speaks against any of {_traces(found.total)} ({', '.join(basis)})"
+        return f"max risk 0.00: no sign of a problem in {_traces(found.total)} ({', '.join(basis)})"
     worst = max(range(found.evaluated), key=lambda index: found.per_trace_risk[index])
     at = found.positions[worst]
     cause = max(signals[at], key=lambda name: found.weights.get(name, 1.0) * (1.0 - signals[at][name]))
@@ -165,7 +165,7 @@ METRIC = SessionMetric(
     version="7",
     threshold=0.5,
     question="Did the agent ever fail badly in this session?",
-    needs="session id; any of coherence, loop_detection, confidence, tool_correctness",
+    needs="session ID; any of coherence, loop_detection, confidence, tool_correctness",
     evaluate=_evaluate,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     signals=READS,

@@ -1,4 +1,4 @@
-"""Did the user get what the user was after, by the end of the conversation?
+"""Did the user reach the goal by the end of the conversation?
 
 Yes, no, or no score where the record does not suffice: a goal that was talked about, reached in part or refused,
 however rightly, is not completed. The goal is the one that the application states (``pandaeval.goal``), else what the
@@ -26,8 +26,8 @@ def _score(found: Whole, conversation: Conversation, suspects: object) -> Score 
 
 METRIC = of_conversation(
     "goal_completion",
-    "5",
-    "Did the user get what the user was after, by the end of the conversation?",
+    "6",
+    "Did the user reach the goal by the end of the conversation?",
     __doc__,
     _score,
 )

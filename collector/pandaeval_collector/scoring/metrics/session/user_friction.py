@@ -10,6 +10,8 @@ Source: ours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.scoring.metrics.session._correctness import Whole, of_conversation
@@ -18,9 +20,15 @@ SCORES = {"none": 1.0, "some": 0.5, "much": 0.0}
 
 
 def _score(found: Whole, conversation: Conversation, suspects: object) -> Score:
-    turns = ", ".join(map(str, found.friction_turns))
-    reason = f"{found.friction} friction, in turns {turns}" if turns else "no message of the user shows any"
+    reason = "no user message shows friction"
+    if turns := found.friction_turns:
+        reason = f"{found.friction} friction in {_turns(turns)}"
     return Score(SCORES[found.friction], reason, {"friction": found.friction, "turns": found.friction_turns})
 
 
-METRIC = of_conversation("user_friction", "3", "How hard did the agent make it for the user?", __doc__, _score)
+def _turns(numbers: Sequence[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"turns {', '.join(most)} and {last}" if most else f"turn {last}"
+
+
+METRIC = of_conversation("user_friction", "4", "How hard did the agent make it for the user?", __doc__, _score)

@@ -59,7 +59,7 @@ _OPENINGS = frozenset(
     }
 )
 """Openings that were published as enough to move a judge, and their like, without case and punctuation."""
-NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a tool were captured")
+NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no content of the user, the agent or a tool was captured")
 
 
 class Task(Answer):
@@ -87,7 +87,7 @@ def _told(trace: Trace, pack: Pack) -> dict[str, str] | None:
 
 def _of_answer(found: Task, trace: Trace) -> dict[str, str]:
     if not found.task.strip():
-        raise NoVerdictError(Why.NO_CONTENT, "the record does not tell what the agent was to do")
+        raise NoVerdictError(Why.NO_CONTENT, "the record does not show the task of the agent")
     return {"task": found.task}
 
 
@@ -132,7 +132,7 @@ def no_such(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None
 
 def undetermined(reason: str) -> Unscored:
     """Makes the finding for a verdict that nothing can be said."""
-    return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {reason}")
+    return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {reason}")
 
 
 def user_input(trace: Trace) -> str | None:
@@ -188,7 +188,7 @@ def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
         return NOTHING_TOLD
     if answered(trace) or trace.tool_calls or any(says_something(text) for text in trace.reasoning):
         return None
-    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
+    return Unscored(Why.NO_CONTENT, "no answer with content and no step of the agent was captured")
 
 
 def tools_called(trace: Trace) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ def outcome(trace: Trace) -> str:
     was recorded, at most about 2000 characters, without secrets."""
     said = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
     answer = _short(" / ".join(said) or (trace.output or "").strip() or "(none)", _ANSWER)
-    results = _results(trace) or "nothing was called"
+    results = _results(trace) or "no tool was called"
     ended = "" if trace.error is None else f" The run ended with an error: {_short(trace.error, _ANSWER)}."
     return elided(f"{results.rstrip('.')}.{ended} The agent answered: {answer}", _OUTCOME)
 
@@ -103,12 +103,12 @@ def completion_limit(trace: Trace) -> Limit:
     undone = tuple(at + 1 for at in lost if was_to_change(trace, trace.tool_calls[at]))
     numbers = undone or tuple(at + 1 for at in lost)
     which = "call" if len(numbers) == 1 else "calls"
-    reason = f"{which} {', '.join(map(str, numbers[:10]))} failed, and nothing made up for it"
+    reason = f"{which} {', '.join(map(str, numbers[:10]))} failed without recovery"
     answers = [turn.assistant for turn in trace.turns] or [trace.output]
     if any(answer is not None and owns_up(answer) for answer in answers) or any(
         ends_run(call.name) and not failed(call) for call in trace.tool_calls[lost[-1] + 1 :]
     ):
-        return Limit(1.0, "failure_told", f"{reason}; the agent told of it or handed over", numbers)
+        return Limit(1.0, "failure_told", f"{reason}; the agent reported it or handed over", numbers)
     if undone:
         return Limit(LEFT_UNDONE, "failed_action", reason, undone)
     found_elsewhere = any(span.kind is Kind.RETRIEVAL and span.documents for span in trace.spans)
@@ -125,6 +125,6 @@ def efficiency_limit(trace: Trace) -> Limit:
     return Limit(
         1.0 - found.wasted_calls / found.calls,
         "repeated_calls",
-        f"{found.wasted_calls} of {found.calls} calls repeated another one in vain",
+        f"{found.wasted_calls} of {found.calls} calls repeated an earlier call without effect",
         numbers,
     )

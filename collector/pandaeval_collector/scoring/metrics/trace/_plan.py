@@ -117,7 +117,7 @@ def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | N
         return None
     if answered(trace) or trace.tool_calls:
         return NO_PLAN
-    return Unscored(Why.NO_CONTENT, "neither thoughts nor steps nor an answer of the agent were captured")
+    return Unscored(Why.NO_CONTENT, "no thoughts, steps or answer of the agent were captured")
 
 
 def of_plan(
@@ -137,7 +137,7 @@ def of_plan(
         return Score(value, found.reason, kept)
 
     return of_trace(
-        needs="thoughts, words on the way or a planning tool; a judge",
+        needs="thoughts, intermediate messages or a planning tool; a judge",
         answer=levelled(shape, reason, levels, "Null, too, if there is no plan."),
         levels=levels,
         score=score,

@@ -49,7 +49,7 @@ _LOOKED_AT = 4000
 MAX_JUDGED = 40
 _NAME = 50
 """Characters of a name in the question, so that no call is missing from it."""
-_REFUSED = "the tool refused the arguments: they do not fit its schema"
+_REFUSED = "the tool rejected the arguments: they do not match its schema"
 
 
 def refused(call: ToolCall) -> bool:
@@ -102,7 +102,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
         return Assumed("no tool was called", {"user_input": user_input(trace), "verdicts": []})
     numbers = _judged(trace)
     if not numbers:
-        return Unscored(Why.NO_CONTENT, f"the arguments of no call were captured ({why_not_captured(trace)})")
+        return Unscored(Why.NO_CONTENT, f"no arguments of calls were captured ({why_not_captured(trace)})")
     if all(refused(trace.tool_calls[number - 1]) for number in numbers):
         return _share(trace, user_input(trace), dict.fromkeys(numbers), "")
     return None
@@ -140,11 +140,11 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
     by_code = [each["call"] for each in verdicts if each["reason"] == _REFUSED]
     said = [f"{right} of {known} calls had the right arguments."]
     if len(verdicts) < len(trace.tool_calls):
-        said.append(f"Judged were calls {_ranges(sorted(found))} of {len(trace.tool_calls)}.")
+        said.append(f"Calls {_ranges(sorted(found))} of {len(trace.tool_calls)} were judged.")
     if known < len(verdicts):
-        said.append(f"Of {len(verdicts) - known} calls it could not be told.")
+        said.append(f"Undecided calls: {len(verdicts) - known}.")
     if by_code:
-        said.append(f"Refused by their tool: calls {_ranges(by_code)}.")
+        said.append(f"Rejected by the tool: calls {_ranges(by_code)}.")
     return Score(
         right / known,
         " ".join([*said, reason]).strip(),

@@ -24,7 +24,7 @@ from pandaeval_otel.model import Span, Trace
 _MOST_CANDIDATES = 3
 _JUDGED = "correctness"
 """The metric by which a judge names the first wrong step."""
-_SUBJECTS = {"llm": "a model's call", "tool": "a call", "retrieval": "a retrieval"}
+_SUBJECTS = {"llm": "model call", "tool": "call", "retrieval": "retrieval"}
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
@@ -33,9 +33,9 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return None
     step, *_ = candidates = candidates[:_MOST_CANDIDATES]
     kind, tool = step["kind"], step["tool"]
-    subject = _SUBJECTS.get(kind, f"an {kind}") + (f" of {tool}" if tool else "")
+    subject = _SUBJECTS.get(kind, kind) + (f" to {tool}" if tool else "")
     metadata = {"step": step, "candidates": candidates}
-    reason = f"{subject}: {'; '.join(step['reasons'])}"
+    reason = f"first wrong step: {subject} ({'; '.join(step['reasons'])})"
     return Score(1.0, reason, metadata, label=kind, span_ids=(step["span_id"],))
 
 
@@ -47,7 +47,7 @@ def _candidate(trace: Trace, span: Span, metrics: Sequence[str]) -> dict[str, An
         "kind": span.kind.value,
         "tool": tool or None,
         "agent": span.agent_name or None,
-        "reasons": [f"{metric} names it" for metric in metrics],
+        "reasons": [f"found by {metric}" for metric in metrics],
     }
 
 
@@ -74,7 +74,7 @@ METRIC = TraceMetric(
     version="4",
     threshold=0.0,
     question="Which step broke the run?",
-    needs="a run that another metric fails, naming a step",
+    needs="a run with a failing metric that names a step",
     evaluate=_evaluate,
     explains=True,
     signals_failures_only=True,

@@ -1,4 +1,4 @@
-"""Is the answer about what was asked?
+"""Is the answer on topic?
 
 The cosine of the embeddings of a turn's user message and of its answer, clamped to 0..1; of a trace with several turns
 the mean of those that can be told. It does not judge whether the answer is right: it tells the topic alone, is blind to
@@ -111,8 +111,8 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if len(known) < len(found):
         return Unscored(Why.INSUFFICIENT_EVIDENCE, next(filter(None, lacks)))
     if not can_be_read:
-        return Unscored(Why.NO_CONTENT, "question or answer holds nothing that the embedder can read")
-    return _silent("too little is said to tell whether the answer is about something else")
+        return Unscored(Why.NO_CONTENT, "the embedder finds no words in the question or the answer")
+    return _silent("the texts are too short to compare their topics")
 
 
 def _without_pairs(trace: Trace) -> Finding | None:
@@ -120,14 +120,14 @@ def _without_pairs(trace: Trace) -> Finding | None:
     if trace.error is not None or trace.blocked or trace.ends_in_tool_call:
         return None  # there is no answer, and ``response`` says so
     if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
-        return _silent("message or answer names no subject by itself: a yes, an id, a value")
+        return _silent("the message or the answer names no topic (a yes, an ID, a value)")
     asked = [turn.user for turn in trace.turns if turn.assistant is not None]
     if any(asked):
-        return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
+        return Unscored(Why.NO_CONTENT, "the question or the answer is captured, but has no content")
     if "" in asked:
         assumed = {"note": "the input is empty", "coherence_gap": 0.0}
         return Assumed("the input is empty; coherence is assumed", assumed)
-    return Unscored(Why.NO_CONTENT, f"no text of input and answer was captured ({why_not_captured(trace)})")
+    return Unscored(Why.NO_CONTENT, f"no text of the input and the answer was captured ({why_not_captured(trace)})")
 
 
 def _lack(pair: Pair, context: TraceContext) -> str:
@@ -136,7 +136,7 @@ def _lack(pair: Pair, context: TraceContext) -> str:
     for side, text in (("message", pair.asked), ("answer", pair.answered)):
         share = texts.known(text)
         if not share:
-            return f"the embedder {texts.embedder} does not know the {side}: {share.lacks}"
+            return f"the embedder {texts.embedder} cannot read the {side}: {share.lacks}"
     return ""
 
 
@@ -157,7 +157,7 @@ def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], 
     score = fsum(cosine for _, cosine in told) / len(told)
     metadata: dict[str, object] = {"coherence_gap": 1.0 - score}
     if bands is None:
-        metadata["calibration"] = f"none: the cosines of {context.texts.embedder} were not measured"
+        metadata["calibration"] = f"none: embedder {context.texts.embedder} has no calibration"
     else:
         metadata["calibrated"] = bands.calibrated(score)
         if _is_sure(score, context):
@@ -179,13 +179,11 @@ def _is_sure(score: float, context: TraceContext) -> bool:
 
 
 def _reason(score: float, context: TraceContext) -> str:
-    bands, limit = context.texts.bands, context.threshold
-    name = "this embedder's cut" if bands is not None and limit == bands.cut else "the threshold"
+    limit = context.threshold
     digits = 2 if f"{score:.2f}" != f"{limit:.2f}" else 4
-    is_off = score < limit - _TOLERANCE
-    how = "far below" if _is_sure(score, context) else "below" if is_off else "not below"
-    numbers = f"(cosine {score:.{digits}f}, {how} {name} of {limit:.{digits}f})"
-    return f"the answer is about {'something else' if is_off else 'what was asked'} {numbers}"
+    found = "clearly off topic" if _is_sure(score, context) else "off topic"
+    topic = found if score < limit - _TOLERANCE else "on topic"
+    return f"answer is {topic} (similarity {score:.{digits}f}, threshold {limit:.{digits}f})"
 
 
 def _threshold(bands: Bands | None) -> float:
@@ -197,7 +195,7 @@ METRIC = TraceMetric(
     kind="embedding",
     version="6",
     threshold=_threshold,
-    question="Is the answer about what was asked?",
+    question="Is the answer on topic?",
     needs="input and answer text",
     evaluate=_evaluate,
     texts=lambda trace: [text for pair in pairs(trace) for text in (pair.asked, pair.answered)],

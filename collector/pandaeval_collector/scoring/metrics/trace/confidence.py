@@ -1,4 +1,4 @@
-"""How sure of itself was the agent?
+"""How confident was the agent?
 
 A judge reads the whole run and rates the manner in which the agent acted and spoke: was it decisive, did it fit what
 was known, do thoughts, calls and answer agree with each other, and are there signs of doubt? It does not judge whether
@@ -28,7 +28,7 @@ METRIC = of_trace(
     "confidence",
     about=__doc__,
     version="6",
-    question="How sure of itself was the agent?",
+    question="How confident was the agent?",
     needs="an answer or tool calls; a judge",
     text="""
 How confident was the agent's manner? Judge how it acted and spoke, and neither whether it is right nor whether its

@@ -30,7 +30,7 @@ METRIC = asking(
     _ask,
     "Did the agent do its job in this run?",
     __doc__,
-    "what was said and called; a judge",
+    "messages or calls; a judge",
     lambda trace, context: None if told(trace) else NOTHING_TOLD,
     asked_by_session=True,
 )

@@ -1,4 +1,4 @@
-"""Do the values that the agent reports appear in what it had?
+"""Do the values in the answer and in calls come from messages or tool results?
 
 Grounded / checked, by code alone, in any language. Typed values of the answer (identifiers, amounts, dates, times,
 durations, e-mail and web addresses, measures) and identifiers in arguments of calls that change something are looked up
@@ -39,6 +39,7 @@ from pandaeval_otel.model import Trace
 
 _MOST_LISTED = 20
 _MOST_NAMED = 5
+_NOWHERE = "does not appear in any tool result or user message"
 ENOUGH = 0.5
 """The least share of the values that has to be checked for a score."""
 
@@ -52,14 +53,12 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     everything = found.total + len(found.open)
     failing, metadata = found.failing, _metadata(trace, found)
     if not everything:
-        reason = f"only a judge can tell where {_many(len(found.for_judge))} came from"
+        reason = f"only a judge can find the origin of {_many(len(found.for_judge))}"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata)
     if found.total < ENOUGH * everything and not failing:
         which = ", ".join(f"'{each.value.text}'" for each in found.open[:_MOST_NAMED])
         more = ", …" if len(found.open) > _MOST_NAMED else ""
-        reason = (
-            f"{found.hidden}: where {_many(len(found.open))} of {everything} came from is not known ({which}{more})"
-        )
+        reason = f"{found.hidden}: the origin of {_many(len(found.open))} of {everything} is unknown ({which}{more})"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=found.total / everything)
     label = "contradicts_calls" if failing and failing[0].instead else "made_up_value"
     return Score(
@@ -125,14 +124,13 @@ def _listed(trace: Trace, loose: Sequence[Loose]) -> list[dict[str, Any]]:
 def _reason(found: Grounding) -> str:
     unchecked = f"; {_many(len(found.open))} not checked: {found.hidden}" if found.open else ""
     if not found.loose:
-        which = "all of them" if found.total > 1 else "which is"
-        return f"{_many(found.total)} checked, {which} known or derived from what is known{unchecked}"
+        return f"{_many(found.total)} checked: found in messages or tool results, or derived from them{unchecked}"
     worst = found.loose[0]
     what = f"'{worst.claim.value.text}'" + (f" ({worst.claim.key})" if worst.claim.key else "")
-    said = f"but {worst.instead}" if worst.instead else "stands in no result and was not said by the user"
-    others = f"; {len(found.loose)} of {_many(found.total)} are not grounded" if found.total > 1 else ""
-    suspect = "" if worst.fails else ", which is only suspect"
-    return f"{what} {said}{suspect}{others}{unchecked}"
+    place = f"is stated, but {worst.instead}" if worst.instead else _NOWHERE
+    others = f"; not grounded: {len(found.loose)} of {_many(found.total)}" if found.total > 1 else ""
+    suspect = "" if worst.fails else "; only suspicious, so it does not fail"
+    return f"{what} {place}{suspect}{others}{unchecked}"
 
 
 def _many(count: int) -> str:
@@ -144,8 +142,8 @@ METRIC = TraceMetric(
     kind="code",
     version="14",
     threshold=0.0,
-    question="Do the specific values that the agent states stand in what it had?",
-    needs="tools or documents, and an answer or calls with such values",
+    question="Do the values in the answer and in calls come from messages or tool results?",
+    needs="tools or documents, and an answer or calls with specific values",
     evaluate=_evaluate,
     reads=SessionReads(earlier=MOST_TRACES, unsettled=_unsettled),
     unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),

@@ -1,4 +1,4 @@
-"""Does the agent repeat itself across the traces of a session?
+"""Does the agent repeat an earlier answer in the session?
 
 1 - the greatest (cosine × Jaccard) of this trace's answer with the newest three earlier answers of the same session and
 root agent. Both factors must be high: talking about the same thing is no loop, saying it again in the same words is.
@@ -59,12 +59,12 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return Unscored(Why.NO_CONTENT, "no answer was captured to compare with earlier ones")
     metadata: dict[str, object] = {"window_size": WINDOW, "max_hybrid": 0.0, "comparisons": []}
     if not says_something(trace.output):
-        return Unscored(Why.NO_CONTENT, "the answer says nothing: there is nothing to compare")
+        return Unscored(Why.NO_CONTENT, "the answer has no content to compare")
     text, texts = plain(trace.output), context.texts
     if texts.lost is None and not texts.direction(text):
-        return Unscored(Why.NO_CONTENT, "the answer has no words or signs that can be compared")
+        return Unscored(Why.NO_CONTENT, "the answer has no words or symbols to compare")
     if not context.earlier:
-        return Assumed("no earlier answer of this agent in the session that this one could be compared with", metadata)
+        return Assumed("this agent has no earlier answer in the session to compare with", metadata)
     here = texts.direction(text), texts.words(text)
     found = loop_detection(here, context.earlier, window=WINDOW)
     metadata["max_hybrid"] = found.max_hybrid
@@ -102,7 +102,7 @@ def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: 
     if len(output) <= _BRIEF and _ON_HOLD.search(output) is not None:
         return "the user is still on hold"
     if context.changed:
-        return "it tells of work that was done since"
+        return "it reports work done since then"
     new = {word for word in words - earlier.tokens if any(map(str.isdigit, word))}
     new |= {each.casefold() for each in _ID.findall(output[:_LONGEST]) if not content_tokens(each) <= earlier.tokens}
     listed = sorted(new)[:_LISTED]
@@ -111,13 +111,13 @@ def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: 
 
 def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
     """Writes what was found, with the numbers that it rests on in parentheses."""
-    which = f"the answer of trace {context.earlier[worst.index].index + 1} of the session"
-    numbers = f"cosine {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
+    which = f"the answer of trace {context.earlier[worst.index].index + 1} in this session"
+    numbers = f"similarity {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
     if excuse:
-        return f"in the words of {which}, but {excuse} ({numbers})"
+        return f"repeats {which}, but {excuse} ({numbers})"
     if 1.0 - worst.hybrid_score < context.threshold - TOLERANCE:
-        return f"says again what {which} said ({numbers})"
-    return f"does not repeat earlier answers; closest is {which} ({numbers})"
+        return f"repeats {which} ({numbers})"
+    return f"does not repeat earlier answers; the closest is {which} ({numbers})"
 
 
 METRIC = TraceMetric(
@@ -125,7 +125,7 @@ METRIC = TraceMetric(
     kind="embedding",
     version="8",
     threshold=0.5,
-    question="Does the agent say again what it said earlier in the session?",
+    question="Does the agent repeat an earlier answer in the session?",
     needs="answer text, session id",
     evaluate=_evaluate,
     texts=_texts,

@@ -1,4 +1,4 @@
-"""Did the agent do what it had planned?
+"""Did the agent follow its plan?
 
 A judge takes the plan, as it was first declared, from the agent's thoughts and planning calls, each step with the
 call or turn that shows it, and compares it with what happened. Changes that were declared later
@@ -22,7 +22,7 @@ METRIC = of_plan(
     name="plan_adherence",
     about=__doc__,
     version="7",
-    question="Did the agent do what it had planned?",
+    question="Did the agent follow its plan?",
     text="""
 How closely did the agent follow its plan as it was first declared? Plan and revisions are those that stand below under
 "plan" and "revisions", else those that you took from the record.

@@ -1,4 +1,4 @@
-"""Did the run end with an answer, or by declaring its end?
+"""Did the run end with an answer or a declared end?
 
 1 if it did, else 0 with a label: ``error`` (the run ended with an error), ``empty_answer`` (silence, or punctuation
 alone, as the answer to the user), ``control_token`` (``###STOP###`` or the like instead of an answer),
@@ -91,7 +91,7 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
     single step of a run that continues elsewhere. ``end_tokens``: answers by which this application's agents declare
     the end. What was not captured is held neither against a run nor for it."""
     if trace.forced or not (trace.complete or trace.fragment):
-        return Unscored(Why.INCOMPLETE_TRACE, "the root span was not seen to end")
+        return Unscored(Why.INCOMPLETE_TRACE, "the end of the root span was not received")
     turn = trace.turns[-1] if trace.turns else None
     answer = trace.output if turn is None else turn.assistant
     if trace.blocked is not None:
@@ -108,14 +108,14 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
 
 
 def _blocked(guardrail: str, why: str) -> Score:
-    reason = f"a guardrail stopped the run on purpose: {_short(guardrail)}" + (f" ({_short(why)})" if why else "")
+    reason = f"a guardrail stopped the run: {_short(guardrail)}" + (f" ({_short(why)})" if why else "")
     return Score(1.0, reason, {"ending": BLOCKED, "guardrail": guardrail}, label=BLOCKED)
 
 
 def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collection[str]) -> Finding | None:
     token = answer.strip()
     if token in end_tokens or (is_control(token) and _declares(trace, token, end_tokens)):
-        return _lost(trace, None) or Score(1.0, f"the run ended by {_short(token)}")
+        return _lost(trace, None) or Score(1.0, f"the run ended with {_short(token)}")
     if not says_something(answer):
         return _silent(trace, turn, answer)
     if error := raw_error(answer, trace.input if turn is None else turn.user):
@@ -190,7 +190,7 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
     last = trace.tool_calls[-1] if trace.tool_calls else None
     if not trace.ends_in_tool_call:
         if turn is not None and turn.media_only and turn.user is not None:
-            return Score(1.0, "the run ended with an answer that is no text")
+            return Score(1.0, "the run ended with an answer that is not text")
         return _lost(trace, None) or Unscored(Why.NO_CONTENT, "the answer was not captured")
     tool_spans = [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
     if not tool_spans and not any(span.kind in _RUN for span in trace.spans):
@@ -199,12 +199,12 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
     asks = root is not None and root.kind in _RUN and root.output and root.output[-1].tool_requests
     if last is not None and asks and not any(map(answered, trace.tool_calls)) and not tool_spans:
         # The outermost agent's own output asks for a call, and there is no result of a tool: its caller runs it.
-        return Score(1.0, f"the run ended by asking its caller for {last.name}", {"ended_by": last.name})
+        return Score(1.0, f"the run ended by asking its caller to run {last.name}", {"ended_by": last.name})
     if last is None or answered(last) or last.span_id in tool_spans:
         return _lost(trace, None) or Unscored(
-            Why.INSUFFICIENT_EVIDENCE, "the run ended with the result of a tool; no answer to it was captured"
+            Why.INSUFFICIENT_EVIDENCE, "the run ended with a tool result; no answer was captured"
         )
-    reason = f"{last.name} was called last, and nothing answered the call"
+    reason = f"the last call, {last.name}, has no result"
     bad = _bad(0.0, reason, Ending.DANGLING_TOOL_CALL, tool=last.name, span_ids=(last.span_id,))
     return replace(bad, metadata={**bad.metadata, "open_call": name_of(last)})
 
@@ -213,7 +213,7 @@ def _ended_by_call(trace: Trace) -> Finding | None:
     last = trace.tool_calls[-1] if trace.tool_calls else None
     if last is None or not ends_run(last.name) or failed(last):
         return None
-    return Score(1.0, f"the run ended by {last.name}", {"ended_by": last.name})
+    return Score(1.0, f"the run ended with a call to {last.name}", {"ended_by": last.name})
 
 
 def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
@@ -226,18 +226,18 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
             token = _short(answer.strip())
             return Unscored(
                 Why.INSUFFICIENT_EVIDENCE,
-                f"the answer is a token alone ({token}), and no instructions that could name it were captured",
+                f"the answer is only the token {token}, and no instructions that could define it were captured",
             )
         return _bad(
-            0.0, f"the answer is a token of control: {_short(answer.strip())}", Ending.CONTROL_TOKEN, span_ids=spans
+            0.0, f"the answer is a control token: {_short(answer.strip())}", Ending.CONTROL_TOKEN, span_ids=spans
         )
     asked = turn is not None and (says_something(turn.user) or turn.media_only)
     if asked:
-        how = f"punctuation alone ({_short(answer.strip())})" if answer.strip() else "empty"
+        how = f"only punctuation ({_short(answer.strip())})" if answer.strip() else "empty"
         return _bad(0.0, f"the answer to the user is {how}", Ending.EMPTY_ANSWER, span_ids=spans)
     if turn is not None and turn.user is not None:
         return None  # nobody said anything
-    return Unscored(Why.NO_CONTENT, "what was asked was not captured, and the answer is empty")
+    return Unscored(Why.NO_CONTENT, "the question was not captured, and the answer is empty")
 
 
 def _lost(trace: Trace, answer: str | None) -> Finding | None:
@@ -251,7 +251,7 @@ def _lost(trace: Trace, answer: str | None) -> Finding | None:
     score, ending, how = _of_failed(trace, call, answer)
     error = plain_error(error_of(call)).rstrip(".")
     cause = f"{call.name} failed" + (f": {error}" if error else "")
-    reason = how.format(cause) if "{}" in how else f"{cause}; nothing made up for it{how}"
+    reason = how.format(cause) if "{}" in how else f"{cause}; the run did not recover{how}"
     said_by = answering_span(trace) if ending is Ending.FALSE_SUCCESS else ""
     spans = (said_by,) if said_by else tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
     return _bad(score, reason, ending, tool=call.name, error=error, span_ids=spans)
@@ -266,11 +266,11 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
         if any(ends_run(later.name) and not failed(later) for later in trace.tool_calls[at + 1 :]):
             return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
     if said is Told.ASKED:
-        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so and asks how to go on"
+        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer admits it and asks how to continue"
     if said is Told.ADMITTED:
-        return HONEST, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so"
+        return HONEST, Ending.UNRECOVERED_TOOL_ERROR, "; the answer admits it"
     if said is Told.CLAIMED and was_to_change(trace, call) and _speaks_of(trace, call, answer or ""):
-        return 0.0, Ending.FALSE_SUCCESS, "the answer says that it was done, but {}"
+        return 0.0, Ending.FALSE_SUCCESS, "the answer claims success, but {}"
     return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
 
 
@@ -314,7 +314,7 @@ METRIC = TraceMetric(
     kind="code",
     version="8",
     threshold=0.5,
-    question="Did the run end with an answer, or by declaring its end?",
+    question="Did the run end with an answer or a declared end?",
     needs="a run that ended",
     evaluate=lambda trace, context: response(trace, context.end_tokens),
     reads=SessionReads(later=WINDOW),

@@ -24,7 +24,7 @@ METRIC = of_trace(
     about=__doc__,
     version="8",
     question="Did the agent reach its goal without needless steps?",
-    needs="an answer or steps, and what the user asked; a judge",
+    needs="an answer or steps, and the question of the user; a judge",
     text="""
 How many of the agent's steps were needless for its task? Compare them with the fewest that a skilled agent with the
 same tools would have needed. Needless are:

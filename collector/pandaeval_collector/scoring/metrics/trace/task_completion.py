@@ -79,7 +79,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
         return None
     last = trace.turns[-1].assistant if trace.turns else None
     if told(trace) and trace.output is None and last is None:
-        return Unscored(Why.NO_CONTENT, "the last answer was not captured: what became of the task is not known")
+        return Unscored(Why.NO_CONTENT, "the last answer was not captured, so the outcome of the task is unknown")
     return shows_nothing(trace, context)
 
 
@@ -88,7 +88,7 @@ METRIC = of_trace(
     about=__doc__,
     version="9",
     question="Did the agent do what it was asked to do?",
-    needs="an answer or steps, and what the user asked; a judge",
+    needs="an answer or steps, and the question of the user; a judge",
     text="""
 How much of the user's task was accomplished?
 

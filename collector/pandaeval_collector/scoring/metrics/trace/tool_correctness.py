@@ -78,9 +78,9 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     if trace.tool_calls:
         return None
     if not trace.tools:
-        return Assumed("no tool was called, and no definition of one was seen", _metadata(trace, user_input(trace)))
+        return Assumed("no tool was called, and no tool definition was captured", _metadata(trace, user_input(trace)))
     if not answered(trace) and trace.error is None:
-        return Unscored(Why.NO_CONTENT, "no tool was called, and no answer was captured that could do without")
+        return Unscored(Why.NO_CONTENT, "no tool was called, and no answer was captured")
     return None
 
 

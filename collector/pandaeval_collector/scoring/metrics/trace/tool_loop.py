@@ -1,4 +1,4 @@
-"""Is the agent going round in circles inside one trace?
+"""Does the agent repeat calls without progress in one trace?
 
 1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
 other words, spelling or edited code), nothing new in the answer, or the same error, and nothing changed in between
@@ -37,11 +37,11 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if found is None or (not found.calls and not found.cycles):
         return None
     if not found.cycles and found.unseen > found.calls * ENOUGH:
-        told = f"{found.unseen} of {found.calls} calls may have repeated another one"
-        return Unscored(Why.NO_CONTENT, f"{told}: their arguments or results were not captured")
+        missing = f"arguments or results of {found.unseen} of {found.calls} calls were not captured"
+        return Unscored(Why.NO_CONTENT, f"{missing}, so they may repeat other calls")
     calls = trace.tool_calls
     if calls and not found.cycles and not any(call.has_arguments or call.has_result for call in calls):
-        return Unscored(Why.NO_CONTENT, "neither arguments nor results of any call were captured")
+        return Unscored(Why.NO_CONTENT, "no arguments and no results of calls were captured")
     metadata: dict[str, Any] = {
         "calls": found.calls,
         "wasted_calls": found.wasted_calls,
@@ -52,13 +52,13 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         ],
     }
     if not found.cycles:
-        reason = "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated in vain"
+        reason = "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated without effect"
         return Score(1.0, reason, metadata)
     worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
     tools = " → ".join(worst.tools)
     metadata["tool"] = tools or None
-    how = "failed for the same reason" if worst.kind == "failing" else "brought nothing new"
-    what = f"{tools or ' ⇄ '.join(worst.agents)} {worst.rounds} times over"
+    how = "failed for the same reason" if worst.kind == "failing" else "brought no new result"
+    what = f"{tools or ' ⇄ '.join(worst.agents)} {worst.rounds} times"
     return Score(
         1.0 - found.ratio,
         f"{what}; {found.wasted_calls} of {found.calls} tool calls {how}",
@@ -74,7 +74,7 @@ METRIC = TraceMetric(
     kind="code",
     version="11",
     threshold=0.5,
-    question="Is the agent going round in circles inside one trace?",
+    question="Does the agent repeat calls without progress in one trace?",
     needs="tool calls",
     evaluate=_evaluate,
     unscored=(Why.NO_CONTENT,),

@@ -65,9 +65,9 @@ def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
         return NOTHING_TOLD
     turn = view.trace.turns[0]
     if not says_something(turn.user) and not turn.media_only:
-        return Unscored(Why.NO_CONTENT, "what the user said was not captured, or says nothing")
+        return Unscored(Why.NO_CONTENT, "the message of the user was not captured, or has no content")
     if not says_something(turn.assistant):
-        return Unscored(Why.NO_CONTENT, "the answer was not captured, or says nothing")
+        return Unscored(Why.NO_CONTENT, "the answer was not captured, or has no content")
     return None
 
 
@@ -77,7 +77,7 @@ def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
         return NOTHING_TOLD
     if says_something(view.agent_message) or view.tool_calls:
         return None
-    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a call of a tool was captured")
+    return Unscored(Why.NO_CONTENT, "no answer with content and no tool call was captured")
 
 
 class Labels(Answer):

@@ -17,7 +17,7 @@ METRIC = rated(
     about=__doc__,
     version="2",
     question="Is the answer consistent in itself and with the conversation before it?",
-    needs="what the user said and the agent answered; a judge",
+    needs="the message of the user and the answer; a judge",
     criteria="""
 How coherent is the answer? Is it logically consistent, in itself and with what was said in the turns before?
 

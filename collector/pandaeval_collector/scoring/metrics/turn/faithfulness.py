@@ -1,4 +1,4 @@
-"""Does the answer agree with what is known and with the results of tools?
+"""Does the answer agree with the knowledge and the tool results?
 
 A judge rates the answer of each turn: does it contradict the knowledge that was given, a document that was found, or a
 result of a tool? It does not penalise omissions: nobody has to tell all that is known. Where nothing is known that an
@@ -15,7 +15,7 @@ from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import TurnContext
 from pandaeval_collector.scoring.metrics.turn._rating import rated, unsaid
 
-_NOTHING = Unscored(Why.INSUFFICIENT_EVIDENCE, "no knowledge and no result of a tool is there to be contradicted")
+_NOTHING = Unscored(Why.INSUFFICIENT_EVIDENCE, "there is no knowledge and no tool result to compare with")
 
 
 def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
@@ -29,8 +29,8 @@ METRIC = rated(
     "faithfulness",
     about=__doc__,
     version="3",
-    question="Does the answer agree with what is known and with the results of tools?",
-    needs="an answer, and knowledge or results of tools; a judge",
+    question="Does the answer agree with the knowledge and the tool results?",
+    needs="an answer, and knowledge or tool results; a judge",
     before_asking=_before_asking,
     criteria="""
 Is the answer faithful? Does it match the knowledge that is given and the results of the tools? Only contradictions

@@ -16,7 +16,7 @@ METRIC = rated(
     about=__doc__,
     version="3",
     question="Does the answer move the user closer to the goal?",
-    needs="what the user said and the agent answered; a judge",
+    needs="the message of the user and the answer; a judge",
     criteria="""
 How helpful is the answer? Does it move the user closer to the goal, and can the user act on what it says?
 

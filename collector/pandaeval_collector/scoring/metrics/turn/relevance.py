@@ -16,7 +16,7 @@ METRIC = rated(
     about=__doc__,
     version="3",
     question="Does every part of the answer address the user's message and goal?",
-    needs="what the user said and the agent answered; a judge",
+    needs="the message of the user and the answer; a judge",
     criteria="""
 How relevant is the answer? Does every part of it address the user's message and the goal?
 

@@ -1,4 +1,4 @@
-"""Were tools used as they should be in this turn?
+"""Were the tools used correctly in this turn?
 
 A judge looks for calls that were not needed, the wrong tool, wrong arguments, a result that was ignored, and a call
 that is missing. Whether a call was repeated in vain it is not asked: code decides that by the rule of ``tool_loop``.
@@ -58,7 +58,7 @@ def _by_code(view: TurnView) -> Score | None:
         return None
     names = ", ".join(dict.fromkeys(calls[index].name for index in repeated[:_MOST]))
     times = f"{len(repeated)} call{'' if len(repeated) == 1 else 's'}"
-    reason = f"{times} of {names} repeated an earlier one and brought nothing new (found by code)"
+    reason = f"{times} of {names} repeated an earlier call and brought no new result (found by code)"
     spans = tuple(dict.fromkeys(calls[index].span_id for index in repeated[:_MOST]))
     numbers = {"repeated": [index + 1 for index in repeated[:_MOST]]}
     score = labelled([REPEATED], LABELS, reason, {"turn": view.turn_index, **numbers}, span_ids=spans)
@@ -69,10 +69,10 @@ METRIC = failures(
     "tool_call_behavior_failure",
     about=__doc__,
     version="4",
-    question="Were tools used as they should be in this turn?",
-    needs="tool calls or definitions; a judge, but for repeated calls",
+    question="Were the tools used correctly in this turn?",
+    needs="tool calls or definitions; a judge, except for repeated calls",
     text="""
-Were tools used as they should be in this turn? Name every kind of failure that plainly applies, and none on a mere
+Were the tools used correctly in this turn? Name every kind of failure that plainly applies, and none on a mere
 suspicion:
 
 no failure             the calls were appropriate, or none was needed and none was made

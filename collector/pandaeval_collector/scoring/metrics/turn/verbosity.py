@@ -1,4 +1,4 @@
-"""Is the answer as long as it has to be, and no longer?
+"""Is the answer as long as necessary, and no longer?
 
 A judge rates the length of the answer of each turn, 5 is just right. It does not judge what is said. The source's
 guide puts answers that are too short beside those that are too long, and so does this one.
@@ -15,8 +15,8 @@ METRIC = rated(
     "verbosity",
     about=__doc__,
     version="3",
-    question="Is the answer as long as it has to be, and no longer?",
-    needs="what the user said and the agent answered; a judge",
+    question="Is the answer as long as necessary, and no longer?",
+    needs="the message of the user and the answer; a judge",
     criteria="""
 Is the answer appropriately concise? 5 means that every word serves a purpose.
 
