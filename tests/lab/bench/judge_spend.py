@@ -27,7 +27,13 @@ from pandaeval_lab.replay.replay import replay  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from tests.lab._sessions import HALVES, SETS, requests, success  # noqa: E402
 
-_RIGHT: dict[str, Any] = {"broken_rules": [], "misstatements": [], "first_wrong_step": None, "correct": True, "sure": 95}
+_RIGHT: dict[str, Any] = {
+    "broken_rules": [],
+    "misstatements": [],
+    "first_wrong_step": None,
+    "correct": True,
+    "sure": 95,
+}
 _RIGHT |= {"goal_completed": True, "friction": "none", "friction_turns": []}
 _WRONG: dict[str, Any] = {"correct": False, "sure": 5, "friction": "none", "friction_turns": []}
 

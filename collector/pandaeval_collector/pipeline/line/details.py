@@ -10,7 +10,6 @@ import orjson
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.judge.turns import turn_view
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
 from pandaeval_collector.pipeline.line.understanding import DETAIL, jobs_of
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -43,7 +42,7 @@ def details(
     if trace.turns and not trace.is_step:
         index = _turn_of(trace, spans)
         answers_in = trace.turns[index].span_id or trace.root_span_id
-        more, of_turn_ = evaluator.judged.details(turn_view(trace, index))
+        more, of_turn_ = evaluator.judged.details_of_turn(trace, index)
         results, questions = results + more, questions + of_turn_
     return results, [*jobs_of(trace, questions, 0.0, **{DETAIL: answers_in})]
 

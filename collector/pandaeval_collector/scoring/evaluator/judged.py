@@ -140,6 +140,10 @@ class Judged:
         of_trace, context = self._waiting(self._of_traces, subject), partial(TraceContext, self._no_texts)
         return self._asked(of_trace, subject, subject, trace_unit(subject), _SELECTED, context)
 
+    def details_of_turn(self, trace: Trace, index: int) -> tuple[list[Result], list[Question]]:
+        """Returns the same for a turn of a trace, given by its index."""
+        return self.details(turn_view(trace, index))
+
     def _waiting(self, metrics: Iterable[J], trace: Trace) -> list[J]:
         return [metric for metric in metrics if self._plan.waits(metric, trace.session_id is not None)]
 
