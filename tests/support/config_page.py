@@ -92,7 +92,8 @@ def _words(schema: Mapping[str, Any]) -> str:
     if "type" not in schema:  # whatever an exporter of another package takes
         return "any value"
     if schema["type"] == "array":
-        return f"list of {_words(schema.get('items', {}))}"
+        first = next(iter(schema.get("prefixItems", ())), {})
+        return f"list of {_words(schema.get('items', first))}"
     words = {"boolean": "true or false", "integer": "whole number", "object": "map", "string": "text", "null": "null"}
     kind: str = schema.get("x-kind") or words.get(schema["type"], schema["type"])
     if "x-kind" in schema or "minimum" not in schema:

@@ -21,12 +21,12 @@ from pydantic import BaseModel
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric, Verdict, rubric_of
+from pandaeval_collector.judge.rulings import Guidance
 
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
@@ -211,9 +211,10 @@ class JudgeClient:
 class Judge:
     """Answers a metric's questions about one trace. ``shorter`` makes a shorter pack, if ``pack`` proves too long for
     the model's window. ``together``: the questions about the trace that are put in one call. ``guidance``: the
-    guidelines that are added to the metric's own question. ``beside``: a turn that some of ``together`` are about."""
+    rulings that are added to the metric's own question. ``beside``: a turn that some of ``together`` are about."""
 
     together: tuple[QuestionPart[Any], ...] = ()
+    _guidance = Guidance()
 
     def __init__(
         self,
@@ -260,7 +261,8 @@ class Judge:
     async def answer(self, part: QuestionPart[P], subject: Any) -> tuple[P, dict[str, Any]]:
         """Returns the answer to a question about the subject, and the facts that it needs: from the call that it shares
         with others, or, as far as that does not hold, from calls of their own. Raises as :meth:`ask` does."""
-        shared = await self._shared({part.level: subject, **self._subjects}) if part in self.together else None
+        own = self._guidance.added_to(part) in self.together
+        shared = await self._shared({part.level: subject, **self._subjects}) if own else None
         facts: dict[str, Any] = {}
         for needed in part.needs:
             known = needed.known(subject, self.pack)

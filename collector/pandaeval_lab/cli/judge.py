@@ -1,4 +1,4 @@
-"""``pandaeval judge``: tries a model as a judge before it is trusted, and guidelines before they are heeded."""
+"""``pandaeval judge``: tries a model as a judge before it is trusted, and rulings before they are heeded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,7 +19,7 @@ from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.settings import read_guidelines
+from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli._align import prepared, print_alignment, tried, write
 from pandaeval_lab.cli._inputs import RunSource, run_source
@@ -98,10 +98,8 @@ def align(
     ],
     source: RunSource,
     metric: Annotated[str, typer.Option(help="The judged metric; needed where the labels are about several.")] = "",
-    agent: Annotated[str, typer.Option(help="Only this agent's runs; the guideline is for it alone.")] = "",
-    guidelines: Annotated[
-        Path | None, file_option("The file of guidelines (YAML); if not given, that of judge.guidelines.")
-    ] = None,
+    agent: Annotated[str, typer.Option(help="Only this agent's runs; the ruling is for it alone.")] = "",
+    rulings: Annotated[Path | None, file_option("File of rulings (YAML). Overrides judge.rulings.")] = None,
     propose: Annotated[int, typer.Option(min=0, max=5, help="So many are proposed by the judge's model.")] = 3,
     usd: Annotated[float | None, typer.Option(min=0.0, help="What all of it may cost, in US dollars.")] = None,
     drill: Annotated[
@@ -111,19 +109,18 @@ def align(
     config: Annotated[Path | None, config_option("Configuration file (YAML): how the judge is reached.")] = None,
     format_: Annotated[RunFormat, typer.Option("--format", help="table, or json: one object.")] = "table",
 ) -> None:
-    """Test guidelines for the judge on people's labels, and adopt a proven one.
+    """Test rulings for the judge on people's labels, and adopt a proven one.
 
     Half of the labels choose it, the other half prove it: the interval of its gain there lies above zero, and the drill
     is not worse. All that was tried is kept in the file with its figures.
     """
-    settings = config_with_trials(config, {"judge.model": model, "judge.models": None if model is None else {}})
-    named = guidelines or (None if settings.judge.guidelines is None else Path(settings.judge.guidelines))
-    if named is None:
-        raise UserError("name the file of guidelines with --guidelines, or set judge.guidelines")
+    more: dict[str, Any] = {"judge.model": model, "judge.models": None if model is None else {}}
+    settings = config_with_trials(config, more | {"judge.rulings": None if rulings is None else str(rulings)})
+    named = rulings_path(settings)
     if settings.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
-    entries = read_guidelines(named) if named.exists() else []
-    judging, runs = prepared(settings, named, labels, source, metric, agent, usd)
+    entries = read_rulings(named)
+    judging, runs = prepared(settings, labels, source, metric, agent, usd)
     found, drilled = tried(judging, runs, entries, propose, drill)
     write(named, entries, judging, found, drilled)
     print_alignment(found, drilled, judging, named, format_)

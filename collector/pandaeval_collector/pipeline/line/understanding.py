@@ -239,7 +239,7 @@ def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: A
     """Yields the jobs that ask ``questions`` about a trace or its turns. ``more``: of their bodies."""
     body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans, **more}
     for each in questions:
-        alone = each.unit.level == "turn" and not (DETAIL in more and each.shares)
+        alone = each.unit.level == "turn" and (each.metric.part is None or DETAIL not in more)
         about = {**body, TURN: each.unit.span_id} if alone else body
         yield JobRow(each.id, bytes.fromhex(trace.trace_id), each.metric.key, delay, orjson.dumps(about))
 

@@ -9,19 +9,28 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, conclude, now
+from pandaeval_collector.base.result import (
+    DISPUTED,
+    UNCLEAR,
+    EvaluatorInfo,
+    Identity,
+    Result,
+    Unit,
+    conclude,
+    now,
+)
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.judge.client import AnswerCost
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import QuestionPart
+from pandaeval_collector.judge.rulings import Guidance
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
-from pandaeval_collector.scoring.evaluator.plan import VERDICT, MetricPlan
+from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
+from pandaeval_collector.scoring.evaluator.settings import VERDICT, JudgeSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import (
     JudgedMetric,
@@ -35,6 +44,7 @@ from pandaeval_collector.scoring.metric import (
     TraceContext,
     TurnContext,
     TurnMetric,
+    answered_with,
 )
 from pandaeval_otel.model import Trace
 
@@ -90,13 +100,8 @@ class Question:
     guidance: Guidance = field(default_factory=Guidance)
 
     @property
-    def shares(self) -> bool:
-        """Whether it may share a call; with guidelines it needs a call of its own."""
-        return self.metric.part is not None and not self.guidance.texts
-
-    @property
     def version(self) -> str:
-        """The metric's version, with a suffix if guidelines are added to its question."""
+        """The metric's version, with a suffix if rulings are added to its question."""
         return f"{self.metric.version}{self.guidance.mark}"
 
 
@@ -205,13 +210,13 @@ class Judged:
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
         """Returns the questions about the same trace or turn, to the same model, that are put in one call with this
         one."""
-        if not question.shares:
+        if question.metric.part is None:
             return ()
         parts: dict[str, QuestionPart[Any]] = {}
         for each in questions:
             is_same = each.choice.selected or each.unit.id == question.unit.id
-            if is_same and each.model == question.model and each.shares and each.metric.part is not None:
-                parts.setdefault(each.metric.part.name, each.metric.part)
+            if is_same and each.model == question.model and each.metric.part is not None:
+                parts.setdefault(each.metric.part.name, each.guidance.added_to(each.metric.part))
         return tuple(parts.values())
 
     def _asked(
@@ -277,9 +282,17 @@ class Judged:
             return replace(result, finding=_with(result.finding, choice, {}))
         return self.answered(self._question(metric, result.unit, choice), _NOT_SAMPLED)
 
-    def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
+    def answered(
+        self,
+        question: Question,
+        finding: Finding,
+        spent: AnswerCost | None = None,
+        against: Mapping[str, str] | None = None,
+    ) -> Result:
         """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an
-        answer at a later try is a new result."""
+        answer at a later try is a new result. ``against``: the failure that code found in the run."""
+        if question.metric.name == VERDICT and isinstance(finding, Score) and "sure" in finding.metadata:
+            finding = verdict(finding, self._settings.unclear, against)
         metric, id_, spent = question.metric, question.id, spent or AnswerCost()
         by = EvaluatorInfo(metric.kind, question.version, spent.model or question.model)
         unjudged = finding.metadata.get(UNJUDGED)
@@ -308,7 +321,7 @@ class Judged:
     def _question(self, metric: JudgedMetric[Any, Any], unit: Unit, choice: Choice) -> Question:
         threshold, origin = self._preparation.of(metric)
         identity, model = origin.identity, self._settings.model_of(metric.key)
-        guidance = self._settings.guidance(metric, unit.agent)
+        guidance = self._settings.guidance(metric, unit.agent, answered_with(metric, self._of_sessions))
         if guidance.texts:
             depends = self._preparation.depends_on(metric, threshold)
             identity = Identity(metric.key, f"{metric.version}{guidance.mark}", model, depends)
@@ -322,6 +335,17 @@ def _refused(trace: Trace | None) -> Unscored | None:
     if trace.forced and not trace.fragment:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
     return refusal(trace)
+
+
+def verdict(finding: Score, band: tuple[float, float], against: Mapping[str, str] | None) -> Score:
+    """Labels a verdict that decides nothing: ``unclear`` if the judge's certainty is in the ``band``, ``disputed`` if
+    the judge finds a run correct in which code found a failure (``against``). The score stays."""
+    if band[0] <= finding.metadata["sure"] <= band[1]:
+        return replace(finding, label=UNCLEAR)
+    if finding.label is None and against:
+        reason = f"{finding.reason} Disputed by {against['metric']}: {against['reason']}"
+        return replace(finding, label=DISPUTED, reason=reason, metadata={**finding.metadata, "disputed_by": against})
+    return finding
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:

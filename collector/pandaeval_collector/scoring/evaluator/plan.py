@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.settings import VERDICT, EvaluatorSettings
 from pandaeval_collector.scoring.metric import (
     JudgedMetric,
     JudgedTraceMetric,
@@ -18,8 +18,6 @@ from pandaeval_collector.scoring.metric import (
 )
 
 M = TypeVar("M", bound=Metric[Any, Any])
-VERDICT = "correctness"
-"""The name of the metric, on levels trace and session, whose verdict decides what else is asked."""
 
 
 def running_metrics(
