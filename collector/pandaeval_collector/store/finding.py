@@ -71,7 +71,7 @@ _CORRECTNESS = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StandingVerdict:
     """A verdict of ``correctness`` that stands. ``no``: of its trace, or below zero of its session; ``question``: of an
     undecided one, to the agent's owner; ``labelled``: people have a verdict too."""
 
@@ -307,11 +307,11 @@ class Finder:
         )
         return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[StandingVerdict]:
         """Returns the verdicts of ``correctness`` on the newest runs and sessions, newest first."""
         [(read,)] = self._read(_CORRECTNESS)
         return [
-            Verdict(
+            StandingVerdict(
                 no, metric, agent or "", None if passed is None else bool(passed), question or "", bool(known), *ids
             )
             for no, metric, agent, passed, question, known, *ids in orjson.loads(read)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_shapes import DryRun, RunShape
-from pandaeval_collector.store.finding import Verdict
+from pandaeval_collector.store.finding import StandingVerdict
 from pandaeval_collector.store.live_groups import NEAR
 from pandaeval_collector.store.runs import RunTable
 
@@ -68,7 +69,7 @@ class RulingList(BaseModel):
     items: list[Ruling]
 
 
-class TriedRuling(BaseModel):
+class RulingTrial(BaseModel):
     """A ruling to try on the runs that depend on a question, and on some labelled and decided runs."""
 
     model_config = ConfigDict(extra="forbid")
@@ -105,7 +106,7 @@ class _Group:
     """Verdicts whose questions have the same meaning."""
 
     wordings: Counter[str] = field(default_factory=Counter)
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[StandingVerdict] = field(default_factory=list)
 
     @property
     def question(self) -> str:
@@ -144,7 +145,7 @@ def _alike(first: str, second: str) -> bool:
     return float(_vector(first) @ _vector(second)) >= NEAR
 
 
-def grouped(verdicts: Sequence[Verdict]) -> list[_Group]:
+def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
     """Groups verdicts by their open question, those of most runs first."""
     groups: list[_Group] = []
     for text, times in Counter(each.question for each in verdicts if each.question).most_common(_MOST_QUESTIONS):
@@ -167,17 +168,19 @@ def question_routes(app: FastAPI, reads: Reads) -> None:
 def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
     """Adds the operations on rulings, for a collector that works on runs. Text of spans becomes no ruling: only these
     operations and people write the file."""
-    path = rulings_path(runs.config)
+
+    def path() -> Path:
+        return rulings_path(runs.config)
 
     def refused(error: Exception) -> ProblemError:
         return ProblemError(422 if isinstance(error, UserError) else 503, str(error))
 
     @reads.operation(app, "/rulings", "Rulings of the agents' owners", tagged=False)
     def rulings() -> RulingList:
-        return RulingList(path=str(path), items=read_rulings(path))
+        return RulingList(path=str(path()), items=read_rulings(path()))
 
     @app.post("/rulings/try", response_model=RunShape | DryRun, responses=WRITES, summary="Try a ruling, or estimate")
-    async def attempt(asked: TriedRuling, response: Response) -> RunShape | DryRun:
+    async def attempt(asked: RulingTrial, response: Response) -> RunShape | DryRun:
         try:
             spec = await reads.run(lambda: _trial(asked, reads.finder.verdicts()))
             if asked.dry_run:
@@ -198,8 +201,8 @@ def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Evaluation
         )
         try:
             ruling = _ruling(given)
-            kept = [each for each in read_rulings(path) if each.id != ruling.id]
-            write_rulings([*kept, ruling], path)
+            kept = [each for each in read_rulings(path()) if each.id != ruling.id]
+            write_rulings([*kept, ruling], path())
         except UserError as error:
             raise refused(error) from error
         again = 0 if run is None else await asyncio.wrap_future(runs.store.runs.judge_again(run.no))
@@ -208,16 +211,16 @@ def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Evaluation
     @app.delete("/rulings/{ruling_id}", status_code=204, responses=WRITES, summary="Remove a ruling")
     async def remove(ruling_id: str) -> None:
         try:
-            held = read_rulings(path)
+            held = read_rulings(path())
             kept = [each for each in held if each.id != ruling_id]
             if len(kept) == len(held):
-                raise ProblemError(404, f"there is no ruling {ruling_id} in {path}")
-            write_rulings(kept, path)
+                raise ProblemError(404, f"there is no ruling {ruling_id} in {path()}")
+            write_rulings(kept, path())
         except UserError as error:
             raise refused(error) from error
 
 
-def _trial(asked: TriedRuling, verdicts: Sequence[Verdict]) -> RunSpec:
+def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
     """Returns the run that tries a ruling. Raises ``ProblemError`` if no run depends on the question."""
     groups = [each for each in grouped(verdicts) if not asked.question or asked.question in map(_id, each.wordings)]
     of_agent = [each for each in verdicts if asked.agent in ("", each.agent)]
