@@ -20,10 +20,11 @@ from pandaeval_otel.base.component_errors import DIALECT, ERRORS
 from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._common import MAX_ERROR, system_of
 from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.dialects._thoughts import without_thoughts
 from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
-from pandaeval_otel.normal.speech import unfolded
+from pandaeval_otel.normal.speech import handed_over, unfolded
 
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF
@@ -163,7 +164,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     own = _own(raw) if has_own else {}
     kind = _settle(raw, said)
     if said.output:
-        said.output = unfolded(said.output)
+        said.output = handed_over(unfolded(without_thoughts(said.output)))
     if said.system is None and kind is _LLM:
         said.system = system_of(said.input)
     if len(said.session_ids) > 1:

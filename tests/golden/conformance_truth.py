@@ -19,12 +19,19 @@ REPO = Path(__file__).resolve().parents[2]
 OWN = Path(__file__).parent / "captures"
 SHARED = REPO.parent / "shared" / "captures"
 EMITTERS = OWN.with_name("emitters")
-ROOTS = {"committed": OWN, "emitters": EMITTERS, "shared": SHARED, "shared-2": SHARED.with_name("captures-2")}
+ROOTS = {
+    "committed": OWN,
+    "emitters": EMITTERS,
+    "shared": SHARED,
+    **{f"shared-{series}": SHARED.with_name(f"captures-{series}") for series in (2,)},
+}
 """Folders of captures, of which the shared ones may be absent."""
 
 FERRY_SESSION = "ferry-session-7f31"
 MODELS = ("gpt-4o-mini", "gemini-2.5-flash", "claude-")
 FERRY_TIMEOUT = "booking backend timeout"
+_AS_SCRIPTED = {"app_final": "same"}
+"""What the application saw in the third series, where it is not recorded."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +158,8 @@ def _beside(root: Path, name: str) -> dict[str, Any]:
 def _ferry_truth(root: Path, name: str, scenario: str) -> Truth | None:
     ground = _beside(root, "GROUND_TRUTH.json")
     entry = ground["scenarios"].get(scenario)
-    index = _beside(root, "INDEX.json").get(name, {}).get(scenario)
+    listed = _beside(root, "INDEX.json").get(name, {})
+    index = _AS_SCRIPTED if "emitter" in listed else listed.get(scenario)
     if entry is None or index is None:
         return None
     failed = entry["truth"].get("defect") == "llm_error"

@@ -48,6 +48,15 @@ def _attributes(only: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, 
     return only
 
 
+def _ascending(band: tuple[float, float]) -> tuple[float, float]:
+    """Rejects a band whose lower bound is above its upper bound."""
+    if band[0] > band[1]:
+        raise ValueError("write the lower bound first, such as [25, 75]")
+    return band
+
+
+Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+Band = Annotated[tuple[Percent, Percent], AfterValidator(_ascending)]
 RecordTokens = Annotated[Count, Field(ge=400)]
 Attributes = Annotated[Mapping[str, tuple[Text, ...]], AfterValidator(_attributes)]
 Parameters = Annotated[Mapping[str, Any], without(_RESERVED, "judge"), AfterValidator(_callable)]
@@ -98,6 +107,9 @@ class JudgeSection(Section):
     correctness: Literal["session", "trace"] = "session"
     """When correctness is asked: about a session when it closes (and about traces without one), or about each trace of
     a session too."""
+    unclear: Band = (25, 75)
+    """Lower and upper bound, 0 to 100, both included: if the judge's certainty of correctness is in between, the label
+    is unclear. Such a result neither passes nor fails, and no rate counts it."""
     rulings: FilePath | None = None
     """YAML file of rulings: sentences of the agent's owner that the judge follows. null: rulings.yaml in the data
     directory."""

@@ -185,7 +185,7 @@ class Attempts:
                     end = JobEnd(job.id, "dead", missed.why.value, finding.error)
                 self._end(job, end, result)
             case _:
-                result = self._evaluator.judged.answered(question, finding, judge.spent)
+                result = self._evaluator.judged.answered(question, finding, judge.spent, loaded.against)
                 await self._group(result, question.model)
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
 

@@ -23,14 +23,16 @@ from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
-from pandaeval_collector.store import Job, SessionTraceRow, StoreAccess, StoreReader
+from pandaeval_collector.scoring.metrics.trace.response import Ending
+from pandaeval_collector.store import Job, ResultRow, SessionTraceRow, StoreAccess, StoreReader
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
 
 _REMEMBER = 32
-GROUNDING = "trace.grounding"
-"""The metric whose suspects a judge is asked about."""
+GROUNDING, RESPONSE = "trace.grounding", "trace.response"
+"""The metrics whose suspects a judge is asked about, and whose failures may contradict its verdict."""
+Results = Mapping[tuple[str, str], ResultRow]
 V = TypeVar("V", TurnView, Conversation)
 
 NEWEST = 24
@@ -49,6 +51,8 @@ class JobTrace:
 
     subject: Trace | TurnView | Conversation
     pack: Pack
+    against: Mapping[str, str] | None = None
+    """What contradicts a right verdict, see :func:`_against`: metric, trace_id and reason."""
 
 
 class JobTraceLoader:
@@ -83,8 +87,9 @@ class JobTraceLoader:
             return self._of_turn(placed, about[TURN], budget)
         shown = self._shown(placed)
         earlier = () if before(placed).said else self._earlier.before(placed)
-        packed = replace(pack(shown, self._secret, budget, earlier), suspects=self._suspects([shown]))
-        return JobTrace(shown, packed)
+        found = self._store.newest_results([shown.trace_id])
+        packed = replace(pack(shown, self._secret, budget, earlier), suspects=self._suspects([shown], found))
+        return JobTrace(shown, packed, _against([shown], found))
 
     def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
         """Rebuilds a trace with the session that it is in. The last one is kept, as a trace's jobs come together."""
@@ -107,13 +112,14 @@ class JobTraceLoader:
         if not traces:
             raise GoneError("the spans of the session are not kept any more")
         whole = self._hidden(conversation(traces, digest, missing))
-        packed = replace(pack(whole.trace, self._secret, budget), suspects=self._suspects(traces))
-        return JobTrace(whole, packed)
+        results = self._store.newest_results([each.trace_id for each in traces])
+        packed = replace(pack(whole.trace, self._secret, budget), suspects=self._suspects(traces, results))
+        return JobTrace(whole, packed, _against(traces, results))
 
-    def _suspects(self, traces: Sequence[Trace]) -> tuple[Mapping[str, str], ...]:
+    def _suspects(self, traces: Sequence[Trace], rows: Results) -> tuple[Mapping[str, str], ...]:
         """Returns the values that ``grounding`` found nowhere in these traces, each once, redacted: first those that
         fail a trace."""
-        hide, rows = self._hide or (lambda text: text), self._store.newest_results([each.trace_id for each in traces])
+        hide = self._hide or (lambda text: text)
         found: dict[tuple[str, str], Mapping[str, str]] = {}
         for kind in ("not_grounded", "suspect", "for_judge"):
             for trace in traces:
@@ -130,6 +136,17 @@ class JobTraceLoader:
             return view
         knowledge = tuple(map(hide, view.knowledge))
         return replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
+
+
+def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None:
+    """Returns the failure that contradicts the verdict that the agent did right: a claim of success after a failure in
+    any trace, or the crash of the last trace."""
+    for trace in reversed(traces):
+        row = rows.get((trace.trace_id, RESPONSE))
+        result = orjson.loads(row.body) if row is not None and row.success == 0 else {}
+        if result.get("label") == Ending.FALSE_SUCCESS or (result.get("label") == Ending.ERROR and trace is traces[-1]):
+            return {"metric": RESPONSE, "trace_id": trace.trace_id, "reason": result["reason"]}
+    return None
 
 
 def fence_secret(store: StoreAccess) -> bytes:

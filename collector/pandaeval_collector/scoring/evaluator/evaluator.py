@@ -16,7 +16,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
-from pandaeval_collector.base.result import EXCUSED, SUSPECT, Origin, Result, Unit, conclude
+from pandaeval_collector.base.result import EXCUSED, OPEN, SUSPECT, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
@@ -225,10 +225,10 @@ class Evaluator:
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
         and ``coherence_signal: sure`` the value there of a sure one. ``None`` for a result without such a value, for
-        one that is excused, for a suspect without such a scale, and for one that passed where the metric counts by its
-        failures only."""
+        one that is excused, unclear or disputed, for a suspect without such a scale, and for one that passed where the
+        metric counts by its failures only."""
         finding, metric = result.finding, self._by_name.get(result.metric)
-        if not isinstance(finding, Score) or finding.label == EXCUSED:
+        if not isinstance(finding, Score) or finding.label in (EXCUSED, *OPEN):
             return None
         if metric is not None and metric.signals_failures_only and result.success:
             return None

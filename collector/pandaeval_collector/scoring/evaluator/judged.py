@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, conclude, now
+from pandaeval_collector.base.result import (
+    DISPUTED,
+    UNCLEAR,
+    EvaluatorInfo,
+    Identity,
+    Result,
+    Unit,
+    conclude,
+    now,
+)
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.judge.client import AnswerCost
@@ -20,7 +29,7 @@ from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
 from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
+from pandaeval_collector.scoring.evaluator.settings import VERDICT, JudgeSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import (
     JudgedMetric,
@@ -240,9 +249,17 @@ class Judged:
             return replace(result, finding=_with(result.finding, choice, {}))
         return self.answered(self._question(metric, result.unit, choice), _NOT_SAMPLED)
 
-    def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
+    def answered(
+        self,
+        question: Question,
+        finding: Finding,
+        spent: AnswerCost | None = None,
+        against: Mapping[str, str] | None = None,
+    ) -> Result:
         """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an
-        answer at a later try is a new result."""
+        answer at a later try is a new result. ``against``: the failure that code found in the run."""
+        if question.metric.name == VERDICT and isinstance(finding, Score) and "sure" in finding.metadata:
+            finding = verdict(finding, self._settings.unclear, against)
         metric, id_, spent = question.metric, question.id, spent or AnswerCost()
         by = EvaluatorInfo(metric.kind, question.version, spent.model or question.model)
         unjudged = finding.metadata.get(UNJUDGED)
@@ -285,6 +302,17 @@ def _refused(trace: Trace | None) -> Unscored | None:
     if trace.forced and not trace.fragment:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
     return refusal(trace)
+
+
+def verdict(finding: Score, band: tuple[float, float], against: Mapping[str, str] | None) -> Score:
+    """Labels a verdict that decides nothing: ``unclear`` if the judge's certainty is in the ``band``, ``disputed`` if
+    the judge finds a run correct in which code found a failure (``against``). The score stays."""
+    if band[0] <= finding.metadata["sure"] <= band[1]:
+        return replace(finding, label=UNCLEAR)
+    if finding.label is None and against:
+        reason = f"{finding.reason} Disputed by {against['metric']}: {against['reason']}"
+        return replace(finding, label=DISPUTED, reason=reason, metadata={**finding.metadata, "disputed_by": against})
+    return finding
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:

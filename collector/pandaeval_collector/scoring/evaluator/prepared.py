@@ -65,7 +65,7 @@ class Preparation:
         if isinstance(metric, SessionMetric):
             return own | self.settings.identity(metric.name, *metric.signals) | self._identity_of_signals(metric)
         if isinstance(metric, JudgedMetric) and judge is not None:
-            own |= judge.identity()
+            own |= judge.identity(metric.name)
         return own | self.settings.identity(metric.name)
 
     def _identity_of_signals(self, metric: SessionMetric) -> dict[str, Any]:

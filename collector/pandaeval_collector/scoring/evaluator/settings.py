@@ -13,6 +13,9 @@ from pandaeval_collector.judge.rulings import Guidance, Ruling, guidance
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.scoring.metric import JudgedMetric
 
+VERDICT = "correctness"
+"""The metric whose result is the judge's verdict on a run."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
@@ -20,6 +23,7 @@ class JudgeSettings:
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
     ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
+    ``unclear``: bounds of the certainty with which its verdict is unclear;
     ``parameters``: litellm's arguments of each call; ``rulings``: returns those of the agents' owners, as
     they are now."""
 
@@ -31,6 +35,7 @@ class JudgeSettings:
     pii: bool = False
     custom: tuple[str, ...] = ()
     correctness: Literal["session", "trace"] = "session"
+    unclear: tuple[float, float] = (25, 75)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rulings: Callable[[], tuple[Ruling, ...]] = tuple
 
@@ -47,9 +52,11 @@ class JudgeSettings:
         """The parameters of calls that may change an answer, as a text; ``""`` without any."""
         return answer_parameters(self.parameters)
 
-    def identity(self) -> dict[str, Any]:
-        """Returns the settings that identify the results of judged metrics."""
+    def identity(self, name: str) -> dict[str, Any]:
+        """Returns the settings that identify the results of the judged metric ``name``."""
         identity: dict[str, Any] = {"prompt": PROMPT_VERSION, "secrets": self.secrets}
+        if name == VERDICT:
+            identity["unclear"] = [*map(float, self.unclear)]
         if self.answer_parameters:
             identity["parameters"] = self.answer_parameters
         if self.pii or self.custom:
@@ -61,6 +68,8 @@ class JudgeSettings:
         if not keys:
             return {}
         identity: dict[str, Any] = {"judge": sorted({self.model_of(key) for key in keys})}
+        if f"trace.{VERDICT}" in keys:
+            identity["unclear"] = [*map(float, self.unclear)]
         if used := [each for each in self.rulings() if each.concerns(keys, each.agent)]:
             identity["rulings"] = sorted(f"{each.metric} {each.agent} {each.text}" for each in used)
         return identity
