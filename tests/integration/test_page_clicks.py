@@ -59,6 +59,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         verdicts["replies"].append({**about, "reply": reply})
     (folder / VERDICTS).write_text(json.dumps(verdicts))
     settings = {
+        "PANDAEVAL_JUDGE__DETAIL": "all",
         "PANDAEVAL_JUDGE__MODEL": str(recorded["judge.model"]),
         "PANDAEVAL_JUDGE__API_BASE": f"file:{folder / VERDICTS}",
         "PANDAEVAL_JUDGE__DELAY": "0s",

@@ -6,7 +6,7 @@ function distributions() {
   const { index } = store;
   const groups = new Map();
   const add = (result, agent, unit) => {
-    if (result.outcome !== "scored" || isExplaining(result.metric)) return;
+    if (result.outcome !== "scored" || result.selected || isExplaining(result.metric)) return;
     if (!groups.has(result.metric)) groups.set(result.metric, new Map());
     const agents = groups.get(result.metric);
     if (!agents.has(agent)) agents.set(agent, []);
