@@ -76,7 +76,8 @@ def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float
 def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
     key = label.unit, label.metric, label.annotator
     there = connection.execute(
-        "SELECT score, passed, comment, at, probability FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ?",
+        """SELECT score, passed, comment, at, probability FROM people_labels
+           WHERE unit = ? AND metric = ? AND annotator = ?""",
         key,
     ).fetchone()
     passed, at = None if label.passed is None else int(label.passed), min(label.at or now, now)
