@@ -170,15 +170,16 @@ class JudgeClient:
             except (KeyError, TypeError, ValueError):
                 _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
         echo = echo_code(pack, rubric)
-        call = ModelCall(model, messages(pack, rubric, given), rubric.max_tokens, response_format(rubric))
+        asked, form = messages(pack, rubric, given), response_format(rubric)
+        call = ModelCall(model, asked, rubric.max_tokens, form, cache_key=pack.agent_key)
         answer, call = await self._whole(call, spent)
         try:
-            verdict = read_reply(answer.text, rubric, echo, sure=False, given=given)
+            verdict = read_reply(pack.without_codes(answer.text), rubric, echo, sure=False, given=given)
         except InvalidReplyError as error:
             said = [*call.messages, repair(str(error))]
             answer, _ = await self._whole(replace(call, messages=said, held=True), spent)
             try:
-                verdict = read_reply(answer.text, rubric, echo, given=given)
+                verdict = read_reply(pack.without_codes(answer.text), rubric, echo, given=given)
             except InvalidReplyError as again:
                 raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {again}") from again
         if self._memory is not None:
