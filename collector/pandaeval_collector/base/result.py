@@ -197,6 +197,11 @@ class Result:
             **of_run,
         }
 
+    @property
+    def is_rated(self) -> bool:
+        """Whether it enters rates: it was not asked for because of a verdict or a finding."""
+        return not self.finding.metadata.get("selected")
+
     def to_json(self) -> bytes:
         try:
             body = orjson.dumps(self.to_dict(), option=orjson.OPT_SERIALIZE_NUMPY)

@@ -107,6 +107,9 @@ class JudgeSection(Section):
     correctness: Literal["session", "trace"] = "session"
     """When correctness is asked: about a session when it closes (and about traces without one), or about each trace of
     a session too."""
+    detail: Literal["failing", "all", "none"] = "failing"
+    """failing: after the verdict, ask about traces and turns only if the run is wrong, unclear or has a finding; all:
+    ask about each; none: ask for the verdict only. A metric with a threshold is asked about each trace."""
     unclear: Band = (25, 75)
     """Lower and upper bound, 0 to 100, both included: if the judge's certainty of correctness is in between, the label
     is unclear. Such a result neither passes nor fails, and no rate counts it."""

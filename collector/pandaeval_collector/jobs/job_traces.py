@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
-from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
+from pandaeval_collector.pipeline.line.understanding import DETAIL, SESSION, TURN
 from pandaeval_collector.scoring.metrics.trace.response import Ending
 from pandaeval_collector.store import Job, ResultRow, SessionTraceRow, StoreAccess, StoreReader
 from pandaeval_otel.model import Trace, Trigger
@@ -47,12 +48,17 @@ class GoneError(Exception):
 @dataclass(frozen=True, slots=True)
 class JobTrace:
     """What a job is about. ``subject``: a trace, a turn or the conversation that it ends; redacted like ``pack``, so
-    that metrics cannot show a judge what the pack hides."""
+    that metrics cannot show a judge what the pack hides. ``turn``: of the trace, that some questions are about."""
 
     subject: Trace | TurnView | Conversation
     pack: Pack
     against: Mapping[str, str] | None = None
     """What contradicts a right verdict, see :func:`_against`: metric, trace_id and reason."""
+    turn: TurnView | None = None
+
+    def about(self, metric: str) -> Trace | TurnView | Conversation:
+        """Returns what a metric, given by its key, is about."""
+        return self.turn if self.turn is not None and metric.startswith("turn.") else self.subject
 
 
 class JobTraceLoader:
@@ -74,6 +80,11 @@ class JobTraceLoader:
             raise GoneError("it is not kept any more")
         return self._recent(job.trace_id, job.body, held[0], budget)
 
+    @property
+    def _key(self) -> bytes:
+        """The secret of the day: the codes of fences last as long as providers' caches, and no longer."""
+        return self._secret + f"{datetime.now(UTC):%F}".encode()
+
     def close(self) -> None:
         self.thread.shutdown()
 
@@ -88,8 +99,14 @@ class JobTraceLoader:
         shown = self._shown(placed)
         earlier = () if before(placed).said else self._earlier.before(placed)
         found = self._store.newest_results([shown.trace_id])
-        packed = replace(pack(shown, self._secret, budget, earlier), suspects=self._suspects([shown], found))
-        return JobTrace(shown, packed, _against([shown], found))
+        packed = replace(pack(shown, self._key, budget, earlier), suspects=self._suspects([shown], found))
+        return JobTrace(shown, packed, _against([shown], found), self._turn_in(placed, shown, about.get(DETAIL)))
+
+    def _turn_in(self, trace: Trace, shown: Trace, span_id: str | None) -> TurnView | None:
+        if not span_id:
+            return None
+        index = _index(trace, span_id)
+        return replace(self._view(trace, index), record=(shown, index + 1))
 
     def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
         """Rebuilds a trace with the session that it is in. The last one is kept, as a trace's jobs come together."""
@@ -100,12 +117,12 @@ class JobTraceLoader:
         return replace(trace, session_id=session_of.get(trace_id, trace.session_id))
 
     def _of_turn(self, trace: Trace, span_id: str, budget: int) -> JobTrace:
-        index = next((at for at, turn in enumerate(trace.turns) if (turn.span_id or trace.root_span_id) == span_id), -1)
-        if index < 0:
-            raise GoneError("the trace has no such turn any more")
+        view = self._view(trace, _index(trace, span_id))
+        return JobTrace(view, pack(view.trace, self._key, budget, view.said))
+
+    def _view(self, trace: Trace, index: int) -> TurnView:
         earlier = () if before(of_turn(trace, index)).said else self._earlier.before(trace)
-        view = self._hidden(turn_view(trace, index, earlier, self._earlier.turns(trace), self._shown))
-        return JobTrace(view, pack(view.trace, self._secret, budget, view.said))
+        return self._hidden(turn_view(trace, index, earlier, self._earlier.turns(trace), self._shown))
 
     def _of_session(self, session_id: str, digest: str, budget: int) -> JobTrace:
         traces, missing = self._earlier.whole(session_id)
@@ -113,7 +130,7 @@ class JobTraceLoader:
             raise GoneError("the spans of the session are not kept any more")
         whole = self._hidden(conversation(traces, digest, missing))
         results = self._store.newest_results([each.trace_id for each in traces])
-        packed = replace(pack(whole.trace, self._secret, budget), suspects=self._suspects(traces, results))
+        packed = replace(pack(whole.trace, self._key, budget), suspects=self._suspects(traces, results))
         return JobTrace(whole, packed, _against(traces, results))
 
     def _suspects(self, traces: Sequence[Trace], rows: Results) -> tuple[Mapping[str, str], ...]:
@@ -136,6 +153,14 @@ class JobTraceLoader:
             return view
         knowledge = tuple(map(hide, view.knowledge))
         return replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
+
+
+def _index(trace: Trace, span_id: str) -> int:
+    """Returns the index of the turn that a span answers. Raises :class:`GoneError`."""
+    for index, turn in enumerate(trace.turns):
+        if (turn.span_id or trace.root_span_id) == span_id:
+            return index
+    raise GoneError("the trace has no such turn any more")
 
 
 def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None:

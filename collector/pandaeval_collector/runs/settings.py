@@ -62,6 +62,7 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
         pii=config.redact.pii,
         custom=config.redact.custom,
         correctness=judge.correctness,
+        detail=judge.detail,
         unclear=judge.unclear,
         parameters=judge.parameters,
         rulings=RulingsInForce(rulings_path(config)),

@@ -217,9 +217,10 @@ class _Batch:
         """Adds a result by its outcome."""
         about = _about(result)
         label = result.label if result.label in OPEN else None
-        key = (*about, result.outcome, result.why, result.success, label)
+        success = result.success if result.is_rated else None
+        key = (*about, result.outcome, result.why, success, label)
         if key not in self._evaluations:
-            named = self._labels.named(*about, result.outcome, result.why, _PASSED[result.success], label)
+            named = self._labels.named(*about, result.outcome, result.why, _PASSED[success], label)
             evaluations = self.at(EVALUATIONS, named)
             self._evaluations[key] = evaluations, evaluations.attributes != named
         evaluations, is_folded = self._evaluations[key]
@@ -280,7 +281,7 @@ def increments(
     for result in results:
         batch.count(result)
         is_new = result.id not in counted
-        if is_new and result.outcome == "scored" and result.score is not None:
+        if is_new and result.is_rated and result.outcome == "scored" and result.score is not None:
             batch.score(result, result.score)
         if is_new and result.success is False and result.run_id is None:
             batch.failure(result)

@@ -102,7 +102,7 @@ def run(options: CaseRunOptions) -> None:
     The exit code is 1 if a regression case or a scenario is not correct in most of its trials, if a gate fails, or if
     no attempt ran to its end. It is 2 if no attempt can be graded.
     """
-    config = config_with_trials(options.config)
+    config = config_with_trials(options.config, {"judge.detail": "all"})
     suite = _chosen(read_suite(options.suite, config.metrics.modules), options)
     limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
     if options.is_remote and (why := unreachable(options.agent)):

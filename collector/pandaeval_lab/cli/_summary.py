@@ -116,15 +116,16 @@ class Summary:
         key = f"{result['level']}.{result['metric']}"
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
-        self.tallies.setdefault(key, OutcomeCounts()).add(
-            result["outcome"], result["success"], result["why"], label=result.get("label")
-        )
+        is_rated = not (result.get("metadata") or {}).get("selected")
+        if is_rated:
+            tally = self.tallies.setdefault(key, OutcomeCounts())
+            tally.add(result["outcome"], result["success"], result["why"], label=result.get("label"))
         if (result.get("evaluator") or {}).get("kind") == "llm":
             if result["why"] in _SILENT:
                 self._silence = self._silence or result["reason"]
                 self._unanswered[result["why"]] += 1
             self._answered = self._answered or result["outcome"] == "scored" or result["why"] in _HEARD
-        if result["outcome"] == "scored" and is_verdict(result) and result.get("label") not in OPEN:
+        if result["outcome"] == "scored" and is_rated and is_verdict(result) and result.get("label") not in OPEN:
             self._scores.setdefault(key, _Scores()).add(result)
         if result["level"] == "session":
             row = self._session(result["session_id"])

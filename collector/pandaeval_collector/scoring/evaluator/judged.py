@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pandaeval_collector.base.result import (
     DISPUTED,
@@ -47,6 +48,7 @@ from pandaeval_collector.scoring.metric import (
 )
 from pandaeval_otel.model import Trace
 
+J = TypeVar("J", JudgedTraceMetric, JudgedTurnMetric)
 _SPAN_ID = re.compile("[0-9a-f]{16}")
 MOST_CITED = 128
 """Spans that a finding names are cited up to this number."""
@@ -54,6 +56,7 @@ PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID
 """Whys that another try may take away."""
 UNJUDGED = "unjudged"
 """The key, in the metadata of a finding by code, of why there is no verdict of a judge."""
+_SELECTED = Choice(in_sample=False, selected=True)
 _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
@@ -106,7 +109,9 @@ class Judged:
     """Makes questions and results of the enabled judged metrics; of none without a judge."""
 
     def __init__(self, plan: MetricPlan, preparation: Preparation) -> None:
-        self._judge, self._preparation = preparation.settings.judge, preparation
+        self._judge, self._preparation, self._plan = preparation.settings.judge, preparation, plan
+        embedder = preparation.embedder
+        self._no_texts = Texts({}, frozenset(), embedder.id, embedder.bands)
         self._of_traces = plan.judged(JudgedTraceMetric)
         self._of_turns = plan.judged(JudgedTurnMetric)
         self._of_sessions = plan.judged(JudgedSessionMetric)
@@ -123,22 +128,43 @@ class Judged:
 
     def questions(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a trace: returns results that need no model, and questions for the others."""
-        embedder = self._preparation.embedder
-        texts = Texts({}, frozenset(), embedder.id, embedder.bands)
         return self._asked(
             self._of(trace.session_id),
             trace,
             trace,
             trace_unit(trace),
-            suspicious,
-            lambda threshold: TraceContext(texts, threshold),
+            self._choice(trace, suspicious),
+            partial(TraceContext, self._no_texts),
         )
 
+    def details(self, subject: Trace | TurnView) -> tuple[list[Result], list[Question]]:
+        """Returns what :meth:`questions` does, for the questions about a trace or turn that wait for a verdict."""
+        if isinstance(subject, TurnView):
+            of_turn = self._waiting(self._of_turns, subject.trace)
+            return self._asked(of_turn, subject, subject.trace, turn_unit(subject), _SELECTED, TurnContext)
+        of_trace, context = self._waiting(self._of_traces, subject), partial(TraceContext, self._no_texts)
+        return self._asked(of_trace, subject, subject, trace_unit(subject), _SELECTED, context)
+
+    def details_of_turn(self, trace: Trace, index: int) -> tuple[list[Result], list[Question]]:
+        """Returns the same for a turn of a trace, given by its index."""
+        return self.details(turn_view(trace, index))
+
+    def _waiting(self, metrics: Iterable[J], trace: Trace) -> list[J]:
+        return [metric for metric in metrics if self._plan.waits(metric, trace.session_id is not None)]
+
+    def selects(self, result: Result) -> bool:
+        """Returns whether a result is the verdict that decides about further questions (``judge.detail: failing``)."""
+        unit, judge = result.unit, self._judge
+        is_first = unit.level == ("trace" if unit.session_id is None else "session")
+        return judge is not None and judge.detail == "failing" and result.metric == VERDICT and is_first
+
     def _of(self, session_id: str | None) -> list[JudgedTraceMetric]:
-        """Returns the metrics that a judge is asked for about a trace of this session, or without one."""
-        if session_id is None or self._settings.correctness == "trace":
-            return self._of_traces
-        return [metric for metric in self._of_traces if not metric.asked_by_session]
+        """Returns the metrics that a judge is asked for about each trace of this session, or without one."""
+        by_trace = session_id is None or self._settings.correctness == "trace"
+        return [m for m in self._at_once(self._of_traces, session_id) if by_trace or not m.asked_by_session]
+
+    def _at_once(self, metrics: Iterable[J], session_id: str | None) -> list[J]:
+        return [metric for metric in metrics if not self._plan.waits(metric, session_id is not None)]
 
     def of_turns(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns, for all turns of a trace, the results that need no model, and questions for the others."""
@@ -168,21 +194,30 @@ class Judged:
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns the results of one turn that need no model, and questions for the others."""
-        return self._asked(self._of_turns, view, view.trace, turn_unit(view), suspicious, TurnContext)
+        metrics = self._at_once(self._of_turns, view.trace.session_id)
+        choice = self._choice(view.trace, suspicious)
+        return self._asked(metrics, view, view.trace, turn_unit(view), choice, TurnContext)
 
     def of_session(
         self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
     ) -> tuple[list[Result], list[Question]]:
         """Returns the results of a session that need no model, and questions for the others."""
-        return self._asked(self._of_sessions, session, None, unit, suspicious, context)
+        if not self._of_sessions:
+            return [], []
+        choice = self._settings.selection.choose(unit.id, suspicious)
+        return self._asked(self._of_sessions, session, None, unit, choice, context)
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
         """Returns the questions about the same trace or turn, to the same model, that are put in one call with this
         one."""
         if question.metric.part is None:
             return ()
-        same = (each for each in questions if (each.model, each.unit.id) == (question.model, question.unit.id))
-        return tuple(each.guidance.added_to(each.metric.part) for each in same if each.metric.part is not None)
+        parts: dict[str, QuestionPart[Any]] = {}
+        for each in questions:
+            is_same = each.choice.selected or each.unit.id == question.unit.id
+            if is_same and each.model == question.model and each.metric.part is not None:
+                parts.setdefault(each.metric.part.name, each.guidance.added_to(each.metric.part))
+        return tuple(parts.values())
 
     def _asked(
         self,
@@ -190,15 +225,15 @@ class Judged:
         subject: Any,
         trace: Trace | None,
         unit: Unit,
-        suspicious: bool,
+        choice: Choice,
         context: Callable[[float], Any],
     ) -> tuple[list[Result], list[Question]]:
-        """``trace``: whose own state may refuse a verdict, and by which it is drawn; ``None``: a session is judged."""
+        """``trace``: whose own state may refuse a verdict; ``None``: a session is judged."""
         results: list[Result] = []
         questions: list[Question] = []
         if not metrics:
             return results, questions
-        refused, choice = _refused(trace), self._choice(trace, unit, suspicious)
+        refused = _refused(trace)
         for metric in metrics:
             if not applies(metric, subject):
                 continue
@@ -212,10 +247,8 @@ class Judged:
                 results.append(self.answered(question, finding))
         return results, questions
 
-    def _choice(self, trace: Trace | None, unit: Unit, suspicious: bool) -> Choice:
-        """Draws whether a judge is asked about a trace, or without one about the session."""
-        if trace is None:
-            return self._settings.selection.choose(unit.id, suspicious)
+    def _choice(self, trace: Trace, suspicious: bool) -> Choice:
+        """Draws whether a judge is asked about a trace."""
         if trace.session_id is None and trace.continues:
             return Choice()  # its session is not known yet: it is drawn later
         whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
@@ -228,12 +261,12 @@ class Judged:
         choice = self._settings.selection.choose(unit.session_id or unit.trace_id, suspicious)
         of_trace = self._of(unit.session_id)
         asked: dict[str, JudgedMetric[Any, Any]] = {metric.key: metric for metric in of_trace}
-        asked |= {metric.key: metric for metric in self._of_turns}
-        by_session = {metric.key for metric in self._of_traces} - asked.keys()
+        asked |= {metric.key: metric for metric in self._at_once(self._of_turns, unit.session_id)}
+        by_session = {*(each.key for each in self._of_traces), *(each.key for each in self._of_turns)} - asked.keys()
         drawn: list[Result] = []
         for result in results:
             key = f"{result.unit.level}.{result.metric}"
-            if key in by_session:
+            if key in by_session and result.evaluator.kind == "llm":
                 continue
             if key in asked and result.evaluator.kind != "code":
                 result = self._drawn(result, asked[key], choice)
@@ -336,5 +369,7 @@ def applies(metric: Metric[Any, Any], subject: Any) -> bool:
 
 
 def _with(finding: Finding, choice: Choice, more: Mapping[str, Any]) -> Finding:
-    chosen = {"inclusion_probability": choice.probability, "in_sample": choice.in_sample}
+    chosen: dict[str, Any] = {"inclusion_probability": choice.probability, "in_sample": choice.in_sample}
+    if choice.selected:
+        chosen["selected"] = True
     return replace(finding, metadata={**finding.metadata, **chosen, **more})

@@ -25,7 +25,7 @@ class JudgeSettings:
     ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
     ``unclear``: bounds of the certainty with which its verdict is unclear;
     ``parameters``: litellm's arguments of each call; ``rulings``: returns those of the agents' owners, as
-    they are now."""
+    they are now; ``detail``: which runs the questions about traces and turns are asked of."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -38,6 +38,7 @@ class JudgeSettings:
     unclear: tuple[float, float] = (25, 75)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rulings: Callable[[], tuple[Ruling, ...]] = tuple
+    detail: Literal["failing", "all", "none"] = "all"
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)

@@ -81,6 +81,8 @@ class LiveIndex:
         tallies: dict[str, OutcomeCounts] = {}
         for result in self._results:
             short = result.short
+            if short.get("selected"):
+                continue
             counts = tallies.setdefault(short["metric"], OutcomeCounts())
             counts.add(short["outcome"], short.get("success"), short.get("why"), label=short.get("label"))
         return tallies
