@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.judge.attempts_in_vain import MOST_INVALID, Trial, Trials
+from pandaeval_collector.judge.invalid_replies import MOST_INVALID, ReplyCount, ReplyCounts
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, repair, response_format
@@ -111,7 +111,7 @@ class JudgeClient:
         self.secrets = secrets
         self._caller, self._memory, self._parameters = caller, memory, parameters
         self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
-        self._trials = Trials()
+        self._counts = ReplyCounts()
         self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
         """Failures that are remembered, with the names of the askers that were told."""
 
@@ -149,7 +149,7 @@ class JudgeClient:
         task = self._asking.get(key)
         if task is None:
             task = self._asking[key] = asyncio.create_task(
-                self._verdict(key, pack, model, rubric, given, spent, self._trials.of(about), once)
+                self._verdict(key, pack, model, rubric, given, spent, self._counts.of(about), once)
             )
             task.add_done_callback(lambda done: self._done(key, done))
         try:
@@ -179,7 +179,7 @@ class JudgeClient:
         rubric: Rubric[V],
         given: Mapping[str, Any],
         spent: AnswerCost,
-        trial: Trial,
+        count: ReplyCount,
         once: bool,
     ) -> tuple[V, str]:
         """Returns the remembered verdict with its model; else asks, and asks once more with what is wrong with the
@@ -192,8 +192,8 @@ class JudgeClient:
             except (KeyError, TypeError, ValueError):
                 _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
         call = ModelCall(model, messages(pack, rubric, given), rubric.max_tokens, response_format(rubric), more=once)
-        async with trial.turn if once else nullcontext():
-            verdict, answer = await self._read(call, rubric, given, spent, trial, echo_code(pack, rubric), once)
+        async with count.turn if once else nullcontext():
+            verdict, answer = await self._read(call, rubric, given, spent, count, echo_code(pack, rubric), once)
         if self._memory is not None:
             kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
             await self._memory.keep(key, json.dumps(kept).encode())
@@ -205,25 +205,25 @@ class JudgeClient:
         rubric: Rubric[V],
         given: Mapping[str, Any],
         spent: AnswerCost,
-        trial: Trial,
+        count: ReplyCount,
         echo: str,
         once: bool,
     ) -> tuple[V, ModelAnswer]:
         """Asks, and unless ``once`` repairs an invalid reply once."""
         wrong = ""
         for is_last in (True,) if once else (False, True):
-            if trial.is_over:
+            if count.is_over:
                 reason = f"no valid reply in {MOST_INVALID} calls about this trace"
                 raise NoVerdictError(Why.INVALID_VERDICT, f"{reason}: {wrong}" if wrong else reason)
             try:
                 answer, call = await self._whole(call, spent)
                 return read_reply(answer.text, rubric, echo, sure=is_last and not once, given=given), answer
             except InvalidReplyError as error:
-                trial.invalid += 1
+                count.invalid += 1
                 wrong = str(error)
                 call = replace(call, messages=[*call.messages, repair(wrong)], held=True)
             except NoVerdictError:
-                trial.invalid += 1
+                count.invalid += 1
                 raise
         raise NoVerdictError(Why.INVALID_VERDICT, f"no verdict: {wrong}" if once else f"twice no verdict: {wrong}")
 

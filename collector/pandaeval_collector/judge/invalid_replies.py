@@ -12,7 +12,7 @@ _REMEMBERED = 1024
 
 
 @dataclass(slots=True)
-class Trial:
+class ReplyCount:
     """The replies about one trace. ``turn``: questions that are asked again one by one wait for each other."""
 
     invalid: int = 0
@@ -23,17 +23,17 @@ class Trial:
         return self.invalid >= MOST_INVALID
 
 
-class Trials:
+class ReplyCounts:
     """The trials of the latest traces, by an id. On one event loop."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Trial] = OrderedDict()
+        self._known: OrderedDict[str, ReplyCount] = OrderedDict()
 
-    def of(self, about: str) -> Trial:
-        """Returns the trial of a trace; a new one for ``""``."""
-        trial = self._known.pop(about, None) or Trial()
+    def of(self, about: str) -> ReplyCount:
+        """Returns the count of a trace; a new one for ``""``."""
+        count = self._known.pop(about, None) or ReplyCount()
         if about:
-            self._known[about] = trial
+            self._known[about] = count
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
-        return trial
+        return count
