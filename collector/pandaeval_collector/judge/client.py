@@ -21,8 +21,8 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.judge.invalid_replies import MOST_INVALID, ReplyCount, ReplyCounts
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
+from pandaeval_collector.judge.invalid_replies import MOST_INVALID, ReplyCount, ReplyCounts
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
@@ -191,9 +191,10 @@ class JudgeClient:
                 return rubric.verdict.model_validate_json(json.dumps(held["verdict"])), held["model"]
             except (KeyError, TypeError, ValueError):
                 _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
-        call = ModelCall(model, messages(pack, rubric, given), rubric.max_tokens, response_format(rubric), more=once)
+        asked, form = messages(pack, rubric, given), response_format(rubric)
+        call = ModelCall(model, asked, rubric.max_tokens, form, more=once, cache_key=pack.agent_key)
         async with count.turn if once else nullcontext():
-            verdict, answer = await self._read(call, rubric, given, spent, count, echo_code(pack, rubric), once)
+            verdict, answer = await self._read(call, pack, rubric, given, spent, count, once)
         if self._memory is not None:
             kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
             await self._memory.keep(key, json.dumps(kept).encode())
@@ -202,11 +203,11 @@ class JudgeClient:
     async def _read(
         self,
         call: ModelCall,
+        pack: Pack,
         rubric: Rubric[V],
         given: Mapping[str, Any],
         spent: AnswerCost,
         count: ReplyCount,
-        echo: str,
         once: bool,
     ) -> tuple[V, ModelAnswer]:
         """Asks, and unless ``once`` repairs an invalid reply once."""
@@ -217,7 +218,8 @@ class JudgeClient:
                 raise NoVerdictError(Why.INVALID_VERDICT, f"{reason}: {wrong}" if wrong else reason)
             try:
                 answer, call = await self._whole(call, spent)
-                return read_reply(answer.text, rubric, echo, sure=is_last and not once, given=given), answer
+                said, echo = pack.without_codes(answer.text), echo_code(pack, rubric)
+                return read_reply(said, rubric, echo, sure=is_last and not once, given=given), answer
             except InvalidReplyError as error:
                 count.invalid += 1
                 wrong = str(error)

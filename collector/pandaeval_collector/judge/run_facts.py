@@ -47,8 +47,9 @@ def facts(trace: Trace) -> CallFacts:
     signs = [*enumerate(map(tells, trace.tool_calls), 1)]
     failed = tuple(number for number, sign in signs if sign is FailureSign.FAILED)
     unsure = tuple(number for number, sign in signs if sign is FailureSign.UNSURE)
+    declined = tuple(number for number, sign in signs if sign is FailureSign.DECLINED)
     changing = frozenset(n for n, call in enumerate(trace.tool_calls, 1) if was_to_change(trace, call))
-    lines = [*_calls(trace, failed, unsure), *_end(trace), *_losses(trace)]
+    lines = [*_calls(trace, failed, unsure, declined), *_end(trace), *_losses(trace)]
     return CallFacts(failed, changing, "\n".join(lines), *_uses(trace, changing))
 
 
@@ -80,7 +81,7 @@ def _uses(trace: Trace, changing: frozenset[int]) -> tuple[dict[int, frozenset[s
     return used, frozenset(checks), same
 
 
-def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...]) -> Iterator[str]:
+def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], declined: tuple[int, ...]) -> Iterator[str]:
     calls = trace.tool_calls
     if len(trace.turns) > 1:
         yield f"turns: {len(trace.turns)}"
@@ -94,6 +95,8 @@ def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...]) -> It
         yield f"failed, and no later call made up for it: {len(lost)}{_named(lost)}"
     if unsure:
         yield f"results that may tell of a failure, or not: {len(unsure)}{_named(unsure)}"
+    if declined:
+        yield f"calls that a person declined, so that they were not made: {len(declined)}{_named(declined)}"
     if strange := _strange(trace):
         yield f"calls of tools that are not among those that the agent had: {len(strange)}{_named(strange)}"
 
@@ -108,7 +111,11 @@ def _end(trace: Trace) -> Iterator[str]:
     yield f"model calls: {trace.llm_calls}"
     if not thoughts(trace):
         yield "thoughts, and what was said between calls: not captured"
-    if trace.error is not None:
+    if trace.truncated:
+        yield "the last answer was cut off at the model's token limit"
+    if trace.stopped:
+        yield "the run ended: stopped by the user or the application"
+    elif trace.error is not None:
         yield "the run ended: with an error"
     elif not trace.ends_in_tool_call:
         yield "the run ended: without an error"

@@ -11,8 +11,8 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.jobs.format_pauses import PAUSE_S, FormatPauses
-from pandaeval_collector.judge.invalid_replies import MOST_INVALID
 from pandaeval_collector.judge.call import JudgeConfig, ModelAnswer, ModelCall
+from pandaeval_collector.judge.invalid_replies import MOST_INVALID
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
 from pandaeval_lab.cli._inputs import requests
