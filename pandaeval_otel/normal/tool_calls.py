@@ -21,7 +21,7 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import MAX_ERROR
-from pandaeval_otel.dialects._tool_values import may_say_failed, unwrapped
+from pandaeval_otel.dialects._tool_values import may_say_failed, says_failed, unwrapped
 from pandaeval_otel.model import Captured, Kind, Message, Span, ToolCall, ToolRequest, ToolResponse
 from pandaeval_otel.normal.speech import asks_for_tool, current_turn, is_user_turn, tool_requests
 from pandaeval_otel.normal.tree import RUNS, Tree
@@ -105,11 +105,11 @@ def _value(result: Any) -> Any:
 
 
 def _failure(result: Any) -> str | None:
-    """Returns the text of a result whose wrapper says that the tool failed, else ``None``."""
+    """Returns the text of a result that says, in its wrapper or in a framework's words, that the tool failed."""
     if not may_say_failed(result.stated if type(result) is Captured else result):
         return None
     text, failed = unwrapped(_value(result))
-    if not failed:
+    if not failed and not says_failed(text):
         return None
     return (text if type(text) is str else as_text(text))[:MAX_ERROR]
 
@@ -141,6 +141,14 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     return tuple([call.finished() for call in calls])
 
 
+def _caller(span: Span, tree: Tree) -> str:
+    """Returns the agent that calls a tool. A tool's span with model calls below names the agent that it starts."""
+    above = tree.parent(span)
+    if span.agent_name and above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
+        return tree.agent(above)
+    return tree.agent(span)
+
+
 def is_served(span: Span) -> bool:
     """Returns whether a tool's span records a call over MCP."""
     return "mcp" in span.dialects
@@ -165,7 +173,7 @@ def call_on_span(span: Span, tree: Tree, index: int) -> Call:
         span.tool_call_id,
         (span.start_ns, index),
         span.span_id,
-        tree.agent(span),
+        _caller(span, tree),
         span.start_ns,
         span.end_ns,
         span.arguments.value if span.arguments else None,

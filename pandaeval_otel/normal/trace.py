@@ -238,11 +238,13 @@ def _agent(root: Span, tree: Tree) -> str:
     if root.agent_name:
         return root.agent_name
     depth = tree.asides(root)
-    named = [span for span in tree.below(root) if span.agent_name and tree.asides(span) == depth]
+    inner = [span for span in tree.below(root) if span.agent_name and span.kind is not _TOOL]
+    named = [span for span in inner if tree.asides(span) == depth]
     first = next((span for span in named if span.kind is _AGENT), named[0] if named else None)
     if first is not None:
         return first.agent_name
-    names = {span.agent_name for span in tree.spans if span.agent_name and tree.asides(span) <= depth}
+    others = [span for span in tree.spans if span.agent_name and span.kind is not _TOOL]
+    names = {span.agent_name for span in others if tree.asides(span) <= depth}
     if len(names) == 1:
         return names.pop()
     # The workflow's name, out of a span name in a form that conventions define.

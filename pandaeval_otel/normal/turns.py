@@ -19,6 +19,7 @@ from pandaeval_otel.normal.utility import own_calls
 # Module constant: an enum lookup costs several times as much, and every span needs one.
 _LLM = Kind.LLM
 _NEVER = 1 << 63
+_FROM_HISTORY = "input taken from the first model call"
 _BEGAN = attrgetter("start_ns", "end_ns", "span_id")
 
 
@@ -63,12 +64,14 @@ class _Exchange:
 
 
 def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
-    """Joins a run without an answer with the next run of the same question: the first handed over, or was retried."""
+    """Joins a run without an answer with the next run of the same question: the first handed over, or was retried. A
+    voice agent repeats the answer of the agent that it handed over to."""
     kept: list[_Exchange] = []
     for exchange in exchanges:
         last = kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)
         text = last.question.text
-        if text is not None and last.answer.text is None and exchange.question.text in (None, text):
+        repeats = last.answer == exchange.answer and _FROM_HISTORY in exchange.notes
+        if text is not None and (last.answer.text is None or repeats) and exchange.question.text in (None, text):
             kept.pop()
             notes = last.notes + exchange.notes
             exchange = replace(exchange, question=last.question, start_ns=last.start_ns, notes=notes)
@@ -100,11 +103,11 @@ def _speaks(span: Span) -> bool:
 
 
 def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:
-    for spans, source in ((calls, "the first model call"), (runs, "an inner agent")):
+    for spans, note in ((calls, _FROM_HISTORY), (runs, "input taken from an inner agent")):
         question = next((said for span in spans if (said := asked(span)) != NOTHING), None)
         if question is not None:
             exchange.question = question
-            exchange.notes.append(f"input taken from {source}")
+            exchange.notes.append(note)
             return
 
 

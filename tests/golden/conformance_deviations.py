@@ -30,7 +30,7 @@ TOOL_PREFIXES = {
 RUNS_AGAIN = {"crewai_oi/llm_error": 3}
 """How often a framework ran a task that failed."""
 
-ENDS_AT_FAILURE = frozenset({"genkit/tool_error"})
+ENDS_AT_FAILURE = frozenset({"genkit/tool_error", "genkit_go/tool_error"})
 """Captures in which the framework let a tool's failure end the run at once."""
 
 TOKENS_ON_RUNS = frozenset({"voltagent"})
@@ -69,6 +69,8 @@ EXCUSES = (
     Excuse("openai_agents_oi", "reasoning", _EVICTED, "long"),
     Excuse("llama_index_oi", "reasoning", _REPR),
     *(Excuse("openai_oi", fact, _EVICTED, "long") for fact in ("input", "calls", "arguments", "results")),
+    Excuse("langfuse_langchain", "reasoning", "thoughts stand only in what the graph's nodes hand on"),
+    Excuse("traceai_agents", "reasoning", "thoughts stand only in the raw body of the next request"),
     Excuse("voltagent", "reasoning", "thoughts are only in the records of its memory"),
     Excuse("openlit_openai", "errors", _LEFT_OUT),
     Excuse("openlit_openai", "input", "the span of a model call that failed has no input", "llm_error"),

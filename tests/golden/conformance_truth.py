@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.golden.conformance_deviations import TOOL_PREFIXES
+from tests.golden.conformance_deviations import ENDS_AT_FAILURE, TOOL_PREFIXES
 from tests.lab.rig import toolbox
 from tests.lab.rig.desks import DESKS
 from tests.lab.rig.scenarios import SCENARIOS
@@ -23,15 +23,15 @@ ROOTS = {
     "committed": OWN,
     "emitters": EMITTERS,
     "shared": SHARED,
-    **{f"shared-{series}": SHARED.with_name(f"captures-{series}") for series in (2,)},
+    **{f"shared-{series}": SHARED.with_name(f"captures-{series}") for series in (2, 3)},
 }
 """Folders of captures, of which the shared ones may be absent."""
 
 FERRY_SESSION = "ferry-session-7f31"
 MODELS = ("gpt-4o-mini", "gemini-2.5-flash", "claude-")
 FERRY_TIMEOUT = "booking backend timeout"
-_AS_SCRIPTED = {"app_final": "same"}
-"""What the application saw in the third series, where it is not recorded."""
+OTHER_SCRIPTS = frozenset({"claude_code"})
+"""Sets of the third series whose sessions are not the ferry desk's."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,10 @@ def _beside(root: Path, name: str) -> dict[str, Any]:
 
 def _ferry_truth(root: Path, name: str, scenario: str) -> Truth | None:
     ground = _beside(root, "GROUND_TRUTH.json")
-    entry = ground["scenarios"].get(scenario)
+    entry = ground["scenarios"].get(scenario) if name not in OTHER_SCRIPTS else None
     listed = _beside(root, "INDEX.json").get(name, {})
-    index = _AS_SCRIPTED if "emitter" in listed else listed.get(scenario)
+    seen = "raised" if f"{name}/{scenario}" in ENDS_AT_FAILURE else "same"
+    index = {"app_final": seen} if "emitter" in listed else listed.get(scenario)
     if entry is None or index is None:
         return None
     failed = entry["truth"].get("defect") == "llm_error"
