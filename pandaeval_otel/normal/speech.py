@@ -144,6 +144,8 @@ def asks_for_tool(request: ToolRequest) -> bool:
 def handed_over(output: tuple[Message, ...]) -> tuple[Message, ...]:
     """Returns ``output`` with the call of a tool that only carries an answer under the name of such tools, and without
     its response, which frameworks word in the same way for any tool."""
+    if len(output) == 1 and output[0].role == "assistant":
+        return output
     responses = [part for message in output for part in message.tool_responses if _is_receipt(part)]
     if not responses:
         return output

@@ -282,14 +282,16 @@ def _match(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -
     of MCP servers."""
     names = {call.name for call in asked}
     strict = {name: asked_name(name, names) for name in {call.name for call in run}}
+    by_id = {(request.id, request.name): request for request in asked if request.id}
+    if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
+        for call in run:
+            _unite(call, by_id.pop((call.id, strict[call.name]), None))
+        if not by_id:
+            return
     plain = {
         name: own if own in names else next((other for other in sorted(names) if same_served(name, other)), name)
         for name, own in strict.items()
     }
-    by_id = {(request.id, request.name): request for request in asked if request.id}
-    if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
-        for call in run:
-            _unite(call, by_id.pop((call.id, plain[call.name]), None))
     for of_span, of_request in _WAYS:
         if "id" != of_span != "arguments":  # the name alone tells of tools of MCP servers
             plain = {name: own if name in served else strict[name] for name, own in plain.items()}
