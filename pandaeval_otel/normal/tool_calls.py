@@ -152,9 +152,10 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
 
 def _caller(span: Span, tree: Tree) -> str:
     """Returns the agent that calls a tool. A tool's span with model calls below names the agent that it starts."""
-    above = tree.parent(span)
-    if span.agent_name and above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
-        return tree.agent(above)
+    if span.agent_name and tree.children(span):
+        above = tree.parent(span)
+        if above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
+            return tree.agent(above)
     return tree.agent(span)
 
 
