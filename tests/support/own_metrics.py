@@ -47,7 +47,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.exporter.state": "`exporter`, `signal`",
     "pandaeval.judge.answers": "`outcome`: asked, remembered",
     "pandaeval.evaluation.score": _EVALUATED,
-    "pandaeval.evaluations": f"{_EVALUATED}, `outcome`, `why`, `passed`",
+    "pandaeval.evaluations": f"{_EVALUATED}, `outcome`, `why`, `passed`, `verdict`",
     "pandaeval.revisions": "`gen_ai.evaluation.name`, `level`, `service`",
     "pandaeval.judge.duration": _JUDGED,
     "pandaeval.judge.tokens": _JUDGED,
@@ -82,7 +82,7 @@ def prometheus_name(each: Instrument) -> str:
 
 def _item(each: Instrument) -> str:
     unit, by = each.unit.strip("{}"), ATTRIBUTES.get(each.name)
-    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}). {each.description}."
+    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}): {each.description}."
     return f"{text} *By* {by}." if by else text
 
 

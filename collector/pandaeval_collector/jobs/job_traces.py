@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -79,6 +80,11 @@ class JobTraceLoader:
             raise GoneError("it is not kept any more")
         return self._recent(job.trace_id, job.body, held[0], budget)
 
+    @property
+    def _key(self) -> bytes:
+        """The secret of the day: the codes of fences last as long as providers' caches, and no longer."""
+        return self._secret + f"{datetime.now(UTC):%F}".encode()
+
     def close(self) -> None:
         self.thread.shutdown()
 
@@ -93,7 +99,7 @@ class JobTraceLoader:
         shown = self._shown(placed)
         earlier = () if before(placed).said else self._earlier.before(placed)
         found = self._store.newest_results([shown.trace_id])
-        packed = replace(pack(shown, self._secret, budget, earlier), suspects=self._suspects([shown], found))
+        packed = replace(pack(shown, self._key, budget, earlier), suspects=self._suspects([shown], found))
         return JobTrace(shown, packed, _against([shown], found), self._turn_in(placed, shown, about.get(DETAIL)))
 
     def _turn_in(self, trace: Trace, shown: Trace, span_id: str | None) -> TurnView | None:
@@ -112,7 +118,7 @@ class JobTraceLoader:
 
     def _of_turn(self, trace: Trace, span_id: str, budget: int) -> JobTrace:
         view = self._view(trace, _index(trace, span_id))
-        return JobTrace(view, pack(view.trace, self._secret, budget, view.said))
+        return JobTrace(view, pack(view.trace, self._key, budget, view.said))
 
     def _view(self, trace: Trace, index: int) -> TurnView:
         earlier = () if before(of_turn(trace, index)).said else self._earlier.before(trace)
@@ -124,7 +130,7 @@ class JobTraceLoader:
             raise GoneError("the spans of the session are not kept any more")
         whole = self._hidden(conversation(traces, digest, missing))
         results = self._store.newest_results([each.trace_id for each in traces])
-        packed = replace(pack(whole.trace, self._secret, budget), suspects=self._suspects(traces, results))
+        packed = replace(pack(whole.trace, self._key, budget), suspects=self._suspects(traces, results))
         return JobTrace(whole, packed, _against(traces, results))
 
     def _suspects(self, traces: Sequence[Trace], rows: Results) -> tuple[Mapping[str, str], ...]:

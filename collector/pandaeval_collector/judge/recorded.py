@@ -38,7 +38,7 @@ class RecordedReplies:
         """Returns the recorded reply with this question's code, and the tokens that the call would take of a model; a
         refusal where none is recorded."""
         texts = [message["content"] for message in call["messages"]]
-        _, record, question, *_ = texts
+        _, _, record, question, *_ = texts
         name, model, most = call["response_format"]["json_schema"]["name"], call["model"], call["max_tokens"]
         for each in self._replies:
             if each["question"] == name and all(message in record for message in each["messages"]):

@@ -102,4 +102,4 @@ def test_a_session_s_question_is_filled_with_all_of_its_traces() -> None:
     shown = run("session.correctness", "--trace", str(CAPTURE.with_name("good_session.otlp.jsonl")))
     assert ": conversation, version" in shown
     assert "calls: 5\nturns: 4" in shown
-    assert "[with" not in shown.partition("# Question")[2].partition("Answer with one")[0], "nothing but what applies"
+    assert "[with" not in shown.partition("# Criteria")[2].partition("Answer with one")[0], "nothing but what applies"

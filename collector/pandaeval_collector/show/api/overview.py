@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+import orjson
 from fastapi import FastAPI, Request, Response
 
+from pandaeval_collector.base.result import metric_of
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.rows import ComponentErrors, Metrics, MetricShape, Missing, Overview, Rate
 from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.reader import PAUSED
 from pandaeval_collector.store.series import VERDICT
 
 _COUNTER = "pandaeval.evaluations"
@@ -54,7 +57,9 @@ def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
         counts.add(given.get("pandaeval.outcome"), success, given.get("pandaeval.why"), times, given.get(VERDICT))
     rates = []
     for named, counts in tallies.items():
-        rates.append(Rate.model_validate(dict(zip(_NAMES, named, strict=True)) | counts.to_dict()))
+        names = dict(zip(_NAMES, named, strict=True))
+        names["metric"] = metric_of(names["level"], names["metric"])
+        rates.append(Rate.model_validate(names | counts.to_dict()))
     return sorted(rates, key=lambda rate: (-rate.failed, rate.metric, rate.agent))
 
 
@@ -68,6 +73,7 @@ def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping
         services=names["service"],
         environments=names["environment"],
         judge=work.judge,
+        judge_paused=[],
         jobs={},
         spent_usd=0.0,
         daily_usd=work.daily_usd,
@@ -83,6 +89,7 @@ def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping
     if work.store is not None:
         spending = work.store.spending
         overview.jobs, overview.data = work.store.jobs.counts(), str(work.store.path)
+        overview.judge_paused = sorted(orjson.loads(work.store.reads.get(PAUSED) or "{}"))
         overview.spent_usd = spending.spent(spending.today(time.time()))
     return overview
 
