@@ -49,7 +49,7 @@ def test_the_flaw_is_found_and_mended_by_one_command(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, why in (
-        (("labels.csv",), "name the file of guidelines with --guidelines"),
+        (("labels.csv",), "name a guidelines file with --guidelines"),
         (("labels.csv", "--guidelines", "g.yaml"), "name a model with --model"),
     ):
         done = CliRunner().invoke(app, ["judge", "align", *arguments])

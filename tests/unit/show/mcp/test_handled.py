@@ -21,4 +21,4 @@ def test_verdicts_on_sessions_come_before_those_on_runs() -> None:
 
 def test_without_a_verdict_nothing_is_praised() -> None:
     fine = rate("agent_reliability", 9, 0)
-    assert handled_line([fine]) == "not judged whether it was handled correctly"
+    assert handled_line([fine]) == "no run was judged for correctness"
