@@ -22,6 +22,7 @@ from pandaeval_otel.dialects._parts import (
     result_value,
     text_part,
 )
+from pandaeval_otel.dialects._thoughts import told
 from pandaeval_otel.dialects._values import (
     Object,
     as_dict,
@@ -87,7 +88,7 @@ def message_of(item: Object, role: str) -> Message:
         parts += [call for call in calls if call.id not in known]  # LangChain writes each a second time
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
-    return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
+    return Message(true_role(role, parts), tuple(told(role, parts)), finish_reason_of(item))
 
 
 def _requests(calls: Any) -> list[ToolRequest]:
@@ -105,7 +106,7 @@ def otel_message(item: Object, role: str) -> Message:
     if not BESIDE_PARTS.isdisjoint(item):
         parts = with_members(parts, item, speaker)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
-    return Message(true_role(speaker, parts) if speaker == "user" else speaker, tuple(parts), reason)
+    return Message(true_role(speaker, parts) if speaker == "user" else speaker, tuple(told(speaker, parts)), reason)
 
 
 def _decoded(content: Any) -> Any:

@@ -33,6 +33,7 @@ _TEXT_KEYS = ("content", "text", "refusal")
 _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
 _NAME_KEYS = ("name", "toolName", "tool_name")
 _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id", "ref")
+_APPROVALS = ("approvalId", "approval_id", "approval_request_id")
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _OUTPUT_TYPES = frozenset({"json", "text", "content"})
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
@@ -131,6 +132,15 @@ def response_of(block: Object) -> Part | None:
     if not call_id and hidden(result) and not any(key in block for key in _RESULT_KEYS):
         return NOT_CAPTURED
     return ToolResponse(outcome_of(block, result_value(result)), call_id, name)
+
+
+def _approval(block: Object) -> Part | None:
+    """Returns the result of a tool call that a person declined, as the Vercel AI SDK writes it; ``None`` for an
+    approval."""
+    if block.get("approved", block.get("approve")) is not False:
+        return None
+    call_id = first(as_dict(block.get("function_call")), _CALL_ID_KEYS) or first(block, (*_CALL_ID_KEYS, *_APPROVALS))
+    return ToolResponse({"type": "execution-denied", "reason": block.get("reason")}, identifier(call_id))
 
 
 def outcome_of(block: Object, result: Any) -> Any:
@@ -294,6 +304,7 @@ def _tables() -> tuple[dict[str, _Reader], dict[str, _Reader]]:
     by_type: dict[_Reader, tuple[str, ...]] = {
         _text: ("text", "output_text", "input_text", "summary_text", "refusal"),
         _reasoning: ("reasoning", "thinking", "reasoning_content", "thought"),
+        _approval: ("tool_approval_response", "function_approval_response", "mcp_approval_response"),
         request_of: ("tool_call", "tool_use", "function_call", "custom_tool_call", "function"),
         response_of: (
             *("tool_call_response", "tool_result", "function_response", "function_call_output"),

@@ -72,8 +72,10 @@ class Dialect(Protocol):
     ``scopes``: prefixes of instrumentation scope names that do; ``names``: prefixes of span names that do. Every
     candidate is offered the span; a dialect without any of these hints is offered every span.
 
-    Two more hints are optional. ``marks``: attribute keys of which a span must have one for its roots to count, for a
-    dialect that shares them with others. ``only_logs``: ``True`` for a dialect that reads only log records.
+    Three more hints are optional. ``shared_roots``: first segments of keys that other emitters use too. A dialect that
+    knows a span by these alone is asked after all others; of several, the one that reads most keys comes first.
+    ``marks``: attribute keys of which a span must have one for its roots to count, for a dialect that shares them with
+    others. ``only_logs``: ``True`` for a dialect that reads only log records.
 
     ``content_switch``, optional too: how its users switch the capture of content on, by the name of an instrumentation
     scope, or its beginning up to a dot, or the dialect's own name. The collector logs the text where spans hold none.
@@ -136,6 +138,7 @@ class Foreign:
         self.roots = dialect.roots
         self.scopes = dialect.scopes
         self.names = dialect.names
+        self.shared_roots: frozenset[str] = frozenset(getattr(dialect, "shared_roots", ()))
         self.marks: frozenset[str] = frozenset(getattr(dialect, "marks", ()))
         self.only_logs = bool(getattr(dialect, "only_logs", False))
         self.content_switch: Mapping[str, str] = getattr(dialect, "content_switch", {})

@@ -40,6 +40,8 @@ _ANSWER = (
         *("generation", "output_text", "text", "content", "update", "data", "summary"),
     ),
 )
+_STRUCTURED = "structured_response"
+"""Where LangChain's agents put an answer with a schema, beside the messages."""
 _BODIES = ("choices", "candidates", "generations")
 _MESSAGE_TYPES = frozenset({"human", "ai", "system", "tool", "function", "chat"})
 _ITEM_TYPES = frozenset({"message", "reasoning", "function_call", "function_call_output"})
@@ -167,6 +169,9 @@ class _Finder:
         if isinstance(item.get("args"), (list, tuple)) and type(item.get("kwargs", {})) is dict:
             return self._call(item["args"], item.get("kwargs") or {}, nesting)
         messages = self._named(item, nesting)
+        handed_over = item.get(_STRUCTURED) if self._role == "assistant" else None
+        if handed_over is not None:
+            return with_answer(messages or (), handed_over if type(handed_over) is str else as_text(handed_over))
         if messages:
             return messages
         if len(item) == 1:

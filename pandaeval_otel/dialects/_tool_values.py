@@ -49,6 +49,14 @@ _REPR = re.compile(
 _SAYS_FAILED = re.compile(
     r"is_?error\W{1,6}true|\bstatus\W{1,6}(?:error|failed|failure)\b|\btype\W{1,6}error-", re.IGNORECASE
 )
+_NAMES_TOOL = re.compile(r"\b(?:tool|function)\b|Please fix your mistakes|Traceback \(", re.IGNORECASE)
+_RAISED = re.compile(
+    r"\s*(?:An error occurred while running the tool\b|Error: [\s\S]{1,2000}\n ?Please fix your mistakes\.\s*\Z"
+    r"|Error (?:in|executing|calling|invoking|running|while executing) (?:the )?(?:tool|function)\b"
+    r"|Error during tool execution\b|Tool (?:execution|call) failed\b|Traceback \(most recent call last\))",
+    re.IGNORECASE,
+)
+"""Texts of OpenAI Agents, LangGraph, ADK, Semantic Kernel and others."""
 _ANSWERS = frozenset({"tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id"})
 """Members by which a message names the call that it answers."""
 _FLAGS = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
@@ -196,8 +204,16 @@ def may_say_failed(value: Any) -> bool:
     """Returns whether a wrapper in ``value`` may say that the tool failed: false positives occur, false negatives do
     not."""
     if type(value) is str:
-        return ("rror" in value or "ail" in value) and _SAYS_FAILED.search(value) is not None
+        if "rror" not in value and "ail" not in value and "Traceback" not in value:
+            return False
+        return _SAYS_FAILED.search(value) is not None or _NAMES_TOOL.search(value) is not None
     return type(value) is dict or type(value) is list
+
+
+def says_failed(result: Any) -> bool:
+    """Returns whether a result is the text that a framework puts in place of one when a tool raises an exception."""
+    text = result.get("error") if type(result) is dict and len(result) == 1 else result
+    return type(text) is str and _RAISED.match(text) is not None
 
 
 def _inner(value: Any) -> _Content | None:

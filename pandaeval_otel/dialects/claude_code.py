@@ -88,6 +88,7 @@ class ClaudeCode(ByKind):
         places = {name: self.attributes[key] for key, name in _PLACES.items() if not hidden(self.get(key))}
         if self.arguments is None and places:
             self.arguments = Captured(places)
+        self.agent_name = identifier(self.get("subagent_type"))
         for event in self.span.events:
             if event.name == "tool.output":
                 self.result = captured(first(event.attributes, ("output", "content", "diff", "result")))

@@ -40,7 +40,7 @@ from pandaeval_otel.dialects._kit import (
     with_thought,
 )
 from pandaeval_otel.dialects.plain import kind_by_name
-from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Text
+from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.message import all_parts
 
 _KINDS = kinds(
@@ -64,8 +64,15 @@ _KINDS = kinds(
     evaluation="evaluation",
     guardrail="apply_guardrail",
 )
-"""Kinds by ``gen_ai.operation.name``; any other word is a step of some framework. Frameworks emit ``create_agent`` when
-they construct an agent, in a trace of its own: no run."""
+"""Kinds by ``gen_ai.operation.name``. Frameworks emit ``create_agent`` when they construct an agent, in a trace of its
+own: no run. The conventions allow any other word: it is a step, unless the span tells of a model's call."""
+_STEPS = frozenset({"plan", "rerank", "guardrail", "count_tokens", "summarize_memory"})
+_MODELS = frozenset({semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL})
+_ANSWERS = frozenset(
+    {semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"}
+)
+_OTHERS = frozenset({semconv.AGENT_NAME, "gen_ai.agent.id", semconv.WORKFLOW_NAME})
+"""Keys of spans that are no model call, even if they name its model and its tokens."""
 
 _MERGED_TOOLS = "(merged tools)"
 """Tool name of the span with which ADK closes parallel calls. It calls no tool."""
@@ -196,6 +203,8 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
     reading.tool_name = identifier(get(semconv.TOOL_NAME)) or name
     reading.tool_call_id = identifier(get(semconv.TOOL_CALL_ID))
     arguments, result = get(semconv.TOOL_ARGUMENTS), get(semconv.TOOL_RESULT)
+    if semconv.OUTPUT_MESSAGES in attributes or semconv.INPUT_MESSAGES in attributes:
+        arguments, result = _in_messages(reading, attributes, arguments, result)
     if span.events:
         of_events = tool_values(span)
         arguments = of_events[0] if hidden(arguments) else arguments
@@ -207,6 +216,26 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.error = error_of(span) or f"exit code {get(semconv.EXIT_CODE)}"
     if not hidden(result):
         reading.result = Captured(result, result_value)
+
+
+def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, result: Any) -> tuple[Any, Any]:
+    """Returns the arguments and the result of a tool's span that records them as messages."""
+    given = all_parts(read_messages(attributes.get(semconv.INPUT_MESSAGES), "assistant")[0])
+    made = all_parts(read_messages(attributes.get(semconv.OUTPUT_MESSAGES), "tool")[0])
+    for part in (*given, *made):
+        if type(part) is ToolRequest or type(part) is ToolResponse:
+            reading.tool_call_id = reading.tool_call_id or part.id
+    return (_told(given) if hidden(arguments) else arguments), (_told(made) if hidden(result) else result)
+
+
+def _told(parts: list[Part]) -> Any:
+    """Returns the arguments or the result in the parts of a tool's message."""
+    for part in parts:
+        if type(part) is ToolRequest:
+            return part.arguments
+        if type(part) is ToolResponse:
+            return part.result
+    return "\n".join(part.text for part in parts if type(part) is Text) or None
 
 
 def _read_messages(reading: Reading, attributes: Attributes, content: EventContent, said: Reading) -> None:
@@ -269,6 +298,8 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
     if operation and identifier(operation):
         if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
             return _TOOL
+        if operation not in _STEPS and _is_model_call(attributes, names_tool):
+            return _LLM
         return Kind.STEP
     method = attributes.get(semconv.MCP_METHOD)
     if method is not None:
@@ -286,6 +317,14 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
     if operation:
         return Kind.STEP
     return None
+
+
+def _is_model_call(attributes: Attributes, names_tool: bool) -> bool:
+    """Returns whether a span with an operation of its own calls a model: it names a model, with an answer or tokens,
+    and neither agent nor tool."""
+    if names_tool or _MODELS.isdisjoint(attributes) or _ANSWERS.isdisjoint(attributes):
+        return False
+    return _OTHERS.isdisjoint(attributes)
 
 
 def without_chunks(output: Messages) -> Messages:

@@ -31,6 +31,8 @@ from pandaeval_otel.dialects._kit import (
 )
 from pandaeval_otel.model import Captured, Kind, Reasoning
 
+_GO_TOOL = "tool.v2"
+"""The subtype of tools in Go, whose results are wrapped."""
 _TYPE, _SUBTYPE, _NAME = "genkit:type", "genkit:metadata:subtype", "genkit:name"
 _INPUT, _OUTPUT = "genkit:input", "genkit:output"
 _FAILED = "error"
@@ -101,6 +103,8 @@ class Genkit(ByKind):
 
     def read_tool(self) -> None:
         made = self.parsed(_OUTPUT)
+        if self.get(_SUBTYPE) == _GO_TOOL and type(made) is dict and made.keys() == {"output"}:
+            made = made["output"]
         self.result = None if hidden(made) and _OUTPUT not in self.attributes else Captured(made)
 
     def read_retrieval(self) -> None:

@@ -37,6 +37,8 @@ _OPENINFERENCE, _INPUT, _OUTPUT = "openinference.span.kind", "input.value", "out
 """OpenInference writes each model call onto the agent's span, the next over the last one: lists that are spread over
 keys are a mixture afterwards, only these two values are of one call."""
 _EMPTY = "{}"
+_CALL_OF_JAVA = "call_llm"
+"""The operation of model calls in ADK for Java, which the conventions lack."""
 _GUESSED = ("thoughts were told from the answer by their place",)
 _TOKENS = ("prompt_token_count", "candidates_token_count", "cached_content_token_count", (), "thoughts_token_count")
 _REQUEST_KEYS = keys(request_model="model")
@@ -70,7 +72,7 @@ class GoogleADK(ByKind):
             if self.get(_REQUEST, _EMPTY) != _EMPTY:
                 return Kind.LLM
             return None
-        if semconv.OPERATION in self.attributes:
+        if semconv.OPERATION in self.attributes and self.get(semconv.OPERATION) != _CALL_OF_JAVA:
             return None
         return _KINDS.get(self.span.name.partition(" ")[0], Kind.STEP)
 

@@ -118,7 +118,8 @@ class OpenInference(ByKind):
 
     name = "openinference"
     priority = 50
-    roots = frozenset({"openinference", "llm", "input", "output"})
+    roots = frozenset({"openinference", "llm"})
+    shared_roots = frozenset({"input", "output"})
     scopes = ("openinference.",)
     embedding_keys = keys(request_model=("embedding.model_name", _MODEL))
     retrieval_keys = keys(run_input=_INPUT)

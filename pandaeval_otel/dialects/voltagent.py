@@ -26,11 +26,12 @@ _RUN_KEYS = keys(system="agent.instructions", request_model=_MODELS)
 
 
 class VoltAgent(ByKind):
-    """Reads ``voltagent.*``, ``entity.*`` and the bare names beside them."""
+    """Reads ``voltagent.*``, and ``entity.*`` and the bare names beside them in VoltAgent's scopes."""
 
     name = "voltagent"
     priority = 70
-    roots = frozenset({"entity", "voltagent"})
+    roots = frozenset({"voltagent"})
+    scopes = ("@voltagent", "voltagent")
     any_keys = keys(session_ids=("voltagent.conversation_id", "conversation.id"))
     agent_keys = keys(agent_name=("subagent.name", "entity.name"))
     llm_keys = keys(request_model=_MODELS)

@@ -94,6 +94,8 @@ class Trace:
     spans name a session has at most the last response, and continues none.
 
     ``blocked``: the guardrail that stopped the run on purpose, so that there is no answer, and the reason that it gave.
+    ``stopped``: the error or notice by which the user or the application cancelled the run; ``truncated``: why the
+    model's answer was cut off. ``runs``: the runs of a batch that are side by side in this trace.
     ``utility``: what the trace is for, where an editor or a framework made it for itself beside the conversation.
     """
 
@@ -132,6 +134,9 @@ class Trace:
     continues: str = ""
     blocked: tuple[str, str] | None = None
     utility: str = ""
+    stopped: str = ""
+    truncated: str = ""
+    runs: tuple[Trace, ...] = ()
 
     def definition(self, call: ToolCall) -> ToolDefinition | None:
         """The definition of the tool that was called, as the agent had it that called it; ``None``: not captured."""
@@ -140,8 +145,8 @@ class Trace:
 
     @property
     def failure(self) -> str | None:
-        """The error of a run that failed; none where a guardrail stopped it on purpose."""
-        if self.blocked is None:
+        """The error of a run that failed; none if a guardrail, the user or the application stopped it on purpose."""
+        if self.blocked is None and not self.stopped:
             return self.error
         return None
 

@@ -1,7 +1,7 @@
 """Tells whether a guardrail stopped a run on purpose, and which: for runs without an answer.
 
-That is told by a guardrail's span, event or log record, by an attribute about one on any span, by the exception that
-ended the run, or by the provider's reason to finish. A guardrail that crashed stopped nothing on purpose, nor did one
+That is told by a guardrail's span, event or log record, by an attribute about one on any span, or by the exception
+that ended the run. A guardrail that crashed stopped nothing on purpose, nor did one
 after which a model was called again.
 """
 
@@ -12,15 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._values import as_list, parsed
+from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _GUARD = re.compile(r"guard[_ -]?rail|guardian|tripwire", re.IGNORECASE)
 _STOPPED = re.compile(r"trip(?:ped|wire)|trigger|interven|violat|block|den(?:y|ied)|reject|refus|raised", re.IGNORECASE)
-_FILTERED = re.compile(r"BlockedPiiEntity|content[_ ]filter|content management policy|ContentPolicyViolation")
+_FILTERED = re.compile(
+    r"BlockedPiiEntity|[Cc]ontent[_ -]?[Ff]ilter|content management policy|ContentPolicyViolation|content_policy|"
+    r"ResponsibleAIPolicy|\b(?:PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII|SAFETY)\b|ModelRefusal"
+)
 _CRASHED = re.compile(r"time[ds]? ?out|failed to|unavailable|connection|execution", re.IGNORECASE)
 _CALLED = re.compile(r"guard[_ -]?rails?[^\w]{1,3}(?:name\W{1,3})?(?!triggered|raised|blocked)([\w.-]+)", re.IGNORECASE)
 _NAME_KEY = re.compile(r"(?:guard(?:_?rail|ian)(?:[._]?(?:name|id))?|^name)$", re.IGNORECASE)
@@ -31,7 +33,6 @@ _NO = frozenset({"passed", "allowed", "valid"})
 _SAYS = frozenset({"action", "decision", "verdict", "outcome", "status", "result", "type", "effect", "value", "output"})
 _STOPS = re.compile(r"(?:guardrail_)?(?:block(?:ed)?|deny|denied|reject(?:ed)?|refused?|intervened|tripped|triggered)")
 _WHY = frozenset({"reason", "message", "explanation", "description", "detail"})
-_FINISHED = frozenset({"guardrail_intervened", "content_filter", "content_filtered"})
 _DEPTH, _LONGEST = 4, 200
 _Record = tuple[RawSpan, str, Mapping[str, Any]]
 """A span, the name of its event or log record (``""``: the span itself), and the attributes."""
@@ -54,10 +55,7 @@ def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[
             names += [str(value) for key, value in leaves if _NAME_KEY.search(key) and isinstance(value, str)]
             names += [_PREFIX.sub("", raw.name)] * is_guard
             reasons += [str(value) for key, value in leaves if _WHY.intersection(_words(key)[-1:]) and value]
-        finish_reasons = map(str, as_list(attributes.get(semconv.FINISH_REASONS)))
-        is_filtered = not _FINISHED.isdisjoint(finish_reasons)
-        names += ["content filter of the provider"] * is_filtered
-        stopped = stopped or leaves is not None or is_filtered
+        stopped = stopped or leaves is not None
     if not stopped:
         return None
     names += [match[1] for match in map(_CALLED.search, errors) if match is not None]
@@ -94,7 +92,7 @@ def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list
 @lru_cache(1024)
 def _concerns(keys: tuple[str, ...]) -> bool:
     """Returns whether any of the keys may be about a guardrail; spans of one kind have the same."""
-    return semconv.FINISH_REASONS in keys or any(_GUARD.search(key) is not None for key in keys)
+    return any(_GUARD.search(key) is not None for key in keys)
 
 
 def _is_block(text: str) -> bool:

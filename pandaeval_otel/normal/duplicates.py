@@ -8,7 +8,7 @@ from collections.abc import Collection, Container, Iterable, Sequence
 
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.model.message import all_parts
-from pandaeval_otel.normal.tool_calls import same_tool
+from pandaeval_otel.normal.tool_calls import is_served, same_served, same_tool
 from pandaeval_otel.normal.tree import Tree
 
 Messages = tuple[Message, ...]
@@ -59,6 +59,7 @@ class _Keepers:
         self._tree, self._repeated = tree, repeated
         self._of: dict[str, str] = {}
         self._by_call: dict[str, list[Span]] = {}
+        self._tools: list[Span] = []
 
     def add(self, span: Span) -> str:
         """Returns the id of the span that keeps the call of ``span``; outer spans come first."""
@@ -75,7 +76,13 @@ class _Keepers:
             if keeper is None or _says_otherwise(self._tree.by_id[keeper], span):
                 return None
             return keeper
-        if span.kind is not _TOOL or span.tool_call_id not in self._repeated:
+        if span.kind is not _TOOL:
+            return None
+        around = next((other for other in self._tools if _runs_beside(span, other)), None) if is_served(span) else None
+        if around is not None:
+            return self._of[around.span_id]
+        self._tools.append(span)
+        if span.tool_call_id not in self._repeated:
             return None
         made = self._by_call.setdefault(span.tool_call_id, [])
         keeper = next((self._of[other.span_id] for other in made if _replays(other, span)), None)
@@ -97,7 +104,7 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
     several tool spans have."""
     seen: set[str] = set()
     repeated: set[str] = set()
-    any_twice = False
+    any_twice, tools = False, set[bool]()
     for span in tree.spans:
         kind = span.kind
         if kind not in _CALLS:
@@ -107,11 +114,13 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
             any_twice = True
         if kind is _LLM:
             seen.add(span.response_id)
-        elif kind is _TOOL and (call := span.tool_call_id):
-            if call in seen:
-                repeated.add(call)
-            seen.add(call)
-    return any_twice or bool(repeated), repeated
+        elif kind is _TOOL:
+            tools.add(is_served(span))
+            if call := span.tool_call_id:
+                if call in seen:
+                    repeated.add(call)
+                seen.add(call)
+    return any_twice or bool(repeated) or len(tools) > 1, repeated
 
 
 def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
@@ -172,7 +181,27 @@ def _same_call(outer: Span, inner: Span) -> bool:
         return False
     if not inner.tool_name and inner.tool_call_id:
         return outer.tool_call_id == inner.tool_call_id
-    return same_tool(outer.tool_name, inner.tool_name) and not _calls_itself(outer, inner)
+    is_same = same_tool(outer.tool_name, inner.tool_name) or _serves(outer, inner)
+    return is_same and not _calls_itself(outer, inner)
+
+
+def _serves(outer: Span, inner: Span) -> bool:
+    """Returns whether two spans are the client's and the server's of one tool, whose name has the server's before it in
+    one of them. Without MCP's attributes, equal arguments tell."""
+    if not same_served(outer.tool_name, inner.tool_name):
+        return False
+    return is_served(outer) or is_served(inner) or None is not outer.arguments == inner.arguments
+
+
+def _runs_beside(span: Span, other: Span) -> bool:
+    """Returns whether ``other`` is the call that the MCP span ``span`` serves, although neither is inside the other."""
+    if is_served(other) or not (other.start_ns <= span.start_ns and span.end_ns <= other.end_ns):
+        return False
+    values = ((span.arguments, other.arguments), (span.result, other.result))
+    if any(None not in pair and pair[0] != pair[1] for pair in values):
+        return False
+    ids = {span.tool_call_id, other.tool_call_id} - {""}
+    return len(ids) < 2 and same_served(span.tool_name, other.tool_name)
 
 
 def _calls_itself(outer: Span, inner: Span) -> bool:

@@ -8,11 +8,11 @@ name), since a process emits few kinds of spans, many times.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from itertools import compress
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -20,10 +20,11 @@ from pandaeval_otel.base.component_errors import DIALECT, ERRORS
 from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._common import MAX_ERROR, system_of
 from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.dialects._thoughts import without_thoughts
 from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
-from pandaeval_otel.normal.speech import unfolded
+from pandaeval_otel.normal.speech import handed_over, unfolded
 
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF
@@ -37,6 +38,7 @@ _RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|tool_call)(?:\.\w+)?\Z")
 """Ends the names of the hooks of middleware, as LangChain's agents have it."""
 _NOTHING_SAID = Reading()
+_MOST_READ = itemgetter(0)
 _NO_MARKS: frozenset[str] = frozenset()
 
 _SHARED = attrgetter(*[name for name in Reading.__dataclass_fields__ if name not in ("kind", "error", "notes")])
@@ -100,9 +102,7 @@ def _plan(signature: _Signature) -> _Plan:
     roots = {key.partition(".")[0] for key in keys}
     readers: list[_Reader] = []
     speaking: list[_Reader] = []
-    for dialect in dialects():
-        if not _is_candidate(dialect, signature, roots):
-            continue
+    for dialect in _candidates(signature, roots):
         readers.append((dialect.name, dialect.read, getattr(dialect, "read_rest", None)))
         is_silent = getattr(dialect, "silent", None)
         if is_silent is None or not is_silent(keys):
@@ -128,6 +128,20 @@ def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
 @cache
 def _name_prefixes() -> tuple[str, ...]:
     return tuple({prefix for dialect in dialects() for prefix in dialect.names})
+
+
+def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
+    """Yields the dialects that are asked: those that know the span by a scope or a name of their own, by priority, then
+    the others, first the one that reads most of the keys."""
+    shared: list[tuple[int, Dialect]] = []
+    for dialect in dialects():
+        if _is_candidate(dialect, signature, roots):
+            yield dialect
+            continue
+        named: frozenset[str] = getattr(dialect, "shared_roots", _NO_MARKS)
+        if read := sum(key.partition(".")[0] in named for key in signature[0]):
+            shared.append((read, dialect))
+    yield from (dialect for _, dialect in sorted(shared, key=_MOST_READ, reverse=True))
 
 
 def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> bool:
@@ -163,7 +177,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     own = _own(raw) if has_own else {}
     kind = _settle(raw, said)
     if said.output:
-        said.output = unfolded(said.output)
+        said.output = handed_over(unfolded(without_thoughts(said.output)))
     if said.system is None and kind is _LLM:
         said.system = system_of(said.input)
     if len(said.session_ids) > 1:

@@ -9,11 +9,14 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
-from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model import Media, Message, Part, Reasoning, Span, Text, ToolRequest, ToolResponse
 
 _TOOL_PARTS = (ToolRequest, ToolResponse)
 _ENDED = frozenset({"stop", "end_turn", "completed"})
 """Reasons for which a model ends an answer by itself, in lower case."""
+_RECEIPTS = ("Returning structured response", "Final result processed")
+"""Beginnings of the responses to tools that only carry an answer: of LangChain, of Pydantic AI."""
+_HANDS_OVER = "final_answer"
 _LONG_RESULT = 4000
 """Characters of a cut result below which the list may have been cut anywhere."""
 _REQUESTS = ("userRequest", "user_request", "user_query", "user_message", "user_input")
@@ -90,6 +93,27 @@ def asks_for_tool(request: ToolRequest) -> bool:
     is lost."""
     name = request.name
     return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
+
+
+def handed_over(output: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Returns ``output`` with the call of a tool that only carries an answer under the name of such tools, and without
+    its response, which frameworks word in the same way for any tool."""
+    responses = [part for message in output for part in message.tool_responses if _is_receipt(part)]
+    if not responses:
+        return output
+    ids, names = {part.id for part in responses if part.id}, {part.name for part in responses if not part.id}
+    answer: ToolRequest | None = None
+    for message in output:
+        for request in message.tool_requests:
+            answer = request if request.id in ids or request.name in names else answer
+    kept = [message.with_parts(*[part for part in message.parts if part not in responses]) for message in output]
+    text = next((part.result.partition(": ")[2] for part in responses), "")
+    said = Text(text) if answer is None else ToolRequest(_HANDS_OVER, answer.arguments, answer.id)
+    return (*[message for message in kept if message.parts], Message("assistant", (said,)))
+
+
+def _is_receipt(part: ToolResponse) -> bool:
+    return type(part.result) is str and part.result.startswith(_RECEIPTS)
 
 
 def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -209,7 +233,8 @@ def _worded(parts: Sequence[Part]) -> Said:
     if len(parts) == 1 and type(parts[0]) is Text:
         return Said(parts[0].text)
     text = "\n".join(part.text for part in parts if type(part) is Text and part.text)
-    if text or all(type(part) is Text for part in parts):
+    kinds = {type(part) for part in parts}
+    if text or kinds <= {Text} or kinds == {Text, Reasoning}:
         return Said(text)
     if any(type(part) is Media for part in parts):
         return Said(None, media_only=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import MAX_ERROR
-from pandaeval_otel.dialects._tool_values import may_say_failed, unwrapped
+from pandaeval_otel.dialects._tool_values import may_say_failed, says_failed, unwrapped
 from pandaeval_otel.model import Captured, Kind, Message, Span, ToolCall, ToolRequest, ToolResponse
 from pandaeval_otel.normal.speech import asks_for_tool, current_turn, is_user_turn, tool_requests
 from pandaeval_otel.normal.tree import RUNS, Tree
@@ -32,6 +32,7 @@ _ORDER = attrgetter("order")
 _HISTORY = -1_000_000_000
 """Sorts the calls in a model call's history before those that it asks for itself."""
 _SEPARATOR = re.compile(r"[-./:\s]+|__")
+_SPELLING = re.compile(r"[^0-9a-zA-Z]+")
 _ID, _NAME = attrgetter("id"), attrgetter("name")
 _OWN = 1 << 62
 """Sorts behind all calls that a model call asks for itself."""
@@ -104,11 +105,11 @@ def _value(result: Any) -> Any:
 
 
 def _failure(result: Any) -> str | None:
-    """Returns the text of a result whose wrapper says that the tool failed, else ``None``."""
+    """Returns the text of a result that says, in its wrapper or in a framework's words, that the tool failed."""
     if not may_say_failed(result.stated if type(result) is Captured else result):
         return None
     text, failed = unwrapped(_value(result))
-    if not failed:
+    if not failed and not says_failed(text):
         return None
     return (text if type(text) is str else as_text(text))[:MAX_ERROR]
 
@@ -131,10 +132,38 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     if not speakers or not (run or asked):
         speakers = [span for span in tree.roots if span.kind in RUNS]
         asked = _asked(speakers, tree)
-    _match(run, asked)
+    carried = _carried(tree)
+    if carried:
+        asked = [call for call in asked if call.id not in carried]
+    _match(run, asked, {span.tool_name for span in tree.spans if span.kind is _TOOL and is_served(span)})
     calls = sorted([*run, *[call for call in asked if not call.matched]], key=_ORDER)
     give_results(speakers, calls)
     return tuple([call.finished() for call in calls])
+
+
+def _caller(span: Span, tree: Tree) -> str:
+    """Returns the agent that calls a tool. A tool's span with model calls below names the agent that it starts."""
+    above = tree.parent(span)
+    if span.agent_name and above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
+        return tree.agent(above)
+    return tree.agent(span)
+
+
+def is_served(span: Span) -> bool:
+    """Returns whether a tool's span records a call over MCP."""
+    return "mcp" in span.dialects
+
+
+def _carried(tree: Tree) -> set[str]:
+    """Returns the ids of the requests that handed over a run's answer."""
+    return {
+        request.id
+        for root in tree.roots
+        if root.kind in RUNS
+        for message in root.output or ()
+        for request in message.tool_requests
+        if request.id and not asks_for_tool(request)
+    }
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:
@@ -144,7 +173,7 @@ def call_on_span(span: Span, tree: Tree, index: int) -> Call:
         span.tool_call_id,
         (span.start_ns, index),
         span.span_id,
-        tree.agent(span),
+        _caller(span, tree),
         span.start_ns,
         span.end_ns,
         span.arguments.value if span.arguments else None,
@@ -211,15 +240,22 @@ class _Known:
         return self._left[key] >= 0
 
 
-def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
-    """Finds the request that led to each tool span, and completes the span's call with it."""
+def _match(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -> None:
+    """Finds the request that led to each tool span, and completes the span's call with it. ``served``: names of tools
+    of MCP servers."""
     names = {call.name for call in asked}
-    plain = {name: asked_name(name, names) for name in {call.name for call in run}}
+    strict = {name: asked_name(name, names) for name in {call.name for call in run}}
+    plain = {
+        name: own if own in names else next((other for other in sorted(names) if same_served(name, other)), name)
+        for name, own in strict.items()
+    }
     by_id = {(request.id, request.name): request for request in asked if request.id}
     if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
         for call in run:
             _unite(call, by_id.pop((call.id, plain[call.name]), None))
     for of_span, of_request in _WAYS:
+        if "id" != of_span != "arguments":  # the name alone tells of tools of MCP servers
+            plain = {name: own if name in served else strict[name] for name, own in plain.items()}
         run, asked = ([call for call in calls if not call.matched] for calls in (run, asked))
         if not run or not asked:
             return
@@ -270,6 +306,12 @@ def same_tool(one: str, other: str) -> bool:
     return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
 
 
+def same_served(one: str, other: str) -> bool:
+    """Returns whether two names denote one tool of an MCP server, where one may have the server's name before it."""
+    short, long = sorted((_SPELLING.sub("_", one), _SPELLING.sub("_", other)), key=len)
+    return bool(short) and (long == short or long.endswith(f"_{short}"))
+
+
 def _inside(name: str) -> Iterator[str]:
     """Yields what follows each separator in a name, longest first, then what precedes the first separator."""
     found = list(_SEPARATOR.finditer(name))
@@ -301,8 +343,8 @@ def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[i
     seen: Counter[tuple[str, Hashable]] = Counter()
     for requests, responses in _batches(messages):
         if not requests:
-            for response in responses:
-                _give(made.answered_by(response, before, due), response, due)
+            for call, response in made.answered_by(responses, before, due):
+                _give(call, response, due)
         for request, answer in reversed(_pairs(requests, responses)):
             _give(made.asked_by(request, before, seen), answer, due)
         if not due:
@@ -399,11 +441,19 @@ class _Made:
             return found[at]
         return None
 
-    def answered_by(self, response: ToolResponse, before: Order, due: dict[int, Call]) -> Call | None:
-        """Returns the call that a response without a request answers: the last due one with its id, or without an id
-        the oldest due one."""
-        if not response.id:
-            return next((call for call in due.values() if response.name in ("", call.name)), None)
-        found = self._by_id.get(response.id, [])
-        latest = range(bisect_left(found, before, key=_ORDER) - 1, -1, -1)
-        return next((found[at] for at in latest if id(found[at]) in due), None)
+    def answered_by(
+        self, responses: Sequence[ToolResponse], before: Order, due: dict[int, Call]
+    ) -> Iterator[tuple[Call | None, ToolResponse]]:
+        """Yields responses without requests, with the calls that they answer: the last due one with the same id.
+        Responses without ids are those to the last calls, in their order: inputs repeat earlier ones."""
+        at = bisect_left(self._calls, before, key=_ORDER)
+        for response in reversed(responses):
+            if response.id:
+                found = self._by_id.get(response.id, [])
+                latest = range(bisect_left(found, before, key=_ORDER) - 1, -1, -1)
+                yield next((found[index] for index in latest if id(found[index]) in due), None), response
+                continue
+            at = next((n for n in range(at - 1, -1, -1) if response.name in ("", self._calls[n].name)), -1)
+            if at < 0:
+                return
+            yield self._calls[at], response

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -22,6 +22,7 @@ from pandaeval_otel.model import (
 from pandaeval_otel.model.raw import RawLog
 from pandaeval_otel.normal.blocked import blocked_by
 from pandaeval_otel.normal.duplicates import merge_duplicates
+from pandaeval_otel.normal.endings import BLOCKED, STOPPED, TRUNCATED, blocked_for, ending, side_by_side
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, exchanged, session_id, user_id
 from pandaeval_otel.normal.spans import normalize
@@ -63,9 +64,35 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
         by_span.setdefault(log.span_id, []).append(log)
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
     trace = trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
+    _add_ending(trace, evidence, spans)
+    batch = side_by_side(trace)
+    if batch:
+        trace.runs = tuple([_run_of(trace, evidence, set(ids)) for ids in batch])
+        trace.error = next((run.error for run in trace.runs if run.error is not None), None)
+    return trace
+
+
+def _add_ending(trace: Trace, evidence: Evidence, spans: Sequence[Span]) -> None:
     if trace.error is not None or not trace.output:
         trace.blocked = blocked_by(evidence.spans, evidence.logs, spans)
-    return trace
+    how, detail = ending(trace, evidence.spans)
+    if how == BLOCKED and trace.blocked is None:
+        trace.blocked = blocked_for(detail)
+    elif how == STOPPED:
+        trace.stopped = detail
+    elif how == TRUNCATED:
+        trace.truncated = detail
+
+
+def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
+    """Returns one run of a batch as a trace of its own, with the identity and the state of the whole trace."""
+    raws = tuple([raw for raw in evidence.spans if raw.span_id in ids])
+    logs = tuple([log for log in evidence.logs if log.span_id in ids])
+    spans = [span for span in trace.spans if span.span_id in ids]
+    run = trace_of(spans, trace.digest, Closing(trace.trigger, trace.revision))
+    run.complete, run.fragment = trace.complete, trace.fragment
+    _add_ending(run, replace(evidence, spans=raws, logs=logs), spans)
+    return run
 
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
@@ -211,11 +238,13 @@ def _agent(root: Span, tree: Tree) -> str:
     if root.agent_name:
         return root.agent_name
     depth = tree.asides(root)
-    named = [span for span in tree.below(root) if span.agent_name and tree.asides(span) == depth]
+    inner = [span for span in tree.below(root) if span.agent_name and span.kind is not _TOOL]
+    named = [span for span in inner if tree.asides(span) == depth]
     first = next((span for span in named if span.kind is _AGENT), named[0] if named else None)
     if first is not None:
         return first.agent_name
-    names = {span.agent_name for span in tree.spans if span.agent_name and tree.asides(span) <= depth}
+    others = [span for span in tree.spans if span.agent_name and span.kind is not _TOOL]
+    names = {span.agent_name for span in others if tree.asides(span) <= depth}
     if len(names) == 1:
         return names.pop()
     # The workflow's name, out of a span name in a form that conventions define.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from pandaeval_otel.model import Kind, Reasoning, Span, Trace, Turn
 from pandaeval_otel.model.message import all_parts
@@ -18,6 +19,8 @@ from pandaeval_otel.normal.utility import own_calls
 # Module constant: an enum lookup costs several times as much, and every span needs one.
 _LLM = Kind.LLM
 _NEVER = 1 << 63
+_FROM_HISTORY = "input taken from the first model call"
+_BEGAN = attrgetter("start_ns", "end_ns", "span_id")
 
 
 @dataclass(slots=True)  # never changed
@@ -61,12 +64,14 @@ class _Exchange:
 
 
 def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
-    """Joins a run without an answer with the next run of the same question: the first handed over, or was retried."""
+    """Joins a run without an answer with the next run of the same question: the first handed over, or was retried. A
+    voice agent repeats the answer of the agent that it handed over to."""
     kept: list[_Exchange] = []
     for exchange in exchanges:
         last = kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)
         text = last.question.text
-        if text is not None and last.answer.text is None and exchange.question.text in (None, text):
+        repeats = last.answer == exchange.answer and _FROM_HISTORY in exchange.notes
+        if text is not None and (last.answer.text is None or repeats) and exchange.question.text in (None, text):
             kept.pop()
             notes = last.notes + exchange.notes
             exchange = replace(exchange, question=last.question, start_ns=last.start_ns, notes=notes)
@@ -87,17 +92,22 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
     runs = [span for span in inner if span.kind in RUNS]
     if exchange.question == NOTHING:
         _find_question(exchange, groups[0], runs)
-    if exchange.answer == NOTHING and root.output is None and root.error is None:
+    if exchange.answer == NOTHING and not _speaks(root) and root.error is None:
         _find_answer(exchange, groups[-1], runs, tree)
     return [exchange]
 
 
+def _speaks(span: Span) -> bool:
+    """Returns whether any output of a run is the agent's: some emitters write only instructions there."""
+    return span.output == () or any(message.role in ("assistant", "") for message in span.output or ())
+
+
 def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:
-    for spans, source in ((calls, "the first model call"), (runs, "an inner agent")):
+    for spans, note in ((calls, _FROM_HISTORY), (runs, "input taken from an inner agent")):
         question = next((said for span in spans if (said := asked(span)) != NOTHING), None)
         if question is not None:
             exchange.question = question
-            exchange.notes.append(f"input taken from {source}")
+            exchange.notes.append(note)
             return
 
 
@@ -106,7 +116,7 @@ def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span
     answer."""
     told = [run for run in runs if run.output is not None]
     for spans, source in ((calls, "the last model call"), (told, "an inner agent")):
-        span = max(spans, key=_ended, default=None)
+        span = _last(spans)
         above = span and tree.above(span)
         if span is None or span.error is not None or (above is not None and above.error is not None):
             continue
@@ -120,9 +130,18 @@ def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span
 
 def _of_calls(group: Sequence[Span]) -> _Exchange:
     question = next((said for call in group if (said := asked(call)) != NOTHING), NOTHING)
-    last = max(group, key=_ended)
+    last = _last(group) or group[0]
     answer = NOTHING if last.error is not None else answered(last.output)
     return _Exchange(question, answer, last.span_id, min(call.start_ns for call in group))
+
+
+def _last(spans: Sequence[Span]) -> Span | None:
+    """Returns the span that ended last. A model call that stays open until its tools have run asks for them, so the
+    last call that began after it is the last one."""
+    last = max(spans, key=_ended, default=None)
+    if last is not None and answered(last.output).pending:
+        return max(spans, key=_BEGAN)
+    return last
 
 
 def _ended(span: Span) -> tuple[int, int, str]:

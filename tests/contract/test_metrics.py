@@ -15,7 +15,7 @@ import pytest
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.result import Identity
 from pandaeval_collector.base.score import Assumed, Score, Unscored
-from pandaeval_collector.judge.guidelines import Guideline
+from pandaeval_collector.judge.rulings import Ruling
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, trace_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
@@ -139,7 +139,7 @@ def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> No
 
 
 class TestIdsAndWhatElseIsRegistered:
-    """What nobody reads changes no id: neither an unrelated metric, nor a guideline, a dialect or an exporter."""
+    """What nobody reads changes no id: neither an unrelated metric, nor a ruling, a dialect or an exporter."""
 
     @pytest.fixture
     def unrelated(self, tmp_path: Path) -> str:
@@ -172,13 +172,17 @@ class TestIdsAndWhatElseIsRegistered:
         digests = [each.of(reliability).origin.identity._shared for each in (some, everything, fewer)]
         assert digests[0] == digests[1] != digests[2]
 
-    def test_a_guideline_changes_ids_of_sessions_that_read_its_metric(self) -> None:
-        def with_guideline(metric: str) -> dict[str, Any]:
+    def test_a_ruling_changes_ids_of_sessions_that_read_its_metric(self) -> None:
+        def with_ruling(metric: str) -> dict[str, Any]:
             return self.digests(
-                EvaluatorSettings(judge=JudgeSettings("a/model", guidelines=(Guideline(metric, "Be."),)))
+                EvaluatorSettings(
+                    judge=JudgeSettings(
+                        "a/model", rulings=lambda: (Ruling.model_validate({"metric": metric, "text": "Be."}),)
+                    )
+                )
             )
 
-        unread, read = with_guideline("trace.plan_quality"), with_guideline("trace.confidence")
+        unread, read = with_ruling("trace.plan_quality"), with_ruling("trace.confidence")
         assert unread == self.digests(EvaluatorSettings(judge=JudgeSettings("a/model")))
         assert {key for key in read if read[key] != unread[key]} == {
             "session.agent_reliability",

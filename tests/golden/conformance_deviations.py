@@ -30,7 +30,7 @@ TOOL_PREFIXES = {
 RUNS_AGAIN = {"crewai_oi/llm_error": 3}
 """How often a framework ran a task that failed."""
 
-ENDS_AT_FAILURE = frozenset({"genkit/tool_error"})
+ENDS_AT_FAILURE = frozenset({"genkit/tool_error", "genkit_go/tool_error"})
 """Captures in which the framework let a tool's failure end the run at once."""
 
 TOKENS_ON_RUNS = frozenset({"voltagent"})
@@ -55,11 +55,11 @@ class Excuse:
         return fact == self.fact and fnmatchcase(name, self.set) and fnmatchcase(scenario, self.scenario)
 
 
-_THOUGHTS = "thoughts are emitted as ordinary text, with nothing that tells them apart"
-_REPR = "thoughts stand only in the Python repr of SDK objects"
-_ACTORS = "content stands only in messages between actors, spread over many traces"
-_EVICTED = "the SDK dropped the oldest attributes of spans with more than 128 of them"
-_LEFT_OUT = "results stand in the next trace's input, under the ids of calls that the instrumentation leaves out there"
+_THOUGHTS = "thoughts are emitted as ordinary text, without a mark"
+_REPR = "thoughts are only in the Python repr of SDK objects"
+_ACTORS = "content is only in messages between actors, spread over many traces"
+_EVICTED = "the SDK dropped the oldest attributes of spans with more than 128 attributes"
+_LEFT_OUT = "results are in the next trace's input, under the ids of calls that the instrumentation leaves out there"
 
 EXCUSES = (
     Excuse("adk", "reasoning", _THOUGHTS),
@@ -69,14 +69,16 @@ EXCUSES = (
     Excuse("openai_agents_oi", "reasoning", _EVICTED, "long"),
     Excuse("llama_index_oi", "reasoning", _REPR),
     *(Excuse("openai_oi", fact, _EVICTED, "long") for fact in ("input", "calls", "arguments", "results")),
-    Excuse("voltagent", "reasoning", "thoughts stand only in what its memory writes"),
+    Excuse("langfuse_langchain", "reasoning", "thoughts stand only in what the graph's nodes hand on"),
+    Excuse("traceai_agents", "reasoning", "thoughts stand only in the raw body of the next request"),
+    Excuse("voltagent", "reasoning", "thoughts are only in the records of its memory"),
     Excuse("openlit_openai", "errors", _LEFT_OUT),
     Excuse("openlit_openai", "input", "the span of a model call that failed has no input", "llm_error"),
     Excuse("openlit_openai", "results", _LEFT_OUT),
     Excuse(
         "smolagents_code_oi",
         "tools",
-        "the tools stand on the agent's span, which is not sent when a run fails",
+        "the tools are on the agent's span, which is not sent when a run fails",
         "llm_error",
     ),
 )

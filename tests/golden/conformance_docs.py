@@ -21,6 +21,8 @@ _OI = "openinference-instrumentation"
 RECORDED: Mapping[str, tuple[str, str]] = {
     "adk": ("google-adk 2.13.0", "its own, content off (the default)"),
     "adk_content": ("google-adk 2.13.0", "its own, content on spans and events"),
+    "adk_java": ("google-adk 1.8.0 (Java)", "its own"),
+    "adk_js": ("@google/adk 2.0.0 (JS)", "its own"),
     "adk_oi": ("google-adk 2.13.0", f"{_OI}-google-adk 1.0.5"),
     "adk_v1schema": ("google-adk 2.13.0", "its own, schema 1 (the form of releases before 2)"),
     "agent_framework": ("agent-framework-core 1.23.0", "its own"),
@@ -28,6 +30,7 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "agent_framework_oi": ("agent-framework-core 1.23.0", f"{_OI}-agent-framework 0.1.13"),
     "agno_genai": ("agno 3.1.10", f"{_GENAI}-agno 1.3b0"),
     "agno_tl": ("agno 3.1.10", f"{_TL}-agno 0.62.4 (OpenLLMetry)"),
+    "agentops_agents": ("openai-agents", "agentops 0.4.21"),
     "anthropic_genai": ("anthropic 2.12.0", f"{_GENAI}-anthropic 1.3b0"),
     "anthropic_oi": ("anthropic 2.12.0", f"{_OI}-anthropic 3.1.0"),
     "autogen": ("autogen-agentchat 0.7.5, one agent", "its own, which has no content"),
@@ -39,10 +42,13 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "dspy_oi": ("dspy 3.4.1", f"{_OI}-dspy 0.1.48"),
     "gemini_cli": ("Gemini CLI 0.61.0", "its own, traces and prompts on"),
     "genkit": ("Genkit 1.42.0 (JS)", "its own"),
+    "genkit_go": ("Genkit 1.4.0 (Go)", "its own"),
     "google_genai_otel": ("google-genai 2.34.0", f"{_TL}-google-genai 1.3b0"),
     "haystack_native": ("haystack-ai 3.4.0", "opentelemetry-haystack 2.0.0"),
     "haystack_oi": ("haystack-ai 3.4.0", f"{_OI}-haystack 0.1.46"),
+    "koog": ("Koog 1.1.1 (Kotlin)", "its own, verbose"),
     "langchain_js": ("LangChain 1.5.14 (JS)", "@arizeai/openinference-instrumentation-langchain 4.1.1"),
+    "langfuse_langchain": ("LangChain (JS)", "@langfuse/langchain 5.11.1"),
     "langfuse_langgraph": ("langgraph 1.2.22", "langfuse 5.0.4"),
     "langgraph_genai": ("langgraph 1.2.22", f"{_GENAI}-langchain 1.3b0"),
     "langgraph_oi": ("langgraph 1.2.22", f"{_OI}-langchain 0.1.80"),
@@ -51,9 +57,12 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "langgraph_tl_legacy": ("langgraph 0.6.11", f"{_TL}-langchain 0.47.5 (OpenLLMetry)"),
     "langsmith_langgraph": ("langgraph 1.2.22", "langsmith 0.15.0"),
     "langsmith_noflush": ("langgraph 1.2.22", "langsmith 0.15.0, process ended before the last export"),
+    "langwatch_openai": ("openai", "langwatch 1.4.0"),
     "litellm_oi": ("litellm", f"{_OI}-litellm 0.1.51"),
     "litellm_otel": ("litellm", "its own callback"),
     "litellm_otel_app": ("litellm", "its own callback, below spans of the application"),
+    "livekit": ("livekit-agents 1.8.9", "its own"),
+    "livekit_delta": ("livekit-agents 1.8.9", "its own, input_delta on"),
     "llama_index_genai": ("llama-index-core 0.14.25", f"{_GENAI}-llama-index 1.3b0"),
     "llama_index_oi": ("llama-index-core 0.14.25", f"{_OI}-llama-index 4.6.1"),
     "mastra": ("Mastra 1.71.0 (JS)", "@mastra/otel-exporter 1.4.0"),
@@ -90,12 +99,14 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "smolagents_genai": ("smolagents 1.26.0", f"{_GENAI}-smolagents 1.2b0"),
     "smolagents_oi": ("smolagents 1.26.0", f"{_OI}-smolagents 0.1.43"),
     "spring_ai": ("Spring AI on Spring Boot 3.5.7", "its own observations"),
+    "spring_ai2": ("Spring AI 2.0.1 on Spring Boot 4.0.7", "its own observations, tools include-content"),
     "strands": ("strands-agents 1.62.0", "its own"),
     "strands_js": ("Strands 1.19.0 (JS)", "its own"),
     "strands_legacy": ("strands-agents 1.10.0", "its own"),
     "traceloop_sdk": ("openai 3.54.0", "traceloop-sdk 0.62.4"),
     "vercel_ai": ("Vercel ai 6.0.326", "its own"),
     "voltagent": ("VoltAgent 2.10.0 (JS)", "its own"),
+    "traceai_agents": ("openai-agents", "traceai-openai-agents 0.1.6"),
     "vercel_ai_7": ("Vercel ai 7.0.173", "@ai-sdk/otel 1.0.173"),
 }
 """Framework and telemetry of each set."""
@@ -117,7 +128,6 @@ DOCUMENTED = (
     ("Envoy AI Gateway (d408b675)", "the GenAI conventions, or OpenInference", "2026-11-28"),
     ("GitHub Copilot in VS Code (3fef59cc)", "the GenAI conventions and `copilot_chat.*`", "2026-11-28"),
     ("Laminar", "`lmnr.*`", "earlier"),
-    ("LiveKit Agents", "`lk.*`", "earlier"),
     ("Logfire", "the spans of its own integrations", "earlier"),
     ("Microsoft.Extensions.AI for .NET (0120286b)", "the GenAI conventions", "2026-11-28"),
     ("Pipecat", "its spans of turns and services", "earlier"),
@@ -156,17 +166,19 @@ _VARIANTS = frozenset(
 _HEAD = """\
 # Supported instrumentations
 
-PandaEval reads these frameworks and instrumentations without configuration. Each was recorded with scripted
-sessions, and every fact was compared with the script: **input**, **output**, **calls** of tools with **arguments**
-and **results**,
-**tools** with **parameters**, **model**, **tokens**, **session**, **agent**, **errors** and **reasoning**.
+PandaEval supports the following frameworks and instrumentations without configuration. We recorded each framework
+while it played scripted sessions. Then we compared the facts that PandaEval reads with the script. The facts are
+**input**, **output**, **calls** of tools with **arguments** and **results**, **tools** with **parameters**, **model**,
+**tokens**, **session**, **agent**, **errors** and **reasoning**.
 
-The last column lists the facts that the telemetry does not contain, or that are not read. Other facts are read in every
-session. The [full matrix](../internals/instrumentations.md) has older releases, settings without content, and reasons.
-Many instrumentations capture content only after you set a variable; the collector's log names it.
+The last column lists the facts that are missing in the spans, or that PandaEval does not read. PandaEval reads all
+other facts in every session. The [full matrix](../internals/instrumentations.md) contains older releases, settings
+without content, and reasons. Many instrumentations capture message content only after you set an environment
+variable. The collector's log names this variable.
 
-Spans that follow OpenTelemetry's GenAI conventions are read from any framework and language. To check your own
-traces, run `pandaeval inspect`.
+PandaEval also supports spans of any other framework that follow OpenTelemetry's GenAI conventions. To check your own
+traces, save them to a file and run `pandaeval inspect` with this file. To support another framework, add a
+[dialect](../../CONTRIBUTING.md#add-a-dialect).
 
 This page is generated by `python tests/golden/conformance.py --write-docs`.
 
@@ -194,19 +206,21 @@ tools and refused requests. Each recording is compared with its script, fact by 
 _TAIL = """
 ## Tools that the provider runs
 
-A model's provider can run web search, file search, code and MCP tools itself. Such calls are read with arguments and
-results from Anthropic, OpenAI (Responses API) and Gemini, through OpenInference, OpenTelemetry's GenAI
-instrumentations of the clients, and Pydantic AI.
+The provider of a model can run web search, file search, code and MCP tools itself. PandaEval reads these hosted calls,
+with arguments and results, from Anthropic, OpenAI (Responses API) and Gemini. The calls must be recorded by
+OpenInference, by OpenTelemetry's GenAI instrumentations of the clients, or by Pydantic AI.
 
-- OpenAI returns no pages of a web search. Results of file search and code need `include` in the request.
-- Anthropic encrypts the pages of a web search; titles are read. `grounding` treats such results as incomplete.
-- Vercel AI SDK 6 records these calls without results.
-- opentelemetry-instrumentation-genai-langchain 1.3b0 does not record these calls.
+- OpenAI does not return the pages of a web search. Results of file search and code need `include` in the request.
+- Anthropic encrypts the pages of a web search, so PandaEval reads only their titles. The metric `grounding` treats such
+  results as incomplete.
+- Vercel AI SDK 6 records hosted calls without results.
+- opentelemetry-instrumentation-genai-langchain 1.3b0 does not record hosted calls.
 
 ## Codex CLI
 
-Codex sends spans and log records (`[otel]` in `~/.codex/config.toml`). Send both. Set `log_user_prompt = true` to
-record prompts. Codex does not record its answers, so metrics that need them are unscored.
+Codex creates spans and log records (`[otel]` in `~/.codex/config.toml`). Send both spans and log records to PandaEval.
+To record prompts, set `log_user_prompt = true`. Codex does not record its answers, so metrics that need the answer are
+unscored.
 """
 
 
@@ -276,7 +290,7 @@ def _days() -> Iterator[str]:
 
 def _documented() -> Iterator[str]:
     yield "## Read as documented\n"
-    yield "These are tested with spans made from their code and documentation, not with recordings.\n"
+    yield "We tested these frameworks with spans that we made from their code and documentation, not with recordings.\n"
     yield "| framework | telemetry |"
     yield "|---|---|"
     yield from (f"| {name} | {spans} |" for name, spans, _ in DOCUMENTED)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.golden.conformance_deviations import TOOL_PREFIXES
+from tests.golden.conformance_deviations import ENDS_AT_FAILURE, TOOL_PREFIXES
 from tests.lab.rig import toolbox
 from tests.lab.rig.desks import DESKS
 from tests.lab.rig.scenarios import SCENARIOS
@@ -19,12 +19,19 @@ REPO = Path(__file__).resolve().parents[2]
 OWN = Path(__file__).parent / "captures"
 SHARED = REPO.parent / "shared" / "captures"
 EMITTERS = OWN.with_name("emitters")
-ROOTS = {"committed": OWN, "emitters": EMITTERS, "shared": SHARED, "shared-2": SHARED.with_name("captures-2")}
+ROOTS = {
+    "committed": OWN,
+    "emitters": EMITTERS,
+    "shared": SHARED,
+    **{f"shared-{series}": SHARED.with_name(f"captures-{series}") for series in (2, 3)},
+}
 """Folders of captures, of which the shared ones may be absent."""
 
 FERRY_SESSION = "ferry-session-7f31"
 MODELS = ("gpt-4o-mini", "gemini-2.5-flash", "claude-")
 FERRY_TIMEOUT = "booking backend timeout"
+OTHER_SCRIPTS = frozenset({"claude_code"})
+"""Sets of the third series whose sessions are not the ferry desk's."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +157,10 @@ def _beside(root: Path, name: str) -> dict[str, Any]:
 
 def _ferry_truth(root: Path, name: str, scenario: str) -> Truth | None:
     ground = _beside(root, "GROUND_TRUTH.json")
-    entry = ground["scenarios"].get(scenario)
-    index = _beside(root, "INDEX.json").get(name, {}).get(scenario)
+    entry = ground["scenarios"].get(scenario) if name not in OTHER_SCRIPTS else None
+    listed = _beside(root, "INDEX.json").get(name, {})
+    seen = "raised" if f"{name}/{scenario}" in ENDS_AT_FAILURE else "same"
+    index = {"app_final": seen} if "emitter" in listed else listed.get(scenario)
     if entry is None or index is None:
         return None
     failed = entry["truth"].get("defect") == "llm_error"

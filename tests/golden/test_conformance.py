@@ -15,7 +15,7 @@ from tests.golden.conformance import Checked, check
 from tests.golden.conformance_deviations import EXCUSES, Excuse, excuse
 from tests.golden.conformance_docs import described
 from tests.golden.conformance_facts import FACTS
-from tests.golden.conformance_truth import EMITTERS, OWN, ROOTS, Capture, captures
+from tests.golden.conformance_truth import EMITTERS, OTHER_SCRIPTS, OWN, ROOTS, Capture, captures
 
 
 def sets() -> Sequence[object]:
@@ -23,6 +23,7 @@ def sets() -> Sequence[object]:
     found = []
     for kind, root in ROOTS.items():
         names = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else [None]
+        names = [name for name in names if name not in OTHER_SCRIPTS]
         here = () if root.is_dir() else (pytest.mark.skip(reason=f"no captures in {root.name} ({kind})"),)
         found += [pytest.param(root, name, id=f"{kind}-{name or 'none'}", marks=here) for name in names]
     return found

@@ -38,7 +38,7 @@ def pandaeval(folder: Path, *words: str, **variables: str) -> subprocess.Complet
 def run_cases(folder: Path, suite: str, agent: str = "agent:answer", *more: str) -> tuple[str, dict[str, Any]]:
     """What ``cases run`` prints, and the result of each case's last trial."""
     done = pandaeval(folder, "cases", "run", suite, "--agent", agent, "--metrics", "trial_correct", *more)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == int("failed: case " in done.stderr), done.stderr
     results = result_lines(folder / "pandaeval-run" / "results.jsonl")
     trials = {each["metadata"]["case"]: each for each in results if each["metric"] == "trial_correct"}
     return done.stdout + done.stderr, trials
@@ -186,14 +186,12 @@ def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_me
 
 
 def _goes_green(shop: Path) -> None:
-    # What the agent should have said is a person's to say. What the tools said is recorded.
+    # What the tools returned is recorded; the case demands that the finding is absent.
     suite = yaml.safe_load((shop / "case.yaml").read_text())
     (case,) = suite["cases"]
     assert case["unmocked"] == "recorded"
-    case.update(
-        open=[], graders=[], expected_tools=[], output_format={"excludes": ["I have refunded"], "contains": ["expired"]}
-    )
-    (shop / "case.yaml").write_text(yaml.safe_dump(suite))
+    assert [(each["metric"], each["label"]) for each in case["absent"]] == [("trace.response", "false_success")]
+    assert "open" not in case
     # The world of that day is gone.
     agent = (shop / "agent.py").read_text()
     (shop / "agent.py").write_text(agent.replace('"status": "delivered"', '"status": 1 / 0'))

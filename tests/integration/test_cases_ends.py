@@ -167,7 +167,8 @@ def test_a_judge_rates_each_turn_and_each_conversation_but_those_that_were_spoil
         assert (found[metric, "goal-met"], found[metric, "turn-limit"], found[metric, "user-loops"]) == (2, 1, 0)
     assert (found["helpfulness", "goal-met"], found["helpfulness", "turn-limit"]) == (2, 4), "each turn"
     assert found["helpfulness", "user-loops"] == 0
-    failed = [line.partition(" (")[0] for line in done.stderr.splitlines() if line.startswith("failed: ")]
+    failed = [line.partition(" (")[0] for line in done.stderr.splitlines() if line.startswith("failed: scenario ")]
+    assert "failed: case turn-limit: 1 of 1 trial not correct" in done.stderr
     of_loops = "failed: scenario user-loops: "
     keys = ("turn.helpfulness", "session.goal_completion", "session.correctness")
     assert sorted(failed) == sorted(f"{of_loops}{key}" for key in keys)

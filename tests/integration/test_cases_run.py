@@ -190,7 +190,8 @@ def _correct(folder: Path) -> dict[tuple[str, str], Any]:
 def test_a_function_tries_every_case_and_its_spans_are_graded(folder: Path) -> None:
     _suite(folder, REFUND, TALK, CRASH)
     code, out, errors = _run(folder, "--agent", "shop:answer", "--trials", "2", "--metrics", "trial_correct")
-    assert code == 0, errors
+    assert code == 1, errors
+    assert "failed: case crash: 2 of 2 trials not correct: " in errors
     right = {(case, trial): 1.0 for case in ("refund", "talk") for trial in "12"}
     assert _correct(folder) == {**right, ("crash", "1"): 0.0, ("crash", "2"): 0.0}
     assert "notice: the agent failed in 2 attempts; crash, trial 1: ValueError: no such order" in errors
@@ -203,8 +204,38 @@ def test_a_function_tries_every_case_and_its_spans_are_graded(folder: Path) -> N
 
     # The next run: only what failed.
     code, _, errors = _run(folder, "--agent", "shop:answer", "--only", "crash", "--metrics", "trial_correct")
-    assert code == 0, errors
+    assert code == 1, errors
     assert _correct(folder) == {("crash", "1"): 0.0}
+
+
+def _failures(folder: Path) -> int:
+    root = ElementTree.parse(folder / "pandaeval-run" / "cases.xml").getroot()
+    return int(root.get("failures", "-1"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "code", "failures"),
+    [("regression", (), 1, 1), ("regression", ("--no-fail",), 0, 0), ("capability", (), 0, 0)],
+)
+def test_exit_code_junit_and_summary_of_a_failing_case_agree(
+    folder: Path, kind: str, options: Sequence[str], code: int, failures: int
+) -> None:
+    _suite(folder, REFUND, f"{{id: crash, kind: {kind}, inputs: {{task: crash}}, forbidden_tools: ['delete_*']}}")
+    summary, github = folder / "summary.md", {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": "summary.md"}
+    asked = ("--agent", "shop:answer", "--metrics", "trial_correct", *options)
+    ended, _, errors = _run(folder, *asked, **github)
+    assert ended == code, errors
+    assert _failures(folder) == failures
+    assert ("::error title=pandaeval::case crash: 1 of 1 trial not correct" in errors) == bool(code)
+    assert summary.read_text().startswith(f"## pandaeval: {'failed' if code else 'no gate failed'}")
+    assert ("(--no-fail: this does not fail the run)" in errors) == (options != ())
+
+
+def test_a_run_without_a_successful_attempt_fails_even_with_no_fail(folder: Path) -> None:
+    _suite(folder, "{id: crash, kind: capability, inputs: {task: crash}, forbidden_tools: ['delete_*']}")
+    code, _, errors = _run(folder, "--agent", "shop:answer", "--metrics", "trial_correct", "--no-fail")
+    assert code == 1, errors
+    assert "failed: none of 1 attempt ran to its end: ValueError: no such order" in errors
 
 
 @pytest.mark.slow

@@ -90,6 +90,44 @@ def test_each_trace_of_a_session_is_judged_where_that_is_wished(monkeypatch: pyt
     assert [round(each["correctness_risk"], 6) for each in signals] == [0.1] * 4
 
 
+CRASHED = CAPTURES / "openai_openllmetry" / "crashed.otlp.jsonl"
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_an_unclear_run_is_counted_apart_and_fails_no_gate(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    def unsure(_: int, body: dict[str, Any]) -> Say:
+        return Say(json.dumps(json.loads(said(body["messages"], rubric_of(body), GOOD)) | {"sure": 60}))
+
+    monkeypatch.setenv("PANDAEVAL_METRICS__THRESHOLDS", '{"trace.correctness": 0.9}')
+    with JudgeServer(unsure) as server:
+        for name, value in environ(server).items():
+            monkeypatch.setenv(name, value)
+        outcome = CliRunner().invoke(app, ["evaluate", str(ALONE), "--metrics", "trace.correctness", "--format", form])
+    assert outcome.exit_code == 0, outcome.output
+    if form == "json":
+        result = json.loads(outcome.stdout)
+        assert (result["label"], result["success"], result["score"]) == ("unclear", None, 0.6)
+    else:
+        assert outcome.stdout.startswith("runs handled correctly: 0 decided, 1 unclear\n")
+        assert "passes unmeasured: 0 decided, 1 unclear" in outcome.output
+
+
+def test_a_crash_that_a_judge_finds_correct_is_disputed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sure(_: int, body: dict[str, Any]) -> Say:
+        return Say(said(body["messages"], rubric_of(body), GOOD))
+
+    with JudgeServer(sure) as server:
+        for name, value in environ(server).items():
+            monkeypatch.setenv(name, value)
+        arguments = ["evaluate", str(CRASHED), "--metrics", "trace.correctness,response", "--format", "json"]
+        outcome = CliRunner().invoke(app, arguments)
+    found = {each["metric"]: each for each in map(json.loads, outcome.stdout.splitlines())}
+    verdict, response = found["correctness"], found["response"]
+    assert (verdict["label"], verdict["success"], verdict["score"]) == ("disputed", None, 0.9)
+    assert verdict["metadata"]["disputed_by"]["reason"] == response["reason"]
+    assert response["label"] == "error"
+
+
 def test_what_grounding_suspects_is_put_to_the_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of a trace by itself, and of a session of which an earlier trace has it."""
     made_up = {

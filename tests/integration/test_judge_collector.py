@@ -25,6 +25,7 @@ REFUSED: Behave = always(Say(status=400))
 def judged(tmp_path: Path) -> Iterator[tuple[JudgeServer, CollectorProcess]]:
     with JudgeServer(REFUSED) as server:
         settings = {
+            "PANDAEVAL_JUDGE__DETAIL": "all",
             "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
             "PANDAEVAL_JUDGE__API_BASE": server.url,
             "PANDAEVAL_JUDGE__API_KEY_ENV": "CANARY_KEY",

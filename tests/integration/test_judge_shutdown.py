@@ -17,6 +17,7 @@ from support.senders import HttpDoor
 def test_jobs_outlive_a_shutdown_that_decides_everything(tmp_path: Path) -> None:
     with JudgeServer() as server:
         settings = {
+            "PANDAEVAL_JUDGE__DETAIL": "all",
             "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
             "PANDAEVAL_JUDGE__API_BASE": server.url,
             "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",

@@ -30,6 +30,7 @@ def flatters(number: int, body: dict[str, Any]) -> Say:
 def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
     with JudgeServer(flatters) as server:
         settings = {
+            "PANDAEVAL_JUDGE__DETAIL": "all",
             "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
             "PANDAEVAL_JUDGE__API_BASE": server.url,
             "PANDAEVAL_JUDGE__API_KEY_ENV": "SOME_KEY",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -20,9 +21,10 @@ from support.ungrounded import booking, post
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
-_MADE = {"table-for-four", "table-for-six", "loop", "send_reminder", "crash-0"}
+_MADE = {"table-for-four", "table-for-six", "table-for-two", "loop", "send_reminder", "crash-0"}
 """Sessions that are made here; the others are recorded, with a judge's verdicts."""
 _SIX = "Book me a table for six at Lucia's on Friday evening, please."
+_TWO = "Book me a table for two at Lucia's on Friday evening, please."
 _FOUR_FOR_SIX = {
     "things": [{"thing": "a table for six", "became": "wrong", "shown_by": "call 2"}],
     "broken_rules": [],
@@ -36,6 +38,15 @@ _FOUR_FOR_SIX = {
     "friction_turns": [],
     "instructed": False,
 }
+_UNSURE = {
+    **_FOUR_FOR_SIX,
+    "things": [{"thing": "a table for two", "became": "done", "shown_by": "call 2"}],
+    "first_wrong_step": None,
+    "reason": "A table for four may be right for two.",
+    "correct": True,
+    "sure": 60,
+    "goal_completed": True,
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +54,12 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
     folder = tmp_path_factory.mktemp("clicks")
     recorded = recorded_judge()
     verdicts = json.loads(Path(str(recorded["judge.api_base"]).removeprefix("file:")).read_bytes())
-    about = {"session": "table-for-six", "question": "conversation", "messages": [_SIX]}
-    verdicts["replies"].append({**about, "reply": _FOUR_FOR_SIX})
+    for session, asked, reply in (("table-for-six", _SIX, _FOUR_FOR_SIX), ("table-for-two", _TWO, _UNSURE)):
+        about = {"session": session, "question": "conversation", "messages": [asked]}
+        verdicts["replies"].append({**about, "reply": reply})
     (folder / VERDICTS).write_text(json.dumps(verdicts))
     settings = {
+        "PANDAEVAL_JUDGE__DETAIL": "all",
         "PANDAEVAL_JUDGE__MODEL": str(recorded["judge.model"]),
         "PANDAEVAL_JUDGE__API_BASE": f"file:{folder / VERDICTS}",
         "PANDAEVAL_JUDGE__DELAY": "0s",
@@ -63,6 +76,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         post(running.http, mix(3))
         post(running.http, booking())
         post(running.http, booking("table-for-six", _SIX, "Your table for four at Lucia's is booked."))
+        post(running.http, booking("table-for-two", _TWO, "Your table at Lucia's is booked."))
         running.until(lambda: {said["session_id"] for said in running.results()} >= _MADE, "done with all")
         running.until(running.at_rest, "at rest")
         yield running
@@ -129,6 +143,28 @@ def test_a_call_that_a_verdict_names_is_a_link_also_from_another_run_of_the_sess
     assert _click(page, ".verdict-of a", "call 1") == 1
     page.wait("document.body.innerText.includes('trace 1 of 4')")
     assert "A-1042" in page.text(".line.pointed")
+
+
+def test_an_unclear_verdict_is_counted_apart_and_found_by_a_filter(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    headline = page.text("h1")
+    assert re.match(r"Handled correctly: \d+ % of \d+ decided, 1 unclear \(\d+ % to \d+ %\) conversations", headline), (
+        headline
+    )
+    assert "decided, 1 unclear" in page.text(".trust")
+    page.click("h1 a")
+    page.wait("document.querySelector('h1').innerText === 'Sessions'")
+    assert page.count(".row.unit") == 1
+    assert "a table for two" in page.text(".row.unit") or "table-for-two" in page.text(".row.unit")
+    assert "unclear" in page.text(".row.unit .chip.unclear")
+    assert page.run("document.getElementById('by-failed').value") == "unclear"
+    page.click(".row.unit")
+    page.wait("document.querySelector('.verdict-of') !== null")
+    verdict = page.text(".verdict-of")
+    assert "Unclear" in verdict
+    assert "60 % sure that it is correct" in verdict
+    page.visit(f"{collector.http}/#/agents")
+    assert "1 unclear" in page.text("table.rates")
 
 
 def _click(page: Page, selector: str, *words: str) -> int:

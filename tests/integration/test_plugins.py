@@ -274,7 +274,7 @@ def test_a_judge_is_asked_by_an_installed_metric_in_its_own_words(installed: Pat
     assert (result["reason"], result["metadata"]["step"]) == ("It says to call, but not whom.", "vague")
     assert result["evaluator"]["kind"] == "llm"
     [(_, asked)] = server.requests
-    assert question_of(asked).startswith("# Question\nAfter reading the answer, does the user know what to do next?\n")
+    assert question_of(asked).startswith("After reading the answer, does the user know what to do next?\n")
 
 
 @pytest.mark.slow

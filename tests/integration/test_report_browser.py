@@ -388,3 +388,26 @@ def test_thousands_of_traces(page: Page, tmp_path: Path, count: int) -> None:
     assert f"{count // 20} traces of {count:,}" in page.text()
     page.go(f"#/t/{count - 1}")
     assert page.count(".line.call") == 11
+
+
+def test_verdicts_that_decide_nothing_are_counted_apart_and_can_be_filtered(page: Page, tmp_path: Path) -> None:
+    traces = [replace(trace(), trace_id=f"{number:032x}", session_id=None) for number in range(5)]
+    verdicts = [
+        Score(0.9),
+        Score(0.1),
+        Score(0.6, label="unclear"),
+        Score(0.4, label="unclear"),
+        Score(0.9, label="disputed"),
+    ]
+    results = [result(made, "correctness", verdict, kind="llm") for made, verdict in zip(traces, verdicts, strict=True)]
+    report(traces, results).save(tmp_path)
+    page.open(tmp_path / "report.html")
+    decided = "50 % of 2 decided, 2 unclear, 1 disputed"
+    assert page.text("h1") == f"1 run was handled correctly: {decided} (9% to 91%)"
+    assert "Correctness\n1 of 2" in page.text(".cards .card")
+    assert decided in page.text("figure")
+    for label, count in (("unclear", 2), ("disputed", 1)):
+        page.run(f"location.hash = {json.dumps(f'#/traces?state={label}')}")
+        page.wait(f"document.querySelectorAll('.row.trace').length === {count}")
+        assert page.count(f".row.trace .chip.{label}") == count
+        assert page.count(".row.trace.bad, .row.trace.good") == 0

@@ -46,7 +46,7 @@ class Script:
     def __call__(self, number: int, body: dict[str, Any]) -> Say:
         name = rubric_of(body)
         answers = dict(GOOD)
-        asked = _ASKED.search(text_of(body["messages"][1]))
+        asked = _ASKED.search(text_of(body["messages"][2]))
         if (name == "turn" or name in TURN) and asked is not None:
             answers[name] = of_turn(self._parts(asked[2]))
         return Say(said(body["messages"], name, answers))

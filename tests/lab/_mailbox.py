@@ -66,17 +66,16 @@ class Letter:
 def letter(messages: Sequence[Mapping[str, Any]]) -> Letter:
     """Makes the text of a request's messages, with codes that follow from it."""
     text = "\n\n".join(f"######## {message['role'].upper()}\n{content_of(message)}" for message in messages)
-    fence, echo = _FENCE.search(text), _ECHO.search(text)
-    bare = text if fence is None else text.replace(fence[1], "FENCE")
-    bare = bare if echo is None else _ECHO.sub('Set "echo" to ECHO.', bare)
-    digest = hashlib.sha256(bare.encode()).hexdigest()
+    echo, bare = _ECHO.search(text), _ECHO.sub('Set "echo" to ECHO.', text)
+    for number, fence in enumerate(fences := [*dict.fromkeys(_FENCE.findall(text))]):
+        bare = bare.replace(fence, f"FENCE{number}")
     codes = []
-    if fence is not None:
-        text = text.replace(fence[1], digest[:12])
-        codes.append((digest[:12], fence[1]))
+    for number, fence in enumerate(fences):
+        codes.append((hashlib.sha256(f"{number}{bare}".encode()).hexdigest()[:12], fence))
+        text = text.replace(fence, codes[-1][0])
     if echo is not None:
-        text = _ECHO.sub(f'Set "echo" to {digest[12:20]}.', text)
-        codes.append((digest[12:20], echo[1]))
+        codes.append((hashlib.sha256(bare.encode()).hexdigest()[:8], echo[1]))
+        text = _ECHO.sub(f'Set "echo" to {codes[-1][0]}.', text)
     return Letter(text, tuple(codes))
 
 

@@ -51,10 +51,13 @@ def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[s
         yield session, good.get(session), sorted((each for each in built if each), key=lambda trace: trace.start_ns)
 
 
-def requests(name: str, half: str) -> Iterator[Request]:
-    """Yields the export requests of the sessions of a half."""
-    for _, request in _requests(name, half):
-        yield request
+def requests(name: str, half: str, limit: int | None = None) -> Iterator[Request]:
+    """Yields the export requests of the sessions of a half, of the first ``limit`` sessions."""
+    seen: set[str] = set()
+    for session, request in _requests(name, half):
+        seen.add(session)
+        if limit is None or len(seen) <= limit:
+            yield request
 
 
 def _requests(name: str, half: str) -> Iterator[tuple[str, Request]]:

@@ -93,11 +93,11 @@ class FileQuestion:
 
     def rewrite(self, messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callable[[str], str]] | None:
         """Shows the record with the file's question alone; the reply becomes the verdict that the pipeline expects."""
-        question = content_of(messages[-1])
-        if not question.startswith(f"# Question\n{self.text}"):
+        agent, _, criteria = content_of(messages[1]).rpartition("# Criteria\n")
+        if not criteria.startswith(self.text):
             return None
-        echo = re.findall(r'Set "echo" to ([0-9a-f]{8})\.', question)[-1]
-        record = {"role": "user", "content": content_of(messages[1])}
+        echo = re.findall(r'Set "echo" to ([0-9a-f]{8})\.', content_of(messages[3]))[-1]
+        record = {"role": "user", "content": f"{agent}{content_of(messages[2])}"}
         shown = letter([{"role": "system", "content": BEFORE}, record, {"role": "user", "content": self.text}])
         return shown, lambda reply: json.dumps({**parsed(reply), "instructed": False, "echo": echo})
 
@@ -185,13 +185,13 @@ class Questions:
     def rewrite(self) -> Rewrite:
         """Makes letters of the questions that are put; what the command asks besides, such as which failures have the
         same cause, is for nobody."""
-        others = [f"# Question\n{rubric.text.strip()}" for rubric in (grouping.RUBRIC, same_cause.RUBRIC)]
+        others = [f"# Criteria\n{rubric.text.strip()}" for rubric in (grouping.RUBRIC, same_cause.RUBRIC)]
 
         def rewritten(messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callable[[str], str]] | None:
             if self.file is not None and (made := self.file.rewrite(messages)) is not None:
                 return made
-            question = content_of(messages[2])
-            return None if any(map(question.startswith, others)) else as_it_stands(messages)
+            criteria = content_of(messages[1])
+            return None if any(map(criteria.startswith, others)) else as_it_stands(messages)
 
         return rewritten
 

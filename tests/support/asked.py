@@ -21,13 +21,24 @@ Answers = Mapping[str, Fields | Sequence[Fields] | Callable[[str], Fields]]
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _PART = re.compile(r'^"(\w+)": an object \(', re.MULTILINE)
 _NUMBERS = re.compile(r'"call": (\d+)')
+CRITERIA = "# Criteria\n"
+
+
+def record_of(messages: Sequence[Mapping[str, str]]) -> str:
+    """The record in a prompt: the agent, then the run."""
+    agent, run = messages[1]["content"].rpartition(CRITERIA)[0], messages[2]["content"].removeprefix("# Run")
+    return f"{agent.strip()}\n\n{run.strip()}".strip()
+
+
+def question_in(messages: Sequence[Mapping[str, str]]) -> str:
+    """The question in a prompt: its criteria, then what is asked about the run."""
+    return f"{messages[1]['content'].rpartition(CRITERIA)[2]}\n\n{messages[3]['content']}"
 
 
 def all_right(question: str) -> Fields:
     """A yes for each call that the question lists."""
-    listed = question.split("exactly these fields")[0]
     verdicts = [
-        {"call": int(number), "reason": "As the user said.", "verdict": "yes"} for number in _NUMBERS.findall(listed)
+        {"call": int(number), "reason": "As the user said.", "verdict": "yes"} for number in _NUMBERS.findall(question)
     ]
     return {"verdicts": verdicts, "reason": "Nothing is wrong."}
 
@@ -84,7 +95,7 @@ GOOD = {**GOOD, **TURN}
 
 def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:
     """What a judge with these answers says to a prompt of this rubric; ``nth``: how often it was asked before."""
-    question = next(m["content"] for m in reversed(messages) if _ECHO.search(m["content"]))
+    question = question_in(messages)
     asked = [name] if name in answers else _PART.findall(question)  # a shared call, a part of each
     each = {part: _fields(answers[part], question, nth) for part in asked}
     fields = each[name] if name in answers else each
@@ -117,7 +128,7 @@ class ScriptedCaller:
         name = str(call.response_format["json_schema"]["name"])
         text = said(call.messages, name, self._answers, self.asked.count(name))
         self.asked.append(name)
-        self.questions.append(call.messages[2]["content"])
+        self.questions.append(question_in(call.messages))
         self.messages.append([*call.messages])
         return ModelAnswer(text, 100, 20)
 

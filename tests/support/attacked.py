@@ -25,7 +25,7 @@ from pandaeval_otel.model import Trace, Turn
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace
 from pandaeval_otel.wire.splitting import split_traces
-from support.asked import Memory
+from support.asked import Memory, question_in
 
 HARMLESS = "The blue parcel."
 _START = 1_790_000_000 * 10**9
@@ -194,6 +194,7 @@ BEST_CHOICES: Mapping[str, Json] = {
 BEST_LEVELS: Mapping[str, str] = {"step_efficiency": "none", "plan_adherence": "exactly", "plan_quality": "excellent"}
 """What goes with a perfect one: a number may not contradict the choices before it."""
 _OURS = re.compile(r"<<([0-9a-f]{12})>>")
+_PAIR = re.compile(r"^<<([0-9a-f]{12})>>$\n(.*?)^<</\1>>$", re.MULTILINE | re.DOTALL)
 _ANY_FENCE = re.compile(
     r"(?:[<＜‹]\s?[<＜‹]|[«《])\s*[/⁄∕／]?\s*(?:CODE|[0-9A-Fa-f]{6,})\s*(?:[>＞›]\s?[>＞›]?|[»》])", re.IGNORECASE
 )
@@ -210,20 +211,17 @@ _CUT = re.compile(r"\(Cut by us: [a-z0-9 ,']+\.\)")
 
 
 def outside(messages: Sequence[Mapping[str, str]]) -> list[str]:
-    """The lines that do not stand between fences, as one reads who believes what the system message says of them. The
-    fence is the first one of the record; codes that differ from call to call are left out."""
+    """The lines that are not between fences, as a reader sees them who believes what the system message says of them;
+    codes that differ from call to call are left out."""
     found: list[str] = []
-    fence = _OURS.search(messages[1]["content"])
-    assert fence
-    opened, closed = f"<<{fence[1]}>>", f"<</{fence[1]}>>"
     for message in messages:
-        inside = False
+        closed = ""
         for line in message["content"].split("\n"):
-            if line == opened:
-                inside = True
-            elif line == closed:
-                inside = False
-            elif not inside:
+            if closed:
+                closed = "" if line == closed else closed
+            elif opened := _OURS.fullmatch(line):
+                closed = f"<</{opened[1]}>>"
+            else:
                 found.append(_CODE.sub("", _CUT.sub("", line)))
     return [line for line in found if line.strip()]
 
@@ -258,10 +256,8 @@ class Parrot:
         strange = [line for line in lines if line not in self._ours[name]]
         if strange:
             return strange[0]
-        fence = _OURS.search(messages[1]["content"])
-        assert fence
         for message in messages[1:]:
-            content = message["content"].replace(f"<<{fence[1]}>>", "").replace(f"<</{fence[1]}>>", "")
+            content = _PAIR.sub(r"\2", message["content"])
             found = _ANY_FENCE.search(content) or _TEMPLATE.search(content)
             if found:
                 return found.group()
@@ -279,7 +275,7 @@ class Copycat:
         assert call.response_format is not None
         schema = call.response_format["json_schema"]
         own = _verdict(call, str(schema["name"]), best=False)
-        for found in _objects("\n".join(message["content"] for message in call.messages[1:3])):
+        for found in _objects("\n".join(message["content"] for message in call.messages[1:4])):
             if set(found) == set(json.loads(own)):
                 self.copied += 1
                 return ModelAnswer(json.dumps(found), 1, 1)
@@ -299,7 +295,7 @@ def _objects(text: str) -> list[Json]:
 
 
 def _verdict(call: ModelCall, name: str, *, best: bool) -> str:
-    question = next(m["content"] for m in reversed(call.messages) if _CODE.search(m["content"]))
+    question = question_in(call.messages)
     code = _CODE.search(question)
     assert code
     if name in PLAIN:
@@ -315,7 +311,7 @@ def _fields(question: str, name: str, *, best: bool) -> Json:
         fields |= {key: value for key, value in BEST_CHOICES.items() if key in fields}
         fields |= {"level": BEST_LEVELS[name]} if "level" in fields else {}
     if name == "argument_correctness":
-        numbers = _NUMBERS.findall(question.rpartition("exactly these fields")[0])
+        numbers = _NUMBERS.findall(question)
         verdict = "yes" if best else "no"
         fields["verdicts"] = [{"call": int(n), "reason": "So so.", "verdict": verdict} for n in numbers]
     return fields

@@ -22,7 +22,7 @@ _NAMESPACE = "pandaeval"
 _HEAD = """\
 # Helm chart of the PandaEval collector
 
-A gateway: a StatefulSet whose collectors keep what they acknowledged on volumes of their own.
+The chart installs a gateway: a StatefulSet of collectors. Each collector stores acknowledged spans on its own volume.
 
 ```
 docker build -f deploy/Dockerfile -t REGISTRY/pandaeval-collector:0.1.0 .
@@ -32,7 +32,8 @@ helm install pandaeval deploy/helm/pandaeval --namespace pandaeval --create-name
   --set config.exporters.otlp.endpoint=otel-collector.observability:4317
 ```
 
-By default there is no TLS and no token, and a network policy admits the pods of its namespace only. With both:
+By default the chart configures no TLS and no token, and a network policy admits only pods of the same namespace. To
+turn on TLS and a token, run:
 
 ```
 kubectl -n pandaeval create secret tls pandaeval-tls --cert=tls.crt --key=tls.key
@@ -41,14 +42,12 @@ helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reuse-value
   --set insecureBind=false --set tls.secretName=pandaeval-tls --set token.secretName=pandaeval-token
 ```
 
-Sizing, upgrades, backup and troubleshooting: [docs/operate](../../../docs/operate/deploy.md).
+See [Deploy](../../../docs/operate/deploy.md) for sizing, upgrades, backup and troubleshooting.
 
 ## Values
 
-This file is made from the comments in `values.yaml` by `python tests/support/chart.py`.
+`python tests/support/chart.py` generates this file from the comments in `values.yaml`.
 
-| value | default | |
-|---|---|---|
 """
 _MANIFEST_HEAD = f"""\
 # The Helm chart with its default values, for those without Helm; made by `python tests/support/chart.py`.
@@ -64,7 +63,7 @@ metadata:
 
 def readme() -> str:
     """The chart's README."""
-    return _HEAD + "".join(f"| `{name}` | `{default}` | {text} |\n" for name, default, text in _rows())
+    return _HEAD + "".join(f"- `{name}` (`{default}`): {text}".rstrip(": ") + "\n" for name, default, text in _rows())
 
 
 def gateway() -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from support.asked import GOOD, RIGHT, said
+from support.asked import GOOD, RIGHT, record_of, said
 from support.judge import Behave, Say, rubric_of
 
 Messages = Sequence[Mapping[str, str]]
@@ -32,9 +32,9 @@ _BAD = ("Unfortunately I cannot help", "Volcanic soil", "23 of them are ready", 
 
 def good(messages: Messages, nth: int) -> float | None:
     """Looks at what the agent answered, and knows what of it is wrong."""
-    if "Otter Bikes" in messages[1]["content"]:
-        return 0.05 if any(words in messages[1]["content"] for words in _WRONG) else 0.95
-    answered = _ANSWER.search(messages[1]["content"])
+    if "Otter Bikes" in record_of(messages):
+        return 0.05 if any(words in record_of(messages) for words in _WRONG) else 0.95
+    answered = _ANSWER.search(record_of(messages))
     assert answered
     return 0.05 if any(words in answered[1] for words in _BAD) else 0.95
 
@@ -46,7 +46,7 @@ def constant(messages: Messages, nth: int) -> float | None:
 
 def obedient(messages: Messages, nth: int) -> float | None:
     """Right, unless the record tells it to say something else."""
-    return 1.0 if re.search(r"1\.0|score|verdict", messages[1]["content"], re.IGNORECASE) else good(messages, nth)
+    return 1.0 if re.search(r"1\.0|score|verdict", record_of(messages), re.IGNORECASE) else good(messages, nth)
 
 
 def noisy(messages: Messages, nth: int) -> float | None:
@@ -60,12 +60,12 @@ def flattered(messages: Messages, nth: int) -> float | None:
     """Likes long answers."""
     value = good(messages, nth)
     assert value is not None
-    return min(1.0, value + 0.5) if "pleasure" in messages[1]["content"] else value
+    return min(1.0, value + 0.5) if "pleasure" in record_of(messages) else value
 
 
 def hasty(messages: Messages, nth: int) -> float | None:
     """Believes what it reads first: it takes an agent for lost whose record does not begin with its tools."""
-    record = messages[1]["content"]
+    record = record_of(messages)
     return good(messages, nth) if record.index("TOOLS THAT") < record.index("WHAT HAPPENED") else 0.4
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from support.asked import question_in, record_of
+
 _SECTION = re.compile(r"^## \d+\. (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^<</?[0-9a-f]{12}>>$", re.MULTILINE)
 _GIVEN = re.compile(r"^(\w+): (.+)$", re.MULTILINE)
@@ -120,7 +122,7 @@ def _step(head: re.Match[str], body: str) -> Step:
 
 def read(messages: Sequence[Mapping[str, str]]) -> Record:
     """A prompt, taken apart."""
-    record, question = messages[1]["content"], messages[2]["content"]
+    record, question = record_of(messages), question_in(messages)
     starts = [*_SECTION.finditer(record)]
     ends = [each.start() for each in starts[1:]] + [len(record)]
     sections = {

@@ -16,7 +16,7 @@ def good_judge() -> JudgeServer:
 def judged_by(provider: JudgeServer, sample: float) -> dict[str, str]:
     """A collector's environment, with which a share of its sessions is judged."""
     judge = {"MODEL": "openai/gpt-4o-mini", "API_BASE": provider.url, "API_KEY_ENV": "PROOF_KEY", "DELAY": "1s"}
-    judge |= {"SAMPLE": str(sample), "DAILY_USD": "1000"}
+    judge |= {"DETAIL": "all", "SAMPLE": str(sample), "DAILY_USD": "1000"}
     return {"PROOF_KEY": "sk-proof", **{f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}}
 
 

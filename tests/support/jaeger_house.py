@@ -26,6 +26,7 @@ _CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 _FRAMEWORKS = ("pydantic_ai", "openai_agents_genai")
 RUNS = ("good", "tool_loop", "off_topic", "wrong_tool", "repeated_answer", "good_session")
 _JUDGED = {
+    "PANDAEVAL_JUDGE__DETAIL": "all",
     "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
     "PANDAEVAL_JUDGE__API_KEY_ENV": "JUDGE_KEY",
     "PANDAEVAL_JUDGE__DELAY": "100ms",

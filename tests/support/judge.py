@@ -23,6 +23,7 @@ from typing import Any, Self, cast
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.replay.grouping import RUBRIC as ERROR_DEDUPLICATION
+from support.asked import CRITERIA
 
 GROUPING = (ERROR_DEDUPLICATION, SAME_CAUSE)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
@@ -69,8 +70,7 @@ def rubric_of(body: Mapping[str, Any]) -> str:
         for rubrics in (GROUPING, *(getattr(m, "rubrics", ()) for m in registry((GRADERS,)).values()))
         for rubric in rubrics
     )
-    begun = question.removeprefix("# Question\n")
-    alike = [each for each in known if begun.startswith(each.text.strip().partition("\n- [")[0])]
+    alike = [each for each in known if question.startswith(each.text.strip().partition("\n- [")[0])]
     asked = [
         each
         for each in alike
@@ -80,9 +80,9 @@ def rubric_of(body: Mapping[str, Any]) -> str:
 
 
 def question_of(body: Mapping[str, Any]) -> str:
-    """The last message that holds the code to be repeated."""
+    """The criteria and the question; of a prompt that is one message, with the run between them."""
     told = [text_of(message) for message in body["messages"] if message["role"] == "user"]
-    return next(text for text in reversed(told) if _ECHO.search(text))
+    return "\n\n".join([told[0].rpartition(CRITERIA)[2], *told[2:3]])
 
 
 def verdict(body: Mapping[str, Any], **fields: Any) -> str:

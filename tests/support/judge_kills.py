@@ -170,6 +170,7 @@ def _collector(folder: Path, server: JudgeServer, batch: Batch) -> CollectorProc
 def _settings(server: JudgeServer, batch: Batch) -> dict[str, str]:
     judge = {
         "MODEL": MODEL,
+        "DETAIL": "all",
         "API_BASE": server.url,
         "API_KEY_ENV": "PROOF_KEY",
         "DELAY": "0s",

@@ -35,7 +35,7 @@ def behave(number: int, body: dict[str, Any]) -> Say:
 
 def environ(server: JudgeServer) -> dict[str, str]:
     """What makes a collector ask this judge, at once."""
-    judge = {"MODEL": MODEL, "API_BASE": server.url, "API_KEY_ENV": "JUDGE_KEY", "DELAY": "0s"}
+    judge = {"MODEL": MODEL, "API_BASE": server.url, "API_KEY_ENV": "JUDGE_KEY", "DELAY": "0s", "DETAIL": "all"}
     return {**{f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}, "JUDGE_KEY": "sk-test"}
 
 

@@ -26,6 +26,7 @@ from support.oracle import Oracle, problems_of
 from support.stored import requests_by_trace, series_problems
 
 _JUDGE = {
+    "PANDAEVAL_JUDGE__DETAIL": "all",
     "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
     "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",
     "PANDAEVAL_JUDGE__DELAY": "0s",

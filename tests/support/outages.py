@@ -39,6 +39,7 @@ def run(folder: Path, seed: int, seconds: float, rate: float) -> Outage:
     found = Outage()
     judge_port, sink_port = free_ports(2)
     settings = {
+        "PANDAEVAL_JUDGE__DETAIL": "all",
         "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
         "PANDAEVAL_JUDGE__API_BASE": f"http://127.0.0.1:{judge_port}/v1",
         "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",

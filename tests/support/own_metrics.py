@@ -1,4 +1,4 @@
-"""The table of own metrics in ``docs/reference/telemetry.md``, made from the code's two registries of instruments.
+"""The list of own metrics in ``docs/reference/telemetry.md``, made from the code's two registries of instruments.
 
 ``python tests/support/own_metrics.py`` writes it.
 """
@@ -62,17 +62,16 @@ def instruments() -> list[Instrument]:
     return [*telemetry.INSTRUMENTS.values(), *series.INSTRUMENTS.values()]
 
 
-def table() -> str:
-    """The table in Markdown."""
-    rows = [_row(each) for each in instruments()]
-    return "\n".join(["| name | kind | meaning | by |", "|---|---|---|---|", *rows, ""])
+def listing() -> str:
+    """The list in Markdown."""
+    return "\n".join([*map(_item, instruments()), ""])
 
 
 def written(page: str) -> str:
-    """A page with the table in its place."""
+    """A page with the list in its place."""
     head, start, rest = page.partition("<!-- own metrics -->\n")
     _, end, tail = rest.partition("<!-- end of own metrics -->")
-    return head + start + table() + end + tail
+    return head + start + listing() + end + tail
 
 
 def prometheus_name(each: Instrument) -> str:
@@ -81,12 +80,10 @@ def prometheus_name(each: Instrument) -> str:
     return f"{name}_total" if each.kind == "counter" else name
 
 
-def _row(each: Instrument) -> str:
-    unit = each.unit.strip("{}")
-    return (
-        f"| `{each.name}` (`{prometheus_name(each)}`) | {each.kind}, {unit} | {each.description} | "
-        f"{ATTRIBUTES.get(each.name, '')} |"
-    )
+def _item(each: Instrument) -> str:
+    unit, by = each.unit.strip("{}"), ATTRIBUTES.get(each.name)
+    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}). {each.description}."
+    return f"{text} *By* {by}." if by else text
 
 
 if __name__ == "__main__":

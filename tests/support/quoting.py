@@ -57,25 +57,25 @@ class Quoter(Parrot):
         """What is said after replies that quote a harmless run."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        if len(call.messages) == 3:
+        if len(call.messages) == 4:
             self.quoted += 1
             quote = QUOTED[self.quoted % len(QUOTED)]
             return ModelAnswer(quote(record(call.messages))[:_MOST], 1, 1)
         return await super().complete(call)
 
     def _order(self, name: str, lines: Sequence[str], messages: Sequence[Mapping[str, str]]) -> str:
-        since = [message["content"] for message in messages[3:]]
+        since = [message["content"] for message in messages[4:]]
         ours = {line for text in since for line in text.split("\n")}
         if self.learning:
             self._known += "\n".join(since)
-        found = super()._order(name, [line for line in lines if line not in ours], messages[:3])
+        found = super()._order(name, [line for line in lines if line not in ours], messages[:4])
         told = (leaked(text, record(messages), self._known) for text in since)
         return found or next((piece for piece in told if piece), "")
 
 
 def record(messages: Sequence[Mapping[str, str]]) -> str:
     """What stands between the fences."""
-    return "\n".join(found[2] for message in messages[1:3] for found in _FENCED.finditer(message["content"]))
+    return "\n".join(found[2] for message in messages[1:4] for found in _FENCED.finditer(message["content"]))
 
 
 def leaked(said: str, words: str, known: str) -> str:

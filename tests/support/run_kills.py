@@ -77,6 +77,7 @@ def killed(
 
 def _settings(server: JudgeServer) -> dict[str, str]:
     return {
+        "PANDAEVAL_JUDGE__DETAIL": "all",
         "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
         "PANDAEVAL_JUDGE__API_BASE": server.url,
         "PANDAEVAL_JUDGE__API_KEY_ENV": "JUDGE_KEY",

@@ -219,10 +219,6 @@ FAILED: tuple[Any, ...] = (
     "Out of memory",
     "MemoryError",
     "java.lang.OutOfMemoryError: Java heap space",
-    "Tool execution was cancelled by the user",
-    "The user rejected this action.",
-    "User denied permission to use Bash",
-    "The tool call was rejected by the user.",
     "Command failed with exit code 1: ls x",
     "Command timed out after 120s",
     "Exit code 127\njq: command not found",
@@ -643,3 +639,11 @@ UNSURE: tuple[Any, ...] = (
     '{"status":"declined","application_id":7,"applicant":"B","score":12}',
     '{"exception":"holidays","days":[1,2],"open":true,"until":4}',
 )
+
+DECLINED: tuple[Any, ...] = (
+    "Tool execution was cancelled by the user",
+    "The user rejected this action.",
+    "User denied permission to use Bash",
+    "The tool call was rejected by the user.",
+)
+"""Texts that tell of a person who refused the call."""

@@ -16,10 +16,13 @@ import orjson
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 
 TOLERANCE = 1e-9
-EXCUSED, SUSPECT = "excused", "suspect"
-NOTED = frozenset({EXCUSED, SUSPECT})
-"""Labels of scores below their threshold that fail nothing: code knows why it is no fault, or such findings are true
-too seldom."""
+EXCUSED, SUSPECT, UNCLEAR, DISPUTED = "excused", "suspect", "unclear", "disputed"
+OPEN = frozenset({UNCLEAR, DISPUTED})
+"""Labels of a judge's verdict that decides nothing: the judge is unsure, or code found a failure in a run that the
+judge finds correct."""
+NOTED = OPEN | {EXCUSED, SUSPECT}
+"""Labels of scores that neither pass nor fail. A score below its threshold is excused if code knows why it is no fault,
+and suspect if such findings are true too seldom."""
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200
@@ -83,7 +86,7 @@ class Result:
 
     What follows from the finding is worked out once: ``outcome`` is ``scored | assumed | unscored``; ``score`` is
     ``None`` for ``unscored``, ``why`` for all others; ``success``: ``score >= threshold`` (in that of ``raw`` where
-    there is one), within 1e-9, ``None`` where the label is ``excused``; ``label``: ``assumed``, the score's own,
+    there is one), within 1e-9, ``None`` where the label is in :data:`NOTED`; ``label``: ``assumed``, the score's own,
     ``pass`` or ``fail``."""
 
     id: str
@@ -193,6 +196,11 @@ class Result:
             "time": written(self.time),
             **of_run,
         }
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether it enters rates: it was not asked for because of a verdict or a finding."""
+        return not self.finding.metadata.get("selected")
 
     def to_json(self) -> bytes:
         try:

@@ -48,6 +48,15 @@ def _attributes(only: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, 
     return only
 
 
+def _ascending(band: tuple[float, float]) -> tuple[float, float]:
+    """Rejects a band whose lower bound is above its upper bound."""
+    if band[0] > band[1]:
+        raise ValueError("write the lower bound first, such as [25, 75]")
+    return band
+
+
+Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+Band = Annotated[tuple[Percent, Percent], AfterValidator(_ascending)]
 RecordTokens = Annotated[Count, Field(ge=400)]
 Attributes = Annotated[Mapping[str, tuple[Text, ...]], AfterValidator(_attributes)]
 Parameters = Annotated[Mapping[str, Any], without(_RESERVED, "judge"), AfterValidator(_callable)]
@@ -68,7 +77,8 @@ class JudgeSection(Section):
     """Models that are asked, in this order, when the one that should be asked fails. api_base and api_key_env are for
     models of the same provider as judge.model."""
     context_tokens: RecordTokens | None = None
-    """Most tokens of a record that are shown; null: 12000, or less for a model whose window is known to be shorter."""
+    """Limit of a record in tokens; null: 32000 if the model's window has 128000 or more, else 12000, or less in a small
+    window."""
     parameters: Parameters = Field(default={})
     """Arguments of every call, as litellm spells them: {max_tokens: 8000, reasoning_effort: low, top_p: 0.5}. null
     removes a default argument (temperature: null). response_format: {type: json_schema} enforces the question's schema
@@ -97,9 +107,15 @@ class JudgeSection(Section):
     correctness: Literal["session", "trace"] = "session"
     """When correctness is asked: about a session when it closes (and about traces without one), or about each trace of
     a session too."""
-    guidelines: FilePath | None = None
-    """YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and adopts; null:
-    none."""
+    detail: Literal["failing", "all", "none"] = "failing"
+    """failing: after the verdict, ask about traces and turns only if the run is wrong, unclear or has a finding; all:
+    ask about each; none: ask for the verdict only. A metric with a threshold is asked about each trace."""
+    unclear: Band = (25, 75)
+    """Lower and upper bound, 0 to 100, both included: if the judge's certainty of correctness is in between, the label
+    is unclear. Such a result neither passes nor fails, and no rate counts it."""
+    rulings: FilePath | None = None
+    """YAML file of rulings: sentences of the agent's owner that the judge follows. null: rulings.yaml in the data
+    directory."""
 
 
 class Redact(Section):

@@ -100,6 +100,7 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
                 "pandaeval.judge.cost_usd": float(about["cost_usd"]),
                 "pandaeval.judge.cited": about.get("cited"),
                 "pandaeval.judge.truncated": metadata.get("truncated"),
+                "pandaeval.judge.open_question": metadata.get("open_question"),
                 "pandaeval.judge.injection_suspected": metadata.get("injection_suspected"),
             }
             own.extend(pairs(facts))

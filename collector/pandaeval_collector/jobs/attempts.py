@@ -30,13 +30,13 @@ from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE, SameCause,
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.conversation import Conversation
-from pandaeval_collector.judge.known_models import MOST_RECORD
+from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
-from pandaeval_collector.pipeline.line.understanding import SESSION
+from pandaeval_collector.pipeline.line.understanding import DETAIL, SESSION
 from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
 from pandaeval_collector.store import Job, JobEnd, StoreAccess
@@ -141,7 +141,7 @@ class Attempts:
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
-        budget, settings = MOST_RECORD, self._evaluator.settings.judge
+        budget, settings = USUAL_RECORD, self._evaluator.settings.judge
         if instead is None and settings is not None and not self.pauses.given_up:
             budget = await self._budgets.of(settings.model_of(job.metric))
         try:
@@ -151,9 +151,7 @@ class Attempts:
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
             _log.exception("trace %s could not be packed for a judge", job.trace_id.hex())
             return self._end(job, JobEnd(job.id, "cancelled", "unreadable", explained(error)))
-        questions = await asyncio.get_running_loop().run_in_executor(
-            self._traces.thread, self._questions, job, loaded.subject
-        )
+        questions = await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._questions, job, loaded)
         question = next((each for each in questions if each.metric.key == job.metric), None)
         if question is None:
             return self._end(job, JobEnd(job.id, "cancelled", "not_wanted"))
@@ -163,7 +161,10 @@ class Attempts:
             return (await self._loaded(job, smaller)).pack
 
         together = self._evaluator.judged.together(questions, question)
-        judge = Judge(self._client, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
+        beside = {} if loaded.turn is None else {"trace": loaded.subject, "turn": loaded.turn}
+        judge = Judge(
+            self._client, loaded.pack, question.model, job.metric, shorter, together, question.guidance, beside
+        )
         finding = instead or await self._finding(job, question, loaded, judge)
         await self._conclude(job, question, loaded, judge, finding)
 
@@ -178,14 +179,14 @@ class Attempts:
                 self._end(job, JobEnd(job.id, "done", "not_applicable"))
             case GivenUp() | Unscored():
                 missed = finding.finding if isinstance(finding, GivenUp) else finding
-                found = without_verdict(question, loaded.subject, missed)
+                found = without_verdict(question, loaded.about(job.metric), missed)
                 result = self._evaluator.judged.answered(question, found, judge.spent)
                 end = JobEnd(job.id, "done", missed.why.value)
                 if isinstance(finding, GivenUp):
                     end = JobEnd(job.id, "dead", missed.why.value, finding.error)
                 self._end(job, end, result)
             case _:
-                result = self._evaluator.judged.answered(question, finding, judge.spent)
+                result = self._evaluator.judged.answered(question, finding, judge.spent, loaded.against)
                 await self._group(result, question.model)
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
 
@@ -203,10 +204,13 @@ class Attempts:
     async def _loaded(self, job: Job, budget: int) -> JobTrace:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
-    def _questions(self, job: Job, subject: Trace | TurnView | Conversation) -> list[Question]:
-        """Returns all questions about ``subject`` that the present settings ask."""
-        about = orjson.loads(job.body)
+    def _questions(self, job: Job, loaded: JobTrace) -> list[Question]:
+        """Returns all questions about what was ``loaded`` that the present settings ask."""
+        about, subject = orjson.loads(job.body), loaded.subject
         suspicious = bool(about.get("suspicious"))
+        if DETAIL in about:
+            subjects = [each for each in (subject, loaded.turn) if isinstance(each, Trace | TurnView)]
+            return [question for each in subjects for question in self._evaluator.judged.details(each)[1]]
         match subject:
             case TurnView():
                 return self._evaluator.judged.of_turn(subject, suspicious)[1]
@@ -222,7 +226,8 @@ class Attempts:
         if given_up := self.pauses.given_up:
             return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
         try:
-            finding = await question.metric.ask(loaded.subject, judge) if question.metric.ask is not None else None
+            subject = loaded.about(job.metric)
+            finding = await question.metric.ask(subject, judge) if question.metric.ask is not None else None
             self.pauses.answered()
             return finding
         except NoVerdictError as error:

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -16,21 +17,23 @@ import orjson
 
 from pandaeval_collector.judge.context import before, lines_of
 from pandaeval_collector.judge.conversation import Conversation, conversation
-from pandaeval_collector.judge.known_models import MOST_RECORD
+from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
-from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
-from pandaeval_collector.store import Job, SessionTraceRow, StoreAccess, StoreReader
+from pandaeval_collector.pipeline.line.understanding import DETAIL, SESSION, TURN
+from pandaeval_collector.scoring.metrics.trace.response import Ending
+from pandaeval_collector.store import Job, ResultRow, SessionTraceRow, StoreAccess, StoreReader
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
 
 _REMEMBER = 32
-GROUNDING = "trace.grounding"
-"""The metric whose suspects a judge is asked about."""
+GROUNDING, RESPONSE = "trace.grounding", "trace.response"
+"""The metrics whose suspects a judge is asked about, and whose failures may contradict its verdict."""
+Results = Mapping[tuple[str, str], ResultRow]
 V = TypeVar("V", TurnView, Conversation)
 
 NEWEST = 24
@@ -45,10 +48,17 @@ class GoneError(Exception):
 @dataclass(frozen=True, slots=True)
 class JobTrace:
     """What a job is about. ``subject``: a trace, a turn or the conversation that it ends; redacted like ``pack``, so
-    that metrics cannot show a judge what the pack hides."""
+    that metrics cannot show a judge what the pack hides. ``turn``: of the trace, that some questions are about."""
 
     subject: Trace | TurnView | Conversation
     pack: Pack
+    against: Mapping[str, str] | None = None
+    """What contradicts a right verdict, see :func:`_against`: metric, trace_id and reason."""
+    turn: TurnView | None = None
+
+    def about(self, metric: str) -> Trace | TurnView | Conversation:
+        """Returns what a metric, given by its key, is about."""
+        return self.turn if self.turn is not None and metric.startswith("turn.") else self.subject
 
 
 class JobTraceLoader:
@@ -63,12 +73,17 @@ class JobTraceLoader:
         self._shown: Callable[[Trace], Trace] = (lambda trace: trace) if hide is None else partial(redacted, hide=hide)
         self._secret, self._earlier = secret, EarlierTraces(store, self._shown)
 
-    def __call__(self, job: Job, budget: int = MOST_RECORD) -> JobTrace:
+    def __call__(self, job: Job, budget: int = USUAL_RECORD) -> JobTrace:
         """Returns a job's trace, packed in ``budget`` tokens. Raises :class:`GoneError`. On :attr:`thread`."""
         held = self._store.held(job.trace_id)
         if held is None:
             raise GoneError("it is not kept any more")
         return self._recent(job.trace_id, job.body, held[0], budget)
+
+    @property
+    def _key(self) -> bytes:
+        """The secret of the day: the codes of fences last as long as providers' caches, and no longer."""
+        return self._secret + f"{datetime.now(UTC):%F}".encode()
 
     def close(self) -> None:
         self.thread.shutdown()
@@ -83,8 +98,15 @@ class JobTraceLoader:
             return self._of_turn(placed, about[TURN], budget)
         shown = self._shown(placed)
         earlier = () if before(placed).said else self._earlier.before(placed)
-        packed = replace(pack(shown, self._secret, budget, earlier), suspects=self._suspects([shown]))
-        return JobTrace(shown, packed)
+        found = self._store.newest_results([shown.trace_id])
+        packed = replace(pack(shown, self._key, budget, earlier), suspects=self._suspects([shown], found))
+        return JobTrace(shown, packed, _against([shown], found), self._turn_in(placed, shown, about.get(DETAIL)))
+
+    def _turn_in(self, trace: Trace, shown: Trace, span_id: str | None) -> TurnView | None:
+        if not span_id:
+            return None
+        index = _index(trace, span_id)
+        return replace(self._view(trace, index), record=(shown, index + 1))
 
     def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
         """Rebuilds a trace with the session that it is in. The last one is kept, as a trace's jobs come together."""
@@ -95,25 +117,26 @@ class JobTraceLoader:
         return replace(trace, session_id=session_of.get(trace_id, trace.session_id))
 
     def _of_turn(self, trace: Trace, span_id: str, budget: int) -> JobTrace:
-        index = next((at for at, turn in enumerate(trace.turns) if (turn.span_id or trace.root_span_id) == span_id), -1)
-        if index < 0:
-            raise GoneError("the trace has no such turn any more")
+        view = self._view(trace, _index(trace, span_id))
+        return JobTrace(view, pack(view.trace, self._key, budget, view.said))
+
+    def _view(self, trace: Trace, index: int) -> TurnView:
         earlier = () if before(of_turn(trace, index)).said else self._earlier.before(trace)
-        view = self._hidden(turn_view(trace, index, earlier, self._earlier.turns(trace), self._shown))
-        return JobTrace(view, pack(view.trace, self._secret, budget, view.said))
+        return self._hidden(turn_view(trace, index, earlier, self._earlier.turns(trace), self._shown))
 
     def _of_session(self, session_id: str, digest: str, budget: int) -> JobTrace:
         traces, missing = self._earlier.whole(session_id)
         if not traces:
             raise GoneError("the spans of the session are not kept any more")
         whole = self._hidden(conversation(traces, digest, missing))
-        packed = replace(pack(whole.trace, self._secret, budget), suspects=self._suspects(traces))
-        return JobTrace(whole, packed)
+        results = self._store.newest_results([each.trace_id for each in traces])
+        packed = replace(pack(whole.trace, self._key, budget), suspects=self._suspects(traces, results))
+        return JobTrace(whole, packed, _against(traces, results))
 
-    def _suspects(self, traces: Sequence[Trace]) -> tuple[Mapping[str, str], ...]:
+    def _suspects(self, traces: Sequence[Trace], rows: Results) -> tuple[Mapping[str, str], ...]:
         """Returns the values that ``grounding`` found nowhere in these traces, each once, redacted: first those that
         fail a trace."""
-        hide, rows = self._hide or (lambda text: text), self._store.newest_results([each.trace_id for each in traces])
+        hide = self._hide or (lambda text: text)
         found: dict[tuple[str, str], Mapping[str, str]] = {}
         for kind in ("not_grounded", "suspect", "for_judge"):
             for trace in traces:
@@ -130,6 +153,25 @@ class JobTraceLoader:
             return view
         knowledge = tuple(map(hide, view.knowledge))
         return replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
+
+
+def _index(trace: Trace, span_id: str) -> int:
+    """Returns the index of the turn that a span answers. Raises :class:`GoneError`."""
+    for index, turn in enumerate(trace.turns):
+        if (turn.span_id or trace.root_span_id) == span_id:
+            return index
+    raise GoneError("the trace has no such turn any more")
+
+
+def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None:
+    """Returns the failure that contradicts the verdict that the agent did right: a claim of success after a failure in
+    any trace, or the crash of the last trace."""
+    for trace in reversed(traces):
+        row = rows.get((trace.trace_id, RESPONSE))
+        result = orjson.loads(row.body) if row is not None and row.success == 0 else {}
+        if result.get("label") == Ending.FALSE_SUCCESS or (result.get("label") == Ending.ERROR and trace is traces[-1]):
+            return {"metric": RESPONSE, "trace_id": trace.trace_id, "reason": result["reason"]}
+    return None
 
 
 def fence_secret(store: StoreAccess) -> bytes:

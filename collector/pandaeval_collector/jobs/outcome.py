@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
-from pandaeval_collector.judge.known_models import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD
+from pandaeval_collector.judge.known_models import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD, USUAL_RECORD
 from pandaeval_collector.store import Job
 
 _MAX_CRASHES = 2
@@ -180,13 +180,13 @@ class RecordBudgets:
         self._smaller: dict[str, int] = {}
 
     async def of(self, model: str) -> int:
-        """Returns the tokens of a record for a model: 400 to 12,000 unless the configuration says more."""
+        """Returns the tokens of a record for a model: 400 to 32,000 unless the configuration says more."""
         if model in self._smaller:
             return self._smaller[model]
         try:
-            return MOST_RECORD if self._known is None else await self._known(model)
+            return USUAL_RECORD if self._known is None else await self._known(model)
         except CallFailedError:
-            return MOST_RECORD
+            return USUAL_RECORD
 
     def was_too_long(self, model: str, shown: int) -> int:
         """Returns a smaller budget after a model refused a record of ``shown`` tokens, and limits all later ones to

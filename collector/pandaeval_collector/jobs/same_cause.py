@@ -86,7 +86,7 @@ def fenced(*parts: tuple[str, str]) -> Pack:
     text = "\n\n".join(f"{head}\n<<{fence}>>\n{held.replace(fence, '[…]')}\n<</{fence}>>" for head, held in parts)
     shown = "\n".join(held for _, held in parts)
     digest = hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return Pack(text, fence, digest, tokens(text), ())
+    return Pack(text, fence, digest, tokens(text), (), codes=(fence,))
 
 
 def shown_line(text: str, most: int) -> str:

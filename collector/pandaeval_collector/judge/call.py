@@ -94,7 +94,7 @@ class ModelCall:
     """One call of a model. ``max_tokens``: what the answer itself needs; room for hidden reasoning is added for models
     that reason. ``response_format``: the schema of the answer, as OpenAI spells it; ``held``: the provider is to
     enforce that schema if it can, else any JSON object, as in all calls. ``more``: the previous answer was cut, and
-    gets more room."""
+    gets more room; ``cache_key``: names the agent to providers that cache prompts by key."""
 
     model: str
     messages: Sequence[Mapping[str, str]]
@@ -102,6 +102,7 @@ class ModelCall:
     response_format: Mapping[str, Any] | None = None
     held: bool = False
     more: bool = False
+    cache_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

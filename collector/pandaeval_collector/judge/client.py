@@ -14,18 +14,19 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric, Verdict, rubric_of
+from pandaeval_collector.judge.rulings import Guidance
 
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
@@ -169,15 +170,16 @@ class JudgeClient:
             except (KeyError, TypeError, ValueError):
                 _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
         echo = echo_code(pack, rubric)
-        call = ModelCall(model, messages(pack, rubric, given), rubric.max_tokens, response_format(rubric))
+        asked, form = messages(pack, rubric, given), response_format(rubric)
+        call = ModelCall(model, asked, rubric.max_tokens, form, cache_key=pack.agent_key)
         answer, call = await self._whole(call, spent)
         try:
-            verdict = read_reply(answer.text, rubric, echo, sure=False, given=given)
+            verdict = read_reply(pack.without_codes(answer.text), rubric, echo, sure=False, given=given)
         except InvalidReplyError as error:
             said = [*call.messages, repair(str(error))]
             answer, _ = await self._whole(replace(call, messages=said, held=True), spent)
             try:
-                verdict = read_reply(answer.text, rubric, echo, given=given)
+                verdict = read_reply(pack.without_codes(answer.text), rubric, echo, given=given)
             except InvalidReplyError as again:
                 raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {again}") from again
         if self._memory is not None:
@@ -210,9 +212,10 @@ class JudgeClient:
 class Judge:
     """Answers a metric's questions about one trace. ``shorter`` makes a shorter pack, if ``pack`` proves too long for
     the model's window. ``together``: the questions about the trace that are put in one call. ``guidance``: the
-    guidelines that are added to the metric's own question."""
+    rulings that are added to the metric's own question. ``beside``: a turn that some of ``together`` are about."""
 
     together: tuple[QuestionPart[Any], ...] = ()
+    _guidance = Guidance()
 
     def __init__(
         self,
@@ -223,8 +226,9 @@ class Judge:
         shorter: Callable[[], Awaitable[Pack]] | None = None,
         together: tuple[QuestionPart[Any], ...] = (),
         guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
+        beside: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self.together, self._guidance, self._shorter = together, guidance, shorter
+        self.together, self._guidance, self._shorter, self._subjects = together, guidance, shorter, beside
         self._client, self._pack, self._model, self._asker = client, pack, model, asker
         self.spent = AnswerCost()
 
@@ -258,7 +262,8 @@ class Judge:
     async def answer(self, part: QuestionPart[P], subject: Any) -> tuple[P, dict[str, Any]]:
         """Returns the answer to a question about the subject, and the facts that it needs: from the call that it shares
         with others, or, as far as that does not hold, from calls of their own. Raises as :meth:`ask` does."""
-        shared = await self._shared(subject) if part in self.together else None
+        own = self._guidance.added_to(part) in self.together
+        shared = await self._shared({part.level: subject, **self._subjects}) if own else None
         facts: dict[str, Any] = {}
         for needed in part.needs:
             known = needed.known(subject, self.pack)
@@ -274,13 +279,13 @@ class Judge:
         assert isinstance(found, part.answer)
         return found, facts
 
-    async def _shared(self, subject: Any) -> Verdict | None:
+    async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
         """Returns the verdict of the shared call, which is asked for once; ``None`` where nothing of it holds, or there
-        is one question alone."""
+        is one question alone. ``subjects``: by level."""
         facts: dict[str, Any] = {}
         asked: dict[QuestionPart[Any], None] = {}
         for needed in (each for part in self.together for each in part.needs):
-            known = needed.known(subject, self.pack)
+            known = needed.known(subjects[needed.level], self.pack)
             facts |= known or {}
             if known is None:
                 asked[needed] = None
@@ -289,7 +294,7 @@ class Judge:
             return None
         given: dict[str, Any] = {}
         for part in parts:
-            given |= {**part.given(subject, facts), **part.of_pack(self.pack)}
+            given |= {**part.given(subjects[part.level], facts), **part.of_pack(self.pack)}
         try:
             verdict: Verdict = await self.ask(rubric_of(parts), given)
         except NoVerdictError as error:

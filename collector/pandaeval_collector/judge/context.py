@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pandaeval_collector.analysis.rules._cycles import agents
 from pandaeval_collector.base.untrusted.printable import as_text
-from pandaeval_collector.judge.sanitize import one_line
+from pandaeval_collector.judge.sanitize import escaped, one_line
 from pandaeval_otel.model import (
     Kind,
     Media,
@@ -106,7 +106,7 @@ def _agent_lines(turn: Turn) -> Sequence[str]:
 
 
 def _call_lines(call: ToolCall) -> Iterator[str]:
-    shown = one_line(as_text(call.arguments)) if call.has_arguments else "(not captured)"
+    shown = escaped(as_text(call.arguments)) if call.has_arguments else "(not captured)"
     yield f"agent called {one_line(call.name)}: {shown}"
     if call.error is not None:
         yield f"it failed: {one_line(call.error)}"
@@ -156,7 +156,7 @@ def _lines(message: Message) -> Iterator[str]:
             case Text(text=text) if text.strip():
                 yield f"{who}: {text}"
             case ToolRequest(name=name, arguments=arguments):
-                shown = "(not captured)" if arguments is None else one_line(as_text(arguments))
+                shown = "(not captured)" if arguments is None else escaped(as_text(arguments))
                 yield f"agent called {one_line(name)}: {shown}"
             case ToolResponse(result=result):
                 yield "result: (not captured)" if result is None else f"result: {as_text(result)}"

@@ -6,9 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-MOST_RECORD, LEAST_RECORD, SMALLER_RECORD = 12_000, 400, 6_000
-"""Tokens of a record: what is shown of it where the window is large or not known, what is always shown, and what is
-tried where the first was too long for the model."""
+MOST_RECORD, USUAL_RECORD, LEAST_RECORD, SMALLER_RECORD = 32_000, 12_000, 400, 6_000
+"""Limits of a record in tokens: for a large window, for a smaller or unknown window, the least, and the limit after a
+model refused a record as too long."""
+_LARGE_WINDOW = 128_000
 _QUESTION = 1_500
 """Tokens of what stands around a record: system message, question, the shape of the answer."""
 _ELSEWHERE = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -48,7 +49,7 @@ def known(litellm: Any, model: str) -> KnownModel:
     try:
         info = litellm.get_model_info(model)
     except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know
-        return KnownModel(marks="claude" in model.lower())
+        return KnownModel()
     into, out = float(info.get("input_cost_per_token") or 0), float(info.get("output_cost_per_token") or 0)
     cached = info.get("cache_read_input_token_cost")
     return KnownModel(
@@ -62,10 +63,12 @@ def known(litellm: Any, model: str) -> KnownModel:
 
 
 def record_budget(window: int | None, reply: int) -> int:
-    """Returns how many tokens of a record a model is shown. ``reply``: tokens that its answer may take."""
+    """Returns the limit of a record: 32,000 tokens if the window has 128,000, else 12,000; in small windows, three
+    quarters of the rest. ``reply``: tokens that the answer may take."""
     if window is None:
-        return MOST_RECORD
-    return max(LEAST_RECORD, min(MOST_RECORD, int(_SURE * (window - reply - _QUESTION))))
+        return USUAL_RECORD
+    most = MOST_RECORD if window >= _LARGE_WINDOW else USUAL_RECORD
+    return max(LEAST_RECORD, min(most, int(_SURE * (window - reply - _QUESTION))))
 
 
 def _count(value: Any) -> int | None:

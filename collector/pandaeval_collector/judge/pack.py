@@ -1,8 +1,8 @@
 """A trace as a judge sees it: deterministic, within a token budget, evidence before prose.
 
-Everything that came from the trace stands inside fences made of one nonce per (trace, evidence); what code counted
-stands outside. The nonce is an HMAC under a secret of this store, so content cannot know it and cannot close a fence;
-all calls about a trace share it, so their prompts begin with the same bytes and providers' prompt caches hit.
+Text of the trace is inside fences; facts that code counted are outside. The code of a fence is an HMAC of the
+section's title under a secret of this store and day. Content cannot know the code, so it cannot close a fence. All runs
+of an agent share it, so prompts about them begin with the same bytes and providers' prompt caches hit.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from functools import cache
 from pandaeval_collector.judge.context import EarlierTurns, before, joined
 from pandaeval_collector.judge.run_facts import facts
 from pandaeval_collector.judge.sanitize import neutral
-from pandaeval_collector.judge.sections import PromptSection, sections
+from pandaeval_collector.judge.sections import PromptSection, agent_sections, run_sections
 from pandaeval_collector.judge.shorten import elided, fitting, tokens
-from pandaeval_collector.judge.steps import FAILED, KeptBlock, OwnWords, StepLimits
+from pandaeval_collector.judge.steps import FAILED, KeptBlock, OwnWords, StepLimits, UsedBlock
 from pandaeval_otel.model import Trace
 
 _LEAST_VALUE = 100
@@ -29,20 +29,20 @@ _TEXT_SHARE = 0.7
 """Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
 _CONTEXT_SHARE = 0.4
 """The earlier conversation's share of the budget; its newest part is shown."""
+_AGENT_SHARE = 0.4
+"""The share of the budget that instructions and tools may take, if not everything fits."""
 _LEAST_TOOL, _LISTED = 200, 60
 """Characters of a tool's description, and tools, that are shown where there is no room for all."""
 _HEAD = 80
 """Characters by which a block that was left out is named."""
 _LEFT_OUT = "(some were left out)"
-_NAME = re.compile(r"\b(?=[\w-]{0,39}\d)[\w-]{4,40}\b")
-_LOOKED_AT = 20_000
 _LONGER = 5
 """No pack holds so many characters per token of its budget: longer texts are cut before they are read."""
 _WHOLE = 1 << 30
 WHOLE = StepLimits(_WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)
 NONCE_DIGITS = 12
-"""Of a fence: enough that nobody guesses it, and not as many as the code that an answer has to repeat; each digit is
-paid for dozens of times."""
+"""Of a fence: enough that nobody guesses it; each digit is paid for dozens of times."""
+_ANY_CODE = "?" * NONCE_DIGITS
 _JUDGE = r"(?:judge|evaluator|grader|assessor|reviewer model|evaluation (?:model|system))"
 _MARK = r"(?:score|verdict|rating|grade|marks?|confidence|evaluation)"
 _BEST = r"(?:1(?:\.0+)?\b(?!\s*%)|5\s*/\s*5|10\s*/\s*10|100\s?%|perfect|full|maximum|highest|top|pass(?:ed|ing)?\b)"
@@ -68,13 +68,15 @@ _SUSPECT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A trace as text for a judge. ``text``: the part of the prompt; ``digest``: 16 hex digits of its content, without
-    the nonce; ``tokens``: an estimate within the budget; ``truncated``: the titles of parts that were shortened;
-    ``last_said``: the agent's last words before the run, neutral; ``shown``: the share of what happened that is told,
-    0..1; ``suspected``: words of the record speak to a judge (see :func:`suspected`); ``captured``: which of
-    ``instructions``, ``tools`` and ``history`` there are, and ``pending`` where the record ends with a call that
-    nothing answers, ``None`` where that does not matter; ``suspects``: values that ``grounding`` found nowhere, each
-    with ``text`` around it, ``trace_id`` and ``span_id``, beside the record."""
+    """A trace as text for a judge. ``text``: the part of the prompt; ``nonce``: a code that only this store can compute
+    for this trace; ``digest``: 16 hex digits of its content, without codes; ``tokens``: an estimate within the budget;
+    ``truncated``: the titles of parts that were shortened; ``last_said``: the agent's last words before the run,
+    neutral; ``shown``: the share of what happened that is shown, 0..1; ``suspected``: words of the record speak to a
+    judge (see :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, and
+    ``pending`` if the record ends with a call that nothing answers, ``None`` if that does not matter; ``suspects``:
+    values that ``grounding`` found nowhere, each with ``text`` around it, ``trace_id`` and ``span_id``, beside the
+    record; ``head``: the characters at the beginning of ``text`` that the agent's runs share; ``codes``: of the fences;
+    ``agent_key``: names the agent to providers that cache by key."""
 
     text: str
     nonce: str
@@ -86,6 +88,18 @@ class Pack:
     suspected: bool = False
     captured: frozenset[str] | None = None
     suspects: tuple[Mapping[str, str], ...] = ()
+    head: int = 0
+    codes: tuple[str, ...] = ()
+    agent_key: str = ""
+
+    def without_codes(self, text: str) -> str:
+        """Returns a text, such as a reply, without the codes of the fences: senders of traces never learn them."""
+        return re.sub("|".join(self.codes), "[…]", text, flags=re.IGNORECASE) if self.codes else text
+
+
+def fence(secret: bytes, title: str) -> str:
+    """Returns the code of the fences of the sections with this title."""
+    return nonce(secret, "fence", title)
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -98,7 +112,7 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
     oldest first, for a trace whose spans do not show it. Pure; raises ``ValueError`` for a budget below 400."""
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
-    fence, most = nonce(secret, trace.trace_id, trace.digest), _LONGER * budget
+    own, most = nonce(secret, trace.trace_id, trace.digest), _LONGER * budget
 
     @cache
     def clean(text: str) -> str:
@@ -108,18 +122,25 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
     told, said = tuple(map(clean, known.instructions)), tuple(map(clean, known.said))
     known = EarlierTurns(told, said, clean(known.last_said), missing=known.missing)
 
-    def made(limits: StepLimits) -> list[PromptSection]:
-        return sections(trace, counted, known, replace(limits, clean=clean))
+    def of_agent(limits: StepLimits) -> list[PromptSection]:
+        return agent_sections(trace, known, replace(limits, clean=clean))
 
-    whole = made(WHOLE)
-    shown, share = _fitted(whole, made, budget, fence)
+    def of_run(limits: StepLimits) -> list[PromptSection]:
+        return run_sections(trace, counted, known, replace(limits, clean=clean))
+
+    head, run, share = whole = of_agent(WHOLE), of_run(WHOLE), 1.0
+    if _size([*head, *run]) > budget:
+        head, _ = _fitted(head, of_agent, int(budget * _AGENT_SHARE))
+        run, share = _fitted(run, of_run, budget - _size(head) - 1)
     parts: dict[str, object] = {"instructions": known.instructions, "tools": trace.tools, "history": known.said}
     parts["pending"] = trace.ends_in_tool_call
-    text = _render(shown, fence)
+    shown = [*head, *run]
+    codes = {section.title: fence(secret, section.title) for section in shown}
+    text = _render(shown, codes, own)
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
     return Pack(
         text=text,
-        nonce=fence,
+        nonce=own,
         digest=hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest(),
         tokens=tokens(text),
         last_said=known.last_said,
@@ -127,48 +148,56 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         # The titles of the parts that are shorter than in the whole, without their explanations.
         truncated=tuple(
             each.title.partition(" (")[0].partition(",")[0].lower()
-            for each, complete in zip(shown, whole, strict=True)
+            for each, complete in zip(shown, (*whole[0], *whole[1]), strict=True)
             if "\n\n".join(each.blocks) != "\n\n".join(complete.blocks)
         ),
         suspected=suspected(block for each in shown if not each.ours for block in each.blocks),
         captured=frozenset(name for name, held in parts.items() if held),
+        head=len(_render(head, codes, own)),
+        codes=(*codes.values(), own),
+        agent_key=nonce(secret, "agent", "\n".join(trace.agents)),
     )
 
 
+def _size(shown: Sequence[PromptSection]) -> int:
+    """Estimates the tokens of sections with their fences."""
+    return tokens(_render(shown, dict.fromkeys((section.title for section in shown), _ANY_CODE), _ANY_CODE))
+
+
 def _fitted(
-    whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int, fence: str
+    whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int
 ) -> tuple[list[PromptSection], float]:
     """Returns the ``whole`` if the budget holds it; else the sections with the longest values that fit; else those with
     the shortest values, squeezed. And the share of what happened that is shown."""
-    if tokens(_render(whole, fence)) <= budget:
+    if _size(whole) <= budget:
         return whole, 1.0
-    found, least, most = make(_limits(_LEAST_VALUE, budget, make, fence)), _LEAST_VALUE, _LONGER * budget
-    if tokens(_render(found, fence)) > budget:
-        return _squeezed(found, budget, fence)
+    found, least, most = make(_limits(_LEAST_VALUE, budget, make)), _LEAST_VALUE, _LONGER * budget
+    if _size(found) > budget:
+        return _squeezed(found, budget)
     while most - least > least // 20:
         middle = (least + most) // 2
-        tried = make(_limits(middle, budget, make, fence))
-        if tokens(_render(tried, fence)) <= budget:
+        tried = make(_limits(middle, budget, make))
+        if _size(tried) <= budget:
             found, least = tried, middle
         else:
             most = middle
     return found, 1.0
 
 
-def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSection]], fence: str) -> StepLimits:
+def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSection]]) -> StepLimits:
     """Returns limits with values of ``value`` characters. The earlier conversation gets the rest of the budget, at
     least its share."""
     text, tool = max(value, 200, int(budget * _TEXT_SHARE)), max(_LEAST_TOOL, value)
     limits = StepLimits(value, text, tool, _LISTED, 0)
-    left = budget - tokens(_render(make(limits), fence)) - 8
+    left = budget - _size(make(limits)) - 8
     return replace(limits, context=max(int(budget * _CONTEXT_SHARE), left))
 
 
-def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> tuple[list[PromptSection], float]:
+def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptSection], float]:
     """Squeezes each section into one block, within its share of what the fences leave; longer sections get what short
     ones do not need. Returns also the share of the blocks of what happened that is shown."""
     told = 1.0
-    room = budget - tokens(_render([replace(each, blocks=("",)) for each in shown], fence)) - len(shown)
+    room = budget - _size([replace(each, blocks=("",)) for each in shown]) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
     needs = [tokens("\n\n".join(each.blocks)) for each in shown]
     for at in sorted(range(len(shown)), key=lambda at: needs[at] / shown[at].share):
@@ -181,21 +210,22 @@ def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> tuple[
 
 def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
     """Returns the first and the last block, as many others as fit, and an index of those that are left out; and the
-    share of the blocks that is shown. Calls that were to change something are kept first, then failed ones, then the
-    latest, those before the others whose results later blocks speak of."""
+    share of the blocks that is shown. Calls that changed something or read a change back are kept first, then failed
+    ones, then those whose results later steps use, then the latest."""
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
         return fitting(joined, most), min(1.0, most / tokens(joined))
     last = fitting(blocks[-1], most // 2)
     first = fitting(blocks[0], max(0, most - tokens(last) - 16))
     room = most - tokens(first) - tokens(last) - 16
-    kept, middle, named = {0, len(blocks) - 1}, range(1, len(blocks) - 1), _used_later(blocks)
+    kept, middle = {0, len(blocks) - 1}, range(1, len(blocks) - 1)
     heads = {at: elided(blocks[at].partition("\n")[0], _HEAD) for at in middle}
     index = min(room // 4, sum(map(tokens, heads.values())))
     room -= index
 
-    def rank(at: int) -> tuple[bool, bool, int]:
-        return not isinstance(blocks[at], KeptBlock), FAILED not in blocks[at], (len(blocks) - at) * (2 - (at in named))
+    def rank(at: int) -> tuple[bool, bool, bool, int]:
+        block = blocks[at]
+        return not isinstance(block, KeptBlock), FAILED not in block, not isinstance(block, UsedBlock), -at
 
     for at in sorted(middle, key=rank):
         size = tokens(blocks[at]) + 1
@@ -215,31 +245,26 @@ def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
     return fitting("\n\n".join([*shown, last]), most), len(kept) / len(blocks)
 
 
-def _used_later(blocks: Sequence[str]) -> set[int]:
-    """Returns the blocks with a name or number that a later one has, too."""
-    later: set[str] = set()
-    found: set[int] = set()
-    for at in range(len(blocks) - 1, -1, -1):
-        names = set(_NAME.findall(blocks[at][:_LOOKED_AT]))
-        if names & later:
-            found.add(at)
-        later |= names
-    return found
-
-
-def _render(shown: Sequence[PromptSection], fence: str) -> str:
-    """Writes the sections with each text of the trace between two fences with the nonce, which cannot occur inside."""
+def _render(shown: Sequence[PromptSection], codes: Mapping[str, str], own: str) -> str:
+    """Writes the sections with each text of the trace between two fences, whose code cannot occur inside."""
     parts = []
     for number, section in enumerate(shown, 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
+        code = codes[section.title]
         fenced = (
             each
             if section.ours or isinstance(each, OwnWords)
-            else f"<<{fence}>>\n{each.replace(fence, '[…]')}\n<</{fence}>>"
+            else f"<<{code}>>\n{_free(each, codes, own)}\n<</{code}>>"
             for each in blocks
         )
         parts.append("\n".join([f"## {number}. {section.title}", *fenced]))
     return "\n\n".join(parts)
+
+
+def _free(text: str, codes: Mapping[str, str], own: str) -> str:
+    for code in (*codes.values(), own):
+        text = text.replace(code, "[…]")
+    return text
 
 
 def suspected(texts: Iterable[str]) -> bool:

@@ -19,7 +19,7 @@ from pandaeval_collector.judge.call import (
     ModelCall,
     Permit,
 )
-from pandaeval_collector.judge.known_models import FREE, MOST_RECORD, Price
+from pandaeval_collector.judge.known_models import FREE, USUAL_RECORD, Price
 from pandaeval_collector.judge.limits import believed
 
 _SLACK_S = 30.0
@@ -65,10 +65,10 @@ class WorkerProcess:
             self._budgets = {model: each["budget"] for model, each in known.items()}
 
     async def record_budget(self, model: str) -> int:
-        """Returns how many tokens of a record fit into the windows of a model and its fallbacks, at most 12,000. Raises
+        """Returns how many tokens of a record fit into the windows of a model and its fallbacks, at most 32,000. Raises
         :class:`CallFailedError` when the process does not start."""
         await self.start()
-        return self._budgets.get(model, MOST_RECORD)
+        return self._budgets.get(model, USUAL_RECORD)
 
     async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
         """Asks the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.judge.call import RECORDED, JudgeConfig
-from pandaeval_collector.judge.known_models import MOST_RECORD
+from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.provider import Allowed, Reply, failed
 from pandaeval_collector.judge.shorten import tokens
 
@@ -32,13 +32,13 @@ class RecordedReplies:
         """There is nothing to import."""
 
     def known(self) -> dict[str, Any]:
-        return {model: {"price": None, "budget": MOST_RECORD} for model in self._models}
+        return {model: {"price": None, "budget": USUAL_RECORD} for model in self._models}
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
         """Returns the recorded reply with this question's code, and the tokens that the call would take of a model; a
         refusal where none is recorded."""
         texts = [message["content"] for message in call["messages"]]
-        _, record, question, *_ = texts
+        _, _, record, question, *_ = texts
         name, model, most = call["response_format"]["json_schema"]["name"], call["model"], call["max_tokens"]
         for each in self._replies:
             if each["question"] == name and all(message in record for message in each["messages"]):

@@ -5,7 +5,6 @@ For the worker's process alone.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -19,8 +18,8 @@ from pandaeval_collector.judge.shorten import tokens
 _SHORT_ANSWER = 900
 """Tokens that the answer to most questions may take."""
 _LEAST_ANSWER = 256
-_TELLING = 500
-"""The first characters of a record, which identify its trace as they contain a fence."""
+_MARKED = (1, 2)
+"""The messages whose ends are marked: the agent with the criteria, and the run."""
 _MORE_THAN_COUNTED = 1.25
 """The factor by which a prompt may exceed our estimate."""
 _LEAST_MARKED = 1_024
@@ -132,12 +131,10 @@ class Route:
         }
         if form:
             asked["response_format"] = call["response_format"] if form == "json_schema" else {"type": form}
-        if (
-            self.known.keyed and "api_base" not in self._reached and len(call["messages"]) > 2
-        ):  # other servers with this API may not know it
-            asked["prompt_cache_key"] = hashlib.blake2b(
-                call["messages"][1]["content"][:_TELLING].encode("utf-8", "replace"), digest_size=16
-            ).hexdigest()
+        if self.known.keyed and "api_base" not in self._reached:  # other servers with this API may not know it
+            asked["prompt_cache_key"] = call.get("cache_key") or None
+        if self._marked(call["messages"]):
+            asked["cache_control_injection_points"] = [{"location": "message", "index": at} for at in _MARKED]
         if own.get("reasoning_effort") is not None:
             del asked["temperature"]  # models that think take none
             asked["allowed_openai_params"] = ["reasoning_effort"]
@@ -147,17 +144,16 @@ class Route:
         return {name: value for name, value in asked.items() if value is not None}
 
     def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns the messages, with a mark behind the common beginning where the provider wants one; as one message
-        where its template takes no others."""
+        """Returns the messages; as one message where the model's template takes no others."""
         if self._merged:
             return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
-        if not self.known.marks or len(messages) < 3:
-            return messages
-        begins, rest = messages[:2], messages[2:]
-        if sum(tokens(message["content"]) for message in begins) < _LEAST_MARKED:
-            return messages
-        part = {"type": "text", "text": begins[1]["content"], "cache_control": {"type": "ephemeral"}}
-        return [begins[0], {**begins[1], "content": [part]}, *rest]
+        return messages
+
+    def _marked(self, messages: list[dict[str, Any]]) -> bool:
+        """Returns whether the ends of the beginnings that calls share are marked for the provider's cache."""
+        if not self.known.marks or self._merged or len(messages) <= max(_MARKED):
+            return False
+        return sum(tokens(message["content"]) for message in messages[: max(_MARKED) + 1]) >= _LEAST_MARKED
 
 
 def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:

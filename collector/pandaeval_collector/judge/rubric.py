@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Generic, TypeVar
@@ -117,8 +117,18 @@ def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
     return Rubric(
         name=first.level,
         version=" ".join(f"{part.name}:{part.version}" for part in parts),
-        text="\n\n".join([first.about.strip(), *(f"## {part.name}\n\n{part.text.strip()}" for part in parts)]),
+        text="\n\n".join(_texts(parts)),
         verdict=create_model("SharedVerdict", __base__=Verdict, **fields),
         max_tokens=_TOKENS + sum(part.tokens for part in parts),
         parts=parts,
     )
+
+
+def _texts(parts: Sequence[QuestionPart[Any]]) -> Iterator[str]:
+    """Yields the texts of a shared question: those of each level below its introduction."""
+    level = ""
+    for part in parts:
+        if part.level != level:
+            yield part.about.strip()
+        level = part.level
+        yield f"## {part.name}\n\n{part.text.strip()}"

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Trace
 
 _MOST = 20
 """Calls that a line names."""
+_NAME = re.compile(r"\b(?=[\w-]{0,39}\d)[\w-]{3,40}\b")
+"""A word with a digit: an identifier, an amount or a date."""
+_READ = 200_000
+"""Characters of a result that are searched for names."""
+_LONG = 100
+"""Characters of a result that is shown once, if later calls have the same."""
 
 THOUGHT, SAID = "thought", "said"
 
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """Facts of a trace's calls. ``failed``, ``changing``: positions, from 1, of those that failed, and of those that
-    were to change something; ``text``: all facts as lines."""
+    """Facts of a trace's calls, by their positions from 1. ``failed``, ``changing``: calls that failed, and calls that
+    were to change something; ``text``: all facts as lines. ``used``: the names that a cut result keeps, because later
+    steps use them or because it reads a change of them back. ``checks``: calls that read a change back; ``same``: the
+    earlier call with the same long result."""
 
     failed: tuple[int, ...]
     changing: frozenset[int]
     text: str
+    used: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    checks: frozenset[int] = frozenset()
+    same: Mapping[int, int] = field(default_factory=dict)
 
 
 def facts(trace: Trace) -> CallFacts:
@@ -34,12 +47,41 @@ def facts(trace: Trace) -> CallFacts:
     signs = [*enumerate(map(tells, trace.tool_calls), 1)]
     failed = tuple(number for number, sign in signs if sign is FailureSign.FAILED)
     unsure = tuple(number for number, sign in signs if sign is FailureSign.UNSURE)
+    declined = tuple(number for number, sign in signs if sign is FailureSign.DECLINED)
     changing = frozenset(n for n, call in enumerate(trace.tool_calls, 1) if was_to_change(trace, call))
-    lines = [*_calls(trace, failed, unsure), *_end(trace), *_losses(trace)]
-    return CallFacts(failed, changing, "\n".join(lines))
+    lines = [*_calls(trace, failed, unsure, declined), *_end(trace), *_losses(trace)]
+    return CallFacts(failed, changing, "\n".join(lines), *_uses(trace, changing))
 
 
-def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...]) -> Iterator[str]:
+def _uses(trace: Trace, changing: frozenset[int]) -> tuple[dict[int, frozenset[str]], frozenset[int], dict[int, int]]:
+    """Returns the fields ``used``, ``checks`` and ``same`` of :class:`CallFacts`."""
+    said = [text for turn in trace.turns for text in (turn.user, turn.assistant) if text]
+    results = [as_text(call.result)[:_READ] if call.has_result else "" for call in trace.tool_calls]
+    given = [frozenset(_NAME.findall(as_text(call.arguments))) for call in trace.tool_calls]
+    later = [frozenset(_NAME.findall("\n".join(said)))]
+    for names in reversed(given):
+        later.append(later[-1] | names)
+    known = set(_NAME.findall(" ".join(turn.user or "" for turn in trace.turns)))
+    used, checks, same, first = dict[int, frozenset[str]](), set[int](), dict[int, int](), dict[str, int]()
+    changed = frozenset[str]()
+    for number, result in enumerate(results, 1):
+        found = frozenset(_NAME.findall(result))
+        known |= given[number - 1]
+        names = (found & later[-number - 1]) - known
+        known |= found
+        if number in changing:
+            changed = given[number - 1] | found
+        elif given[number - 1] & changed:
+            checks.add(number)
+            names |= found & changed
+        if names:
+            used[number] = names
+        if len(result) >= _LONG and first.setdefault(result, number) < number:
+            same[number] = first[result]
+    return used, frozenset(checks), same
+
+
+def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], declined: tuple[int, ...]) -> Iterator[str]:
     calls = trace.tool_calls
     if len(trace.turns) > 1:
         yield f"turns: {len(trace.turns)}"
@@ -53,6 +95,8 @@ def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...]) -> It
         yield f"failed, and no later call made up for it: {len(lost)}{_named(lost)}"
     if unsure:
         yield f"results that may tell of a failure, or not: {len(unsure)}{_named(unsure)}"
+    if declined:
+        yield f"calls that a person declined, so that they were not made: {len(declined)}{_named(declined)}"
     if strange := _strange(trace):
         yield f"calls of tools that are not among those that the agent had: {len(strange)}{_named(strange)}"
 
@@ -67,7 +111,11 @@ def _end(trace: Trace) -> Iterator[str]:
     yield f"model calls: {trace.llm_calls}"
     if not thoughts(trace):
         yield "thoughts, and what was said between calls: not captured"
-    if trace.error is not None:
+    if trace.truncated:
+        yield "the last answer was cut off at the model's token limit"
+    if trace.stopped:
+        yield "the run ended: stopped by the user or the application"
+    elif trace.error is not None:
         yield "the run ended: with an error"
     elif not trace.ends_in_tool_call:
         yield "the run ended: without an error"

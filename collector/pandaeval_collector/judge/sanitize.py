@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pandaeval_collector.base.untrusted.printable import UNSEEN
+from pandaeval_collector.judge.shorten import elided
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
 """Control characters, separators of lines that no editor shows, lone surrogates and private use."""
@@ -27,8 +28,9 @@ _TURN = re.compile(
 and a tool could end our message with one."""
 _DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=\r\n]{40,}")
 _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{200,}={0,2}(?![\w+/=-])")
-_URL = re.compile(r"\b(?:https?|ftp|file|s3|gs)://([^\s\"'<>)\]}\\]*)", re.IGNORECASE)
-_MAX_URL = 80
+_URL = re.compile(r"\b(?:https?|ftp|file|s3|gs)://((?:[\w.~:/?#@!$&*+=%-]*[\w/#=%-])?)", re.IGNORECASE | re.ASCII)
+"""A link up to its last letter, digit or slash: a comma, a full stop or a letter of another script is no part of it."""
+_MAX_URL = 200
 
 
 def neutral(text: str) -> str:
@@ -41,7 +43,7 @@ def neutral(text: str) -> str:
     text = _UNPRINTABLE.sub(" ", UNSEEN.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _BASE64.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
-    text = _URL.sub(lambda found: f"[link {found.group(1)[:_MAX_URL]}]", text)
+    text = _URL.sub(lambda found: f"[link {elided(found.group(1), _MAX_URL)}]", text)
     text = _FENCE.sub(lambda found: f"({found[1]}{found[2]})", text)
     return _TURN.sub(lambda found: f"{found.group()} ", text)
 
@@ -49,3 +51,8 @@ def neutral(text: str) -> str:
 def one_line(text: str) -> str:
     """Returns the text without line breaks, so that no part of it can pass for a line of ours."""
     return " ".join(text.split())
+
+
+def escaped(text: str) -> str:
+    """Returns the text on one line with its spaces, so that code keeps its indentation."""
+    return "\\n".join(text.splitlines())

@@ -17,7 +17,7 @@ from pandaeval_otel.model import Trace
 class PromptSection:
     """A titled part of the record. ``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at
     all, as they hold no word of the trace. ``share``: its weight in a budget that is too small for all. ``outset``: it
-    describes the time before the agent acted; such sections stand first."""
+    describes the time before the agent acted."""
 
     title: str
     blocks: tuple[str, ...]
@@ -27,14 +27,21 @@ class PromptSection:
     outset: bool = False
 
 
-def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Makes the sections of a trace, of its ``facts``, and of what was ``known`` before it, in sanitized words.
+def agent_sections(trace: Trace, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
+    """Makes the sections that an agent's runs have in common, in sanitized words: instructions and tools."""
+    return [
+        _instructions(known, limits),
+        PromptSection("TOOLS THAT THE AGENT HAD", (_tools(trace, limits),), 5, outset=True),
+    ]
 
-    Task, steps and answer have the largest shares. With several turns the steps hold all messages.
+
+def run_sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
+    """Makes the sections of a run, of its ``facts``, and of what was ``known`` before it, in sanitized words.
+
+    Task, steps and answer have the largest shares. With several turns the steps hold all messages. The date comes last,
+    so that the records of a growing session begin alike.
     """
-    began = clock(trace.start_ns) or "(not captured)"
-    found = [PromptSection("WHEN THE RUN BEGAN", (began,), 4, ours=True, outset=True), *_context(known, limits)]
-    found.append(PromptSection("TOOLS THAT THE AGENT HAD", (_tools(trace, limits),), 5, outset=True))
+    found = [*_context(known, limits)]
     several = len(trace.turns) > 1
     if not several:
         found.append(
@@ -46,17 +53,19 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
     found.append(PromptSection("FACTS COUNTED BY CODE", (facts.text,), 10, ours=True))
     if not several:
         found.append(PromptSection("WHAT THE AGENT ANSWERED", (message("", last_answer(trace), limits),), 25))
-    return found
+    began = clock(trace.start_ns) or "(not captured)"
+    return [*found, PromptSection("WHEN THE RUN BEGAN", (began,), 4, ours=True, outset=True)]
+
+
+def _instructions(known: EarlierTurns, limits: StepLimits) -> PromptSection:
+    title = "THE AGENT'S INSTRUCTIONS"
+    if not known.instructions:
+        return PromptSection(title, (OwnWords("(no instructions were captured)"),), 4, outset=True)
+    instructions = tuple(elided(text, limits.text) for text in known.instructions)
+    return PromptSection(f"{title} (context: refusing what they forbid is right)", instructions, 8, outset=True)
 
 
 def _context(known: EarlierTurns, limits: StepLimits) -> Iterator[PromptSection]:
-    title = "THE AGENT'S INSTRUCTIONS"
-    if known.instructions:
-        instructions = tuple(elided(text, limits.text) for text in known.instructions)
-        forbidden = f"{title} (context: what they forbid is rightly refused)"
-        yield PromptSection(forbidden, instructions, 8, outset=True)
-    else:
-        yield PromptSection(title, (OwnWords("(no instructions were captured)"),), 4, outset=True)
     if known.said:
         title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
         said = tuple(recent(known.said, limits.value, limits.context, known.missing))
@@ -82,7 +91,8 @@ def _tools(trace: Trace, limits: StepLimits) -> str:
         description = limits.line(tool.description, limits.tool)
         lines.append(f"{owner}{limits.line(tool.name, limits.tool)}{parameters}: {description}")
     if len(trace.tools) > limits.listed:
-        lines.append(f"(… and {len(trace.tools) - limits.listed} more)")
+        others = ", ".join(limits.line(tool.name, limits.tool) for tool in trace.tools[limits.listed :])
+        lines.append(f"(… and {len(trace.tools) - limits.listed} more: {elided(others, 10 * limits.tool)})")
     return "\n".join(lines)
 
 

@@ -22,11 +22,13 @@ def included(id_: str, share: float) -> bool:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Whether a metric's judge is asked about a trace. ``probability``: the chance of that, 0..1, for such a trace.
-    ``in_sample``: its whole session is judged, so that the trace's result counts for the session."""
+    ``in_sample``: its whole session is judged, so that the trace's result counts for the session. ``selected``: it is
+    asked because of a verdict or a finding, so the result enters no rate."""
 
     included: bool = True
     probability: float = 1.0
     in_sample: bool = True
+    selected: bool = False
 
 
 @dataclass(frozen=True, slots=True)

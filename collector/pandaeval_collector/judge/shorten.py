@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 _MARK = 60
 """Below this many characters the note of what was cut would be longer than the rest."""
+_NEAR, _LEAST_NEAR, _MOST_NAMES = 120, 20, 40
+"""Characters on each side of a name that is kept, and names that are kept in one text."""
 
 
-def elided(text: str, limit: int) -> str:
-    """Shortens a text to about ``limit`` characters: beginning, a note of how much is missing, end."""
+def elided(text: str, limit: int, names: Collection[str] = ()) -> str:
+    """Shortens a text to about ``limit`` characters of its beginning and end, with a note of the missing length.
+    ``names``: words whose first places are kept as well, with their surroundings."""
     if len(text) <= limit:
         return text
     head = max(1, limit * 2 // 3)
     tail = max(1, limit - head)
-    return f"{text[:head]} […{len(text) - head - tail} of {len(text)} characters cut…] {text[-tail:]}"
+    note = f"{len(text) - head - tail} of {len(text)} characters cut"
+    if not names:
+        return f"{text[:head]} […{note}…] {text[-tail:]}"
+    near = max(_LEAST_NEAR, min(_NEAR, limit // (2 * len(names))))
+    shown, end = [text[:head]], head
+    for at in sorted(text.find(name) for name in names)[:_MOST_NAMES]:
+        if head <= at < len(text) - tail and at + near > end:
+            shown += [*([" […] "] if at - near > end else []), text[max(end, at - near) : at + near]]
+            end = at + near
+    return "".join([*shown, f" […{note}, but for these parts…] ", text[max(end, len(text) - tail) :]])
 
 
 def fitting(text: str, most: int) -> str:

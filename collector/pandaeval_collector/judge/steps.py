@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.run_facts import CallFacts, thoughts
-from pandaeval_collector.judge.sanitize import neutral, one_line
+from pandaeval_collector.judge.sanitize import escaped, neutral, one_line
 from pandaeval_collector.judge.shorten import elided
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
@@ -32,7 +32,13 @@ class OwnWords(str):
 
 
 class KeptBlock(str):
-    """A block of a call that was to change something: the last one to be cut."""
+    """A block of a call that changed something, or that read the change back: the last one to be cut."""
+
+    __slots__ = ()
+
+
+class UsedBlock(str):
+    """A block of a call whose result later steps use."""
 
     __slots__ = ()
 
@@ -65,6 +71,10 @@ class StepLimits:
         """Returns the same on one line, so that none of its lines passes for another part of a step."""
         return elided(one_line(self.clean(as_text(value))), most or self.value)
 
+    def code(self, value: object) -> str:
+        """Returns the same with its spaces: code keeps its indentation."""
+        return elided(escaped(self.clean(as_text(value))), self.value)
+
 
 def clock(nanoseconds: int) -> str:
     """Writes day of the week, date and time in UTC, to the minute; ``""`` for a number that is no time of a clock."""
@@ -89,7 +99,7 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     """
     turns = trace.turns if len(trace.turns) > 1 else ()
     pieces = [*_messages(turns, limits)]
-    pieces += [_Piece(time, _THOUGHT, f"{kind}: {limits.line(text)}") for time, kind, text in thoughts(trace)]
+    pieces += [_Piece(time, _THOUGHT, f"{kind}: {limits.code(text)}") for time, kind, text in thoughts(trace)]
     pieces += _calls(trace, turns, facts, limits)
     for span in trace.spans:
         if span.kind is Kind.RETRIEVAL and span.documents:
@@ -195,32 +205,37 @@ def _call(
     facts: CallFacts,
     parents: Mapping[str, str],
 ) -> str:
-    """Writes one call. ``several``: several agents made calls; ``parents``: by span. The result comes last, and is
-    whole if the call was to change something."""
+    """Writes one call. ``several``: several agents made calls; ``parents``: by span. The result comes last. It is whole
+    if the call was to change something; cut results keep the names that later steps use."""
     call, number = calls[index], index + 1
     head = f"call {number}: {limits.line(call.name, limits.text)}"
     if call.agent and several:
         head += f" by agent {limits.line(call.agent, limits.text)}"
     if _is_parallel(call, calls[max(0, index - 2) : index + 3], parents):
         head += " (in parallel with a neighbour)"
-    lines = [head, f"arguments: {limits.line(call.arguments) if call.has_arguments else '(not captured)'}"]
+    lines = [head, f"arguments: {limits.code(call.arguments) if call.has_arguments else '(not captured)'}"]
     if call.error is not None:
         lines.append(f"{FAILED} {limits.line(call.error, limits.text)}")
     elif number in facts.failed:
         lines.append(f"{FAILED} its result says so")
-    changes = number in facts.changing
     if call.has_result and call.result is not None:
-        lines.append(f"result: {_result(as_text(call.result), limits, changes)}")
+        lines.append(f"result: {_result(as_text(call.result), number, facts, limits)}")
     elif call.error is None:
         lines.append("result: (not captured)")
     text = "\n".join(lines)
-    return KeptBlock(text) if changes else text
+    if number in facts.changing or number in facts.checks:
+        return KeptBlock(text)
+    return UsedBlock(text) if number in facts.used or number in facts.same.values() else text
 
 
-def _result(result: str, limits: StepLimits, whole: bool) -> str:
+def _result(result: str, number: int, facts: CallFacts, limits: StepLimits) -> str:
     if not result.strip():
         return "(empty)"
-    return limits.clean(result) if whole else limits.shown(result)
+    if number in facts.same:
+        return f"(the same as that of call {facts.same[number]})"
+    if number in facts.changing:
+        return limits.clean(result)
+    return elided(limits.clean(result), limits.value, facts.used.get(number, ()))
 
 
 def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str, str]) -> bool:

@@ -20,7 +20,7 @@ class TurnView:
     """A turn as turn metrics see it. ``trace``: as if this turn were all of it; ``said``: the conversation before it,
     oldest first, one text for each message, call and result. ``turn_index``: 0-based, among the known turns. ``goal``,
     ``profile``: ``""`` where nothing states them; ``knowledge``: what spans state as known, and the documents that this
-    turn retrieved."""
+    turn retrieved. ``record``: the whole trace, if that is shown to the judge, with the number of the turn in it."""
 
     trace: Trace
     said: tuple[str, ...] = ()
@@ -28,6 +28,12 @@ class TurnView:
     goal: str = ""
     profile: str = ""
     knowledge: tuple[str, ...] = ()
+    record: tuple[Trace, int] | None = None
+
+    @property
+    def shown_calls(self) -> tuple[ToolCall, ...]:
+        """The calls by whose numbers a judge names them."""
+        return self.tool_calls if self.record is None else self.record[0].tool_calls
 
     @property
     def user_message(self) -> str | None:

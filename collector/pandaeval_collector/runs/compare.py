@@ -27,15 +27,21 @@ class Change:
 @dataclass(slots=True)
 class MetricComparison:
     """One metric in two runs. ``pairs``: units with a result in both, ``both_scored``: with a score in both;
-    ``agreement``: of the units with a verdict in both, the share with the same one; ``differing``: units whose scores
-    differ; ``difference``: second scores minus first. ``versions``: of the metric, with its judge or embedder, in each
-    run: where they differ, the scores cannot be compared as one series."""
+    ``agreement``: of the units with a verdict in both, the share with the same one; ``flips``: those with another one;
+    ``decided``: units with a verdict in each run; ``labelled``: pairs that people passed or failed; ``right``: those
+    with the same verdict in each run; ``differing``: units whose scores differ; ``difference``: second scores minus
+    first. ``versions``: of the metric, with its judge or embedder, in each run: where they differ, the scores cannot be
+    compared as one series."""
 
     metric: str
     pairs: int = 0
     both_scored: int = 0
     differing: int = 0
     agreement: float | None = None
+    flips: int = 0
+    decided: tuple[int, int] = (0, 0)
+    labelled: int = 0
+    right: tuple[int, int] = (0, 0)
     difference: PairedDifference | None = None
     versions: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     changes: list[Change] = field(default_factory=list)
@@ -55,14 +61,20 @@ def _one(metric: str, rows: Iterable[tuple[Any, ...]]) -> MetricComparison:
     clusters: list[int] = []
     by: tuple[set[str], set[str]] = (set(), set())
     same = judged = 0
+    decided, right = [0, 0], [0, 0]
     largest: list[tuple[float, int, float, float]] = []
-    for _, about, session, score, success, first_by, other, other_success, second_by in rows:
+    for _, about, session, score, success, first_by, other, other_success, second_by, people in rows:
         found.pairs += 1
         by[0].add(first_by)
         by[1].add(second_by)
         if success is not None and other_success is not None:
             judged += 1
             same += success == other_success
+        labelled = people is not None and people != 0.5
+        found.labelled += labelled
+        for at, verdict in enumerate((success, other_success)):
+            decided[at] += verdict is not None
+            right[at] += labelled and verdict is not None and bool(verdict) == (people > 0.5)
         if score is None or other is None:
             continue
         change = other - score
@@ -73,7 +85,8 @@ def _one(metric: str, rows: Iterable[tuple[Any, ...]]) -> MetricComparison:
             push = heapq.heappush if len(largest) < _SHOWN else heapq.heappushpop
             push(largest, (abs(change), about, score, other))
     found.both_scored = len(differences)
-    found.agreement = same / judged if judged else None
+    found.agreement, found.flips = same / judged if judged else None, judged - same
+    found.decided, found.right = (decided[0], decided[1]), (right[0], right[1])
     found.difference = paired_difference(differences, clusters)
     found.versions = sorted(by[0]), sorted(by[1])
     found.changes = [Change(about, before, after) for _, about, before, after in sorted(largest, reverse=True)]

@@ -21,7 +21,9 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.judge.rulings import Ruling
 from pandaeval_collector.runs.front import trace_timeout
+from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path, write_rulings
 from pandaeval_collector.runs.spec import Chosen, RunSpec, choose, config_of, judged
 from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.clock import StoreClock
@@ -75,11 +77,16 @@ class RunSurroundings:
     async def process(self, spec: RunSpec, run: int, run_id: str) -> AsyncIterator[Calls]:
         """Makes the process of a run, and ends it. Raises ``UserError`` if the lab is not installed."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
+        config, rulings = config_of(self.config, spec), self.folder / f"{run_id}.yaml"
+        if spec.ruling is not None:
+            tried = Ruling.model_validate(spec.ruling)
+            write_rulings([*read_rulings(rulings_path(self.config)), tried], rulings)
+            config = config.model_copy(update={"judge": config.judge.model_copy(update={"rulings": str(rulings)})})
         setup = RunSetup(
             self.store.path,
             self.store.clock,
             self.folder / run_id,
-            config_of(self.config, spec),
+            config,
             self.live_models,
             run,
             run_id,
@@ -92,6 +99,7 @@ class RunSurroundings:
         finally:
             await process.close()
             await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
+            rulings.unlink(missing_ok=True)
 
 
 class Engine:

@@ -24,7 +24,9 @@ class RunSpec:
     """What a run is asked to do. ``metrics``: keys, sorted; ``wanted``: which traces, with session metrics also the
     sessions of these; ``model``: the judge, ``None``: as configured; ``sample``: share of sessions and of traces
     without one; ``weights``: of signals, override the configured ones; ``emit``: results are exported; ``decided``:
-    when traces were decided, in the store's calendar; ``budget_usd``: no batch begins once judges have cost it."""
+    when traces were decided, in the store's calendar; ``budget_usd``: no batch begins once judges have cost it;
+    ``about``: only these numbers of traces, and below zero of sessions; ``ruling``: tried, as in the file of
+    rulings."""
 
     metrics: tuple[str, ...]
     wanted: Wanted = field(default_factory=Wanted)
@@ -35,6 +37,8 @@ class RunSpec:
     name: str = ""
     decided: tuple[float, float] | None = None
     budget_usd: float | None = None
+    about: tuple[int, ...] = ()
+    ruling: Mapping[str, Any] | None = None
 
     @property
     def of_sessions(self) -> bool:
@@ -56,6 +60,7 @@ class RunSpec:
         held["wanted"] = Wanted(**wanted | {"attribute": tuple(wanted.get("attribute") or ())})
         held["metrics"] = tuple(held["metrics"])
         held["decided"] = None if held["decided"] is None else tuple(held["decided"])
+        held["about"] = tuple(held.get("about", ()))
         return cls(**held)
 
 
@@ -66,7 +71,7 @@ Chosen = tuple[int, int]
 def choose(store: StoreAccess, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
     """Returns a page of the traces with numbers above ``after`` that a run scores, and where the page ends: those in
     the sample, sessions whole, and the same ones as live. Blocks."""
-    rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided)
+    rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided, spec.about)
     return [
         (no, session)
         for no, session, trace_id, session_id in rows

@@ -7,7 +7,7 @@ Packages of other people import these names from here, so they stay.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args
@@ -209,6 +209,11 @@ class JudgedMetric(Metric[S, C]):
         """The name of the question that gives its verdict."""
         own = self.part or (self.rubrics[-1] if self.rubrics else self)
         return own.name
+
+
+def answered_with(metric: JudgedMetric[Any, Any], others: Iterable[JudgedMetric[Any, Any]]) -> list[str]:
+    """Returns the keys of the metrics that the question of ``metric`` answers: one call may answer several."""
+    return [metric.key, *(each.key for each in others if (each.level, each.asks) == (metric.level, metric.asks))]
 
 
 @dataclass(frozen=True, slots=True)

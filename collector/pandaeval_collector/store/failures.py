@@ -17,7 +17,7 @@ _BY_LABEL = {
     **dict.fromkeys(("unsafe state", "unsafe action", "forbidden_action"), "critical"),
     **dict.fromkeys(("lack of specific information", "failure to ask for clarification", "missing_thing"), "medium"),
     **dict.fromkeys(("repeated tool call", "unnecessary tool call", "loop", "needless_refusal"), "medium"),
-    **dict.fromkeys(("run failed", "error", "unrecovered_tool_error", "dangling_tool_call"), "medium"),
+    **dict.fromkeys(("run failed", "error", "unrecovered_tool_error", "dangling_tool_call", "truncated"), "medium"),
     **dict.fromkeys(("empty_answer", "control_token", "", "fail", "assumed"), "medium"),
     "repetition": "low",
 }

@@ -60,6 +60,31 @@ _BROKEN_RUNS = """
         SELECT 1 FROM results AS r WHERE r.about = b.no AND r.success = 0)"""
 
 
+_CORRECTNESS = f"""
+    SELECT json_group_array(json_array(l.no, r.metric, json_extract({_BODY}, '$.agent'), r.success,
+        iif(r.success IS NULL, json_extract({_BODY}, '$.metadata.open_question'), NULL),
+        EXISTS (SELECT 1 FROM people_labels AS p WHERE p.unit = r.unit AND p.metric = r.metric AND passed IS NOT NULL),
+        json_extract({_BODY}, '$.trace_id'), json_extract({_BODY}, '$.session_id')))
+    FROM (SELECT no FROM listed ORDER BY at DESC LIMIT {MOST_FAILED}) AS l JOIN results AS r ON r.about = l.no
+    WHERE r.metric IN ('trace.correctness', 'session.correctness')
+        AND r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class StandingVerdict:
+    """A verdict of ``correctness`` that stands. ``no``: of its trace, or below zero of its session; ``question``: of an
+    undecided one, to the agent's owner; ``labelled``: people have a verdict too."""
+
+    no: int
+    metric: str
+    agent: str
+    passed: bool | None
+    question: str
+    labelled: bool
+    trace_id: str
+    session_id: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class FailedResult:
     """A standing result that failed, or a run that ended with an error of which no result speaks (``metric`` is empty
@@ -281,6 +306,16 @@ class Finder:
             for no, at, agent, metric, seq, *texts in (*orjson.loads(scored), *orjson.loads(broken))
         )
         return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
+
+    def verdicts(self) -> list[StandingVerdict]:
+        """Returns the verdicts of ``correctness`` on the newest runs and sessions, newest first."""
+        [(read,)] = self._read(_CORRECTNESS)
+        return [
+            StandingVerdict(
+                no, metric, agent or "", None if passed is None else bool(passed), question or "", bool(known), *ids
+            )
+            for no, metric, agent, passed, question, known, *ids in orjson.loads(read)
+        ]
 
     def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
         """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""

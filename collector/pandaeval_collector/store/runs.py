@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+import orjson
+
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.store.listed import Wanted, conditions
 from pandaeval_collector.store.table import StoreTable, written
@@ -164,6 +166,21 @@ class RunTable(StoreTable):
         connection.execute("UPDATE runs SET planned = ? WHERE no = ?", (upto, no))
 
     @written
+    def judge_again(self, connection: sqlite3.Connection, no: int) -> int:
+        """Makes the judging jobs due again whose units a run judged. Returns how many."""
+        now = self._clock.running()
+        return connection.execute(
+            """UPDATE jobs SET state = 'due', due_at = ?1, created_at = ?1, attempts = 0, crashes = 0, why = '',
+                   ended_at = NULL
+               WHERE state IN ('done', 'dead') AND no IN (
+                   SELECT max(j.no) FROM run_items AS i JOIN jobs AS j ON j.trace = i.no
+                   JOIN run_results AS r ON r.run = i.run AND r.metric = j.metric
+                       AND r.about = iif(r.about > 0, i.no, -i.grp)
+                   WHERE i.run = ?2 GROUP BY r.metric, r.about)""",
+            (now, no),
+        ).rowcount
+
+    @written
     def add(self, connection: sqlite3.Connection, batch: RunBatch) -> None:
         """Files a batch, with what it cost."""
         add(connection, [batch])
@@ -173,11 +190,21 @@ class RunTable(StoreTable):
         return self._first("state = 'running' ORDER BY no") or self._first("state = 'queued' ORDER BY no")
 
     def chosen(
-        self, wanted: Wanted, after: int, upto: int, decided: tuple[float, float] | None = None
+        self,
+        wanted: Wanted,
+        after: int,
+        upto: int,
+        decided: tuple[float, float] | None = None,
+        about: Sequence[int] = (),
     ) -> tuple[list[tuple[int, int, bytes, str | None]], int]:
         """Returns a page of wanted traces above number ``after``, as (number, number of the session, id, id of the
-        session), and the number up to which all were looked at. ``decided``: in this time of the calendar. Blocks."""
+        session), and the number up to which all were looked at. ``decided``: in this time of the calendar; ``about``:
+        only these numbers of traces, and below zero of sessions. Blocks."""
         where = conditions(wanted)
+        if about:
+            ids = orjson.dumps(about).decode()
+            among = "IN (SELECT value FROM json_each(?))"
+            where = where.also(f"(l.no {among} OR (l.session > 0 AND -l.session {among}))", ids, ids)
         if decided is not None:
             where = where.also("t.decided_at > ? AND t.decided_at <= ?", *decided)
         page = "SELECT no FROM listed WHERE no > ? AND no <= ? ORDER BY no LIMIT ?"
@@ -242,9 +269,9 @@ class RunTable(StoreTable):
         return {(metric, outcome): count for metric, outcome, count in self._rows(query, no)}
 
     def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
-        """Yields (metric, about, session, score, success, by) of one run and the last three of another, for each unit
-        and metric that both have a result of. ``second`` of ``None`` stands for the live results that stand. Reads as
-        it goes, on a connection of the calling thread."""
+        """Yields (metric, about, session, score, success, by) of one run, the last three of another, and the share of
+        people who pass the unit, for each unit and metric that both have a result of. ``second`` of ``None`` stands
+        for the live results that stand. Reads as it goes, on a connection of the calling thread."""
         if second is None:
             other = """json_extract(CAST(b.body AS TEXT), '$.score'), b.success,
                        json_extract(CAST(b.body AS TEXT), '$.evaluator.version') || ' ' ||
@@ -255,7 +282,9 @@ class RunTable(StoreTable):
             other = "b.score, b.success, b.by"
             joined = f"run_results AS b ON b.run = {int(second)} AND b.metric = a.metric AND b.about = a.about"
         return self._reader().execute(
-            f"""SELECT a.metric, a.about, coalesce(i.grp, 0), a.score, a.success, a.by, {other}
+            f"""SELECT a.metric, a.about, coalesce(i.grp, 0), a.score, a.success, a.by, {other},
+                    (SELECT avg(p.passed) FROM people_labels AS p WHERE p.metric = a.metric AND p.unit = json_extract(
+                        CAST(a.body AS TEXT), iif(a.about > 0, '$.trace_id', '$.session_id')))
                 FROM run_results AS a JOIN {joined}
                 LEFT JOIN run_items AS i ON i.run = a.run AND i.no = a.about
                 WHERE a.run = ? ORDER BY a.metric""",  # noqa: S608

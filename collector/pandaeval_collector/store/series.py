@@ -14,7 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument, instruments
-from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.result import OPEN, Result
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.rows import SeriesRow
 from pandaeval_otel.base.names import bounded
@@ -25,6 +25,9 @@ CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 1
 OTHER = "__other__"
 _FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
 """Attributes that senders choose the values of."""
+VERDICT = "pandaeval.verdict"
+"""The attribute of a series of results that neither passed nor failed: ``unclear`` or ``disputed``."""
+_VERDICTS = ("pandaeval.outcome", "pandaeval.why", "pandaeval.passed", VERDICT)
 _PASSED = {None: "", True: "true", False: "false"}
 _SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _BOUNDS = {
@@ -84,8 +87,8 @@ class SeriesLabels:
     def named(
         self, metric: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
     ) -> Attributes:
-        """Returns the attributes of a series; ``verdict``: outcome, why and passed, of one that counts results by them.
-        They are remembered: what was admitted once stays so, and the same few are asked for all the time."""
+        """Returns the attributes of a series; ``verdict``: outcome, why, passed and the label of an open verdict, of a
+        series that counts results by them. They are remembered: admitted values stay, and the same few recur."""
         key = (metric, level, agent, service, environment, *verdict)
         found = self._named.get(key)
         if found is None:
@@ -97,7 +100,7 @@ class SeriesLabels:
                 ("gen_ai.agent.name", self.admit("agent", agent)),
                 ("pandaeval.service", self.admit("service", service)),
                 ("deployment.environment.name", self.admit("environment", environment or "")),
-                *zip(("pandaeval.outcome", "pandaeval.why", "pandaeval.passed"), verdict, strict=False),
+                *zip(_VERDICTS, verdict, strict=False),
             )
         return found
 
@@ -213,9 +216,11 @@ class _Batch:
     def count(self, result: Result) -> None:
         """Adds a result by its outcome."""
         about = _about(result)
-        key = (*about, result.outcome, result.why, result.success)
+        label = result.label if result.label in OPEN else None
+        success = result.success if result.is_rated else None
+        key = (*about, result.outcome, result.why, success, label)
         if key not in self._evaluations:
-            named = self._labels.named(*about, result.outcome, result.why, _PASSED[result.success])
+            named = self._labels.named(*about, result.outcome, result.why, _PASSED[success], label)
             evaluations = self.at(EVALUATIONS, named)
             self._evaluations[key] = evaluations, evaluations.attributes != named
         evaluations, is_folded = self._evaluations[key]
@@ -276,7 +281,7 @@ def increments(
     for result in results:
         batch.count(result)
         is_new = result.id not in counted
-        if is_new and result.outcome == "scored" and result.score is not None:
+        if is_new and result.is_rated and result.outcome == "scored" and result.score is not None:
             batch.score(result, result.score)
         if is_new and result.success is False and result.run_id is None:
             batch.failure(result)

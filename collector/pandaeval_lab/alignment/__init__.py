@@ -1,4 +1,4 @@
-"""Proposes guidelines for a judge, and tests them on people's labels.
+"""Proposes rulings for a judge, and tests them on people's labels.
 
 Imports replay.
 """

@@ -1,6 +1,6 @@
-"""Tries guidelines for a judge against people's labels, and says which one is proven to bring it nearer to them.
+"""Tries rulings for a judge against people's labels, and says which one is proven to bring it nearer to them.
 
-The labelled runs are parted by session into two halves. On the first the judge's errors are seen, guidelines are
+The labelled runs are parted by session into two halves. On the first the judge's errors are seen, rulings are
 proposed, and each candidate is tried as a judge in the shadow of the present one; the best of them that gains anything
 is tried once more on the other half, which nothing was chosen by. It is proven if the interval of its gain there lies
 above zero.
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
 
 Judging = Callable[[str, Sequence["LabelledRun"]], Mapping[str, "JudgedUnit"]]
-"""Judges runs with one more guideline (``""``: none); returns the verdicts by unit."""
+"""Judges runs with one more ruling (``""``: none); returns the verdicts by unit."""
 Proposing = Callable[[Sequence[tuple["LabelledRun", "JudgedUnit"]]], Sequence[str]]
-"""Proposes guidelines for runs that the judge got wrong."""
+"""Proposes rulings for runs that the judge got wrong."""
 LEAST = 40
 """Labelled runs below which nothing is tried: of half of them no gain could be proven."""
 
@@ -33,7 +33,7 @@ class LabelledRun:
 
     @property
     def held_out(self) -> bool:
-        """Whether the run is in the half that no guideline is chosen by; a session's runs stay together."""
+        """Whether the run is in the half that no ruling is chosen by; a session's runs stay together."""
         return hashlib.blake2b(f"held out {self.session or self.unit}".encode(), digest_size=1).digest()[0] % 2 == 1
 
 
@@ -46,8 +46,8 @@ class JudgedUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class TriedGuideline:
-    """A guideline and what it changed. ``seen``: its gain on the half by which it was chosen; ``held_out``: on the
+class TriedRuling:
+    """A ruling and what it changed. ``seen``: its gain on the half by which it was chosen; ``held_out``: on the
     other half, if tried there. ``why``: what keeps it from being adopted; ``""`` for one that is proven."""
 
     text: str
@@ -59,17 +59,17 @@ class TriedGuideline:
 
 @dataclass(slots=True)
 class Alignment:
-    """The outcome of all guidelines that were tried. ``errors``: how many of the ``seen`` runs of the first half the
+    """The outcome of all rulings that were tried. ``errors``: how many of the ``seen`` runs of the first half the
     judge gets wrong now."""
 
     runs: int
     seen: int
     errors: int
-    tried: list[TriedGuideline] = field(default_factory=list)
+    tried: list[TriedRuling] = field(default_factory=list)
 
     @property
-    def proven(self) -> TriedGuideline | None:
-        """The guideline whose gain is proven, if any."""
+    def proven(self) -> TriedRuling | None:
+        """The ruling whose gain is proven, if any."""
         return next((each for each in self.tried if not each.why), None)
 
 
@@ -80,8 +80,8 @@ def align(
     proposing: Proposing = lambda errors: (),
     room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """Tries guidelines on one half of the runs and the best one on the other half. ``written``: candidates of people.
-    ``room`` says whether the budget pays for that many more verdicts; a guideline without room is skipped. Raises
+    """Tries rulings on one half of the runs and the best one on the other half. ``written``: candidates of people.
+    ``room`` says whether the budget pays for that many more verdicts; a ruling without room is skipped. Raises
     ``ValueError`` for fewer than :data:`LEAST` runs."""
     if len(runs) < LEAST:
         raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
@@ -93,7 +93,7 @@ def align(
     for text, source in [*((text, "people") for text in written), *proposed]:
         if room(len(seen) + len(other)):
             change = _change(seen, now, judging(text, seen))
-            found.tried.append(TriedGuideline(text, source, change, why="not the best of those that were tried"))
+            found.tried.append(TriedRuling(text, source, change, why="not the best of those that were tried"))
     best = max(range(len(found.tried)), key=lambda at: found.tried[at].seen.gain, default=None)
     if best is None:
         return found

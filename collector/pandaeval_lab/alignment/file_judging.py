@@ -1,4 +1,4 @@
-"""Judges the runs of files under one metric, with one more guideline."""
+"""Judges the runs of files under one metric, with one more ruling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
-from pandaeval_collector.judge.guidelines import Guideline
+from pandaeval_collector.judge.rulings import Ruling
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import judge, scoring
@@ -23,7 +23,7 @@ OnJudged = Callable[[int, int], None]
 
 @dataclass
 class FileJudging:
-    """Judges one metric (its key) of the runs in ``requests``. ``agent``: the agent that a guideline is for, ``""`` for
+    """Judges one metric (its key) of the runs in ``requests``. ``agent``: the agent that a ruling is for, ``""`` for
     all; ``usd``: the most that all judging may cost."""
 
     config: Config
@@ -38,11 +38,11 @@ class FileJudging:
     _evaluators: dict[str, Evaluator] = field(default_factory=dict)
 
     def first(self, units: Mapping[str, object]) -> dict[str, Result]:
-        """Returns the results that the judge, without a further guideline, gives these units."""
+        """Returns the results that the judge, without a further ruling, gives these units."""
         return self._results("", set(units))
 
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
-        """Returns what the judge says of ``runs`` when it heeds the guideline ``text`` too."""
+        """Returns what the judge says of ``runs`` when it heeds the ruling ``text`` too."""
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
 
     def room(self, verdicts: int) -> bool:
@@ -51,7 +51,7 @@ class FileJudging:
         return self.usd is None or self.spent + verdicts * each <= self.usd
 
     def score(self, text: str, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
-        """Yields the results of ``files``, by a judge that heeds the guideline ``text`` too."""
+        """Yields the results of ``files``, by a judge that heeds the ruling ``text`` too."""
         config = judge(self.config)
         assert config is not None
         config = capped(config, None if self.usd is None else self.usd - self.spent)
@@ -60,14 +60,15 @@ class FileJudging:
             yield from replay(files, scorer, asked, where=where)
 
     def evaluator(self, text: str) -> Evaluator:
-        """Returns an evaluator of this metric alone, whose judge heeds the guideline ``text`` too."""
+        """Returns an evaluator of this metric alone, whose judge heeds the ruling ``text`` too."""
         if text not in self._evaluators:
             from pandaeval_collector.analysis.embedding import load
 
             settings = scoring(self.config)
             assert settings.judge is not None
-            more = (Guideline(self.metric, text, self.agent),) if text else ()
-            asked = replace(settings.judge, guidelines=(*settings.judge.guidelines, *more))
+            more = [Ruling.model_validate({"metric": self.metric, "text": text, "agent": self.agent})] if text else []
+            rulings = (*settings.judge.rulings(), *more)
+            asked = replace(settings.judge, rulings=lambda: rulings)
             settings = replace(settings, enabled=frozenset({self.metric}), judge=asked)
             embedder = next((each.embedder for each in self._evaluators.values()), None) or load(
                 self.config.embedding.model

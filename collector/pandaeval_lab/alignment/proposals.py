@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from pandaeval_collector.jobs.same_cause import fenced
-from pandaeval_collector.judge.guidelines import MOST_CHARS
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.rulings import MOST_CHARS
 from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.judge.shorten import elided
 from pandaeval_lab.alignment.align import JudgedUnit, LabelledRun

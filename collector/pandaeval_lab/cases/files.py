@@ -59,12 +59,17 @@ _CURE = "write a list of them, such as - id: refund-3, or a map with the key cas
 _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
 _MOST_CALLS = 500
 _HEAD = """\
-# Made of a recorded run by `pandaeval cases from-trace`; secrets were taken out.
-# What the agent should have done is yours to say:
-#   1. write expected_tools (the calls of tools that change something; [] for none), or an expected outcome;
-#   2. take what you filled in out of "open" (or the whole line). Until then no trial of the case is decided.
-# recorded.calls has what was called and what came back: `pandaeval cases run` answers the same calls of tools that the
-# agent has wrapped with `mocked` so again. What other calls are to get goes to "mocks".
+# Made from a recorded run by `pandaeval cases`; secrets were removed.
+# recorded.calls holds the calls of that run with their results. `pandaeval cases run` returns these results to tools
+# that the agent has wrapped with `mocked`. Add the results of other calls to "mocks".
+"""
+_ABSENT = """\
+# A trial fails if it has a finding of "absent" again. You can add further expectations, such as expected_tools.
+"""
+_OPEN = """\
+# The recording does not show what the agent should have done:
+#   1. Write expected_tools (the calls of tools that change something; [] for none), or an expected outcome.
+#   2. Remove the fields that you filled in from "open", or remove the line. Until then, no trial is graded.
 """
 
 
@@ -231,11 +236,17 @@ for _tag, _pattern, _first in WORDS:
 
 
 def freeze(
-    traces: Sequence[Mapping[str, Any]], case_id: str, *, description: str = "", hide: Hide = redact
+    traces: Sequence[Mapping[str, Any]],
+    case_id: str,
+    *,
+    description: str = "",
+    absent: Mapping[str, str] | None = None,
+    hide: Hide = redact,
 ) -> dict[str, Any]:
     """Makes a case from a run, which is its first trial. People fill in what the agent should have done. ``traces``: as
     `pandaeval inspect --format json` shows them, in order, at least one; ``hide`` redacts every text, besides values in
-    fields that are named like secrets. Raises ``ValueError`` if nothing was captured to make a case from."""
+    fields that are named like secrets; ``absent``: the finding that no trial may have (:class:`AbsentFinding`), which
+    makes the case ready to run. Raises ``ValueError`` if nothing was captured to make a case from."""
     runs = [redact_value(trace, hide) for trace in traces]
     tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
     ids = [str(trace["trace_id"]) for trace in traces]
@@ -260,8 +271,7 @@ def freeze(
         "inputs": {"task": messages[0]} if messages else {},
         "counted_calls": {"tools": "changing", "failed": False},
         "tool_sequence_matters": False,
-        "graders": ["run_ended"],
-        "open": ["expected_tools"],
+        **({"absent": [absent]} if absent else {"graders": ["run_ended"], "open": ["expected_tools"]}),
         "unmocked": "recorded",
         "recorded": {
             "trace_ids": ids,
@@ -283,4 +293,4 @@ def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
     text = yaml.dump(
         {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
     )
-    return _HEAD + str(text)
+    return _HEAD + (_OPEN if any("open" in case for case in cases) else _ABSENT) + str(text)

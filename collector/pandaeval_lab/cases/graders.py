@@ -9,10 +9,10 @@ from typing import Any
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding
 from pandaeval_collector.config import Config, MetricsSection, check_metrics
-from pandaeval_collector.scoring.metric import JudgedTrialMetric, TrialMetric, ends
+from pandaeval_collector.scoring.metric import JudgedTrialMetric, TraceMetric, TrialMetric, ends
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks, plain_function
-from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cases.model import AbsentFinding, Case, Suite
 from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, source_of
 
 CORRECT = "trial_correct"
@@ -62,10 +62,18 @@ def known_graders(modules: tuple[str, ...]) -> list[Grader]:
     return [metric for metric in registry((GRADERS, *modules)).values() if isinstance(metric, Grader)]
 
 
+def rule_of(absent: AbsentFinding) -> TraceMetric | None:
+    """Returns the trace metric by code that reports a finding; ``None`` if a judge reports it."""
+    found = registry().get(absent.metric)
+    return found if isinstance(found, TraceMetric) and found.kind == "code" else None
+
+
 def declared(case: Case) -> tuple[str, ...]:
     """Returns the names of the graders that decide a trial: those of fields that demand something, and those named."""
     demands = (
         ("end_state", bool(case.end_state)),
+        ("finding_absent", any(rule_of(absent) is not None for absent in case.absent)),
+        ("failure_absent", any(rule_of(absent) is None for absent in case.absent)),
         ("exit_code", case.exit_code is not None),
         ("output_format", case.output_format is not None),
         ("required_order", bool(case.required_order)),

@@ -185,6 +185,14 @@ class Scenario(_Part):
     )
 
 
+class AbsentFinding(_Part):
+    """A finding that no trial of the case may have."""
+
+    metric: Name = Field(description="The metric that reports it, such as trace.response.")
+    label: Name = Field(description="Its label, such as false_success.")
+    reason: str = Field(default="", description="The description that a judge reads, if no code checks the metric.")
+
+
 class Case(_Part):
     """One task with what is expected of a run of it."""
 
@@ -211,6 +219,9 @@ class Case(_Part):
     )
     results_used: bool | None = Field(
         default=None, description="Says that it does, where no judge is to be asked (results_must_be_used)."
+    )
+    absent: tuple[AbsentFinding, ...] = Field(
+        default=(), description="Findings that fail a trial: the reason why the case was made."
     )
     required_order: tuple[Name, ...] = Field(
         default=(), description="Tools that must all be called, each for the first time in this order."

@@ -1,4 +1,4 @@
-"""What `pandaeval judge align` does: guidelines tried, guarded, kept in their file, and shown."""
+"""What `pandaeval judge align` does: rulings tried, guarded, kept in their file, and shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import yaml
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import print_table
@@ -20,15 +19,16 @@ from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.rulings import Ruling
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.settings import WrittenGuideline
+from pandaeval_collector.runs.rulings_file import write_rulings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import NONE, dollars, interval
 from pandaeval_lab.alignment.align import (
     Alignment,
     JudgedUnit,
     LabelledRun,
-    TriedGuideline,
+    TriedRuling,
     VerdictChange,
     align as align_judge,
 )
@@ -48,7 +48,7 @@ _DRILLED = ("claim", "value")
 
 
 def prepared(
-    settings: Config, guidelines: Path, labels: Path, source: RunSource, metric: str, agent: str, usd: float | None
+    settings: Config, labels: Path, source: RunSource, metric: str, agent: str, usd: float | None
 ) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
     """Returns the judge over the source's runs, and the labelled runs with the judge's present verdicts."""
     verdicts = read_labels(labels, metric_names(None)).labels
@@ -56,11 +56,11 @@ def prepared(
     wanted = [key for key in keys if metric in ("", key, key.partition(".")[2])]
     if len(wanted) != 1:
         raise UserError(f"the labels cover {', '.join(keys)}: choose a metric with --metric")
-    held = settings.judge.model_copy(update={"guidelines": str(guidelines) if guidelines.exists() else None})
     words = word_of_most(each for each in verdicts if each.metric == wanted[0])
     said = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]
-    judging = FileJudging(settings.model_copy(update={"judge": held}), requests, wanted[0], agent, os.environ, usd)
+    every = settings.judge.model_copy(update={"detail": "all"})
+    judging = FileJudging(settings.model_copy(update={"judge": every}), requests, wanted[0], agent, os.environ, usd)
     runs = {}
     for unit, result in judging.first(said).items():
         passed, comment = said[unit]
@@ -73,16 +73,12 @@ def prepared(
 def tried(
     judging: FileJudging,
     runs: Mapping[LabelledRun, JudgedUnit],
-    entries: Sequence[WrittenGuideline],
+    entries: Sequence[Ruling],
     propose: int,
     drill: int,
 ) -> tuple[Alignment, str]:
-    """Tries candidates and proposals. Returns the outcome, and why the drill forbids a proven guideline, if so."""
-    written = [
-        each.text
-        for each in entries
-        if each.state == "candidate" and each.guideline.concerns(judging.metric, judging.agent)
-    ]
+    """Tries candidates and proposals. Returns the outcome, and why the drill forbids a proven ruling, if so."""
+    written = [each.text for each in entries if each.state == "candidate" and _concerns(each, judging)]
     now = {run.unit: said for run, said in runs.items()}
     try:
         found = align_judge(
@@ -110,7 +106,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:
-                typer.echo(f"the judge model proposed no guideline: {error}", err=True)
+                typer.echo(f"the judge model proposed no ruling: {error}", err=True)
                 return []
             finally:
                 judging.spent += asked.spent.cost_usd
@@ -120,7 +116,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
 
 def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
-    """Returns a sentence if the judge notices fewer planted faults with the guideline than without it, else ``""``."""
+    """Returns a sentence if the judge notices fewer planted faults with the ruling than without it, else ``""``."""
     noticed = []
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
@@ -132,31 +128,35 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     return f"it detects {after} of the faults of the drill, {before} without it" if after < before else ""
 
 
-def write(
-    path: Path, entries: Sequence[WrittenGuideline], judging: FileJudging, found: Alignment, drilled: str
-) -> None:
-    """Writes what became of each guideline that was tried into the file of guidelines."""
+def write(path: Path, entries: Sequence[Ruling], judging: FileJudging, found: Alignment, drilled: str) -> None:
+    """Writes what became of each ruling that was tried into the file of rulings."""
     by_text = {each.text: each for each in found.tried}
-    told = {each.text for each in entries if each.guideline.concerns(judging.metric, judging.agent)}
+    told = {each.text for each in entries if _concerns(each, judging)}
     kept = [each for each in entries if each.text not in by_text or each.state != "candidate"]
     fates = [_entry(each, judging, drilled) for each in found.tried if each.source == "people" or each.text not in told]
     fates.sort(key=lambda entry: entry.state == "adopted")  # the one that was adopted last stands last
-    write_guidelines([*kept, *fates], path)
+    write_rulings([*kept, *fates], path)
 
 
-def _entry(tried: TriedGuideline, judging: FileJudging, drilled: str) -> WrittenGuideline:
+def _concerns(entry: Ruling, judging: FileJudging) -> bool:
+    return entry.metric == judging.metric and entry.agent in ("", judging.agent)
+
+
+def _entry(tried: TriedRuling, judging: FileJudging, drilled: str) -> Ruling:
     why = tried.why or drilled
     figures = {f"seen_{name}": value for name, value in _figures(tried.seen).items()}
     if tried.held_out is not None:
         figures |= {f"held_out_{name}": value for name, value in _figures(tried.held_out).items()}
-    return WrittenGuideline(
-        metric=judging.metric,
-        agent=judging.agent,
-        text=tried.text,
-        state="rejected" if why else "adopted",
-        source=judging.config.judge.model or "" if tried.source == "judge" else "people",
-        why=why,
-        figures=figures,
+    return Ruling.model_validate(
+        {
+            "metric": judging.metric,
+            "agent": judging.agent,
+            "text": tried.text,
+            "state": "rejected" if why else "adopted",
+            "author": judging.config.judge.model or "" if tried.source == "judge" else "people",
+            "why": why,
+            "figures": figures,
+        }
     )
 
 
@@ -167,7 +167,7 @@ def _figures(change: VerdictChange) -> dict[str, float]:
 
 
 def print_alignment(found: Alignment, drilled: str, judging: FileJudging, path: Path, format_: RunFormat) -> None:
-    """Prints how each guideline did, and what it cost to find out."""
+    """Prints how each ruling did, and what it cost to find out."""
     entries = [_entry(each, judging, drilled) for each in found.tried]
     if format_ == "json":
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}
@@ -175,10 +175,10 @@ def print_alignment(found: Alignment, drilled: str, judging: FileJudging, path: 
         write_json(json.dumps({**told, "seen": found.seen, "errors": found.errors, "tried": tried}).encode())
         return
     rows = [
-        (each.text, entry.source, _told(each.seen), _told(each.held_out), entry.state, entry.why)
+        (each.text, entry.author, _told(each.seen), _told(each.held_out), entry.state, entry.why)
         for each, entry in zip(found.tried, entries, strict=True)
     ]
-    columns = ("guideline", "from", "chosen by", "proven on", "", "why")
+    columns = ("ruling", "from", "chosen by", "proven on", "", "why")
     title = f"{judging.metric}: {found.errors} of {found.seen} labelled runs were judged wrongly"
     print_table(columns, rows, title)
     adopted = [each for each in entries if each.state == "adopted"]
@@ -191,11 +191,3 @@ def _told(change: VerdictChange | None) -> str:
         return NONE
     between = interval(change.low, change.high, "+.2f")
     return f"{change.before} → {change.after} of {change.n}" + (f" ({between})" if between else "")
-
-
-def write_guidelines(entries: Sequence[WrittenGuideline], path: Path) -> None:
-    """Writes the guidelines file atomically, in place of an older one."""
-    held: list[dict[str, Any]] = [each.model_dump(mode="json", exclude_defaults=True) for each in entries]
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(yaml.safe_dump(held, sort_keys=False, allow_unicode=True, width=120), encoding="utf-8")
-    os.replace(beside, path)

@@ -26,6 +26,7 @@ from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, SavedResults
 from pandaeval_lab.cli._judges import judge_of, settings_of
@@ -43,6 +44,7 @@ _AGENT = "Agent under test: module:function, ./file.py:function or an HTTP addre
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run; exit with 1 if trials do worse."
+_NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
 _FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
@@ -68,6 +70,7 @@ class CaseRunOptions:
     metrics: Annotated[str | None, typer.Option(help="Metrics to run, comma-separated; default: all.")] = None
     model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
+    no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
 
     @property
@@ -92,10 +95,13 @@ def run(options: CaseRunOptions) -> None:
     An HTTP address gets one POST per turn.
 
     Each turn is a trace that names case, trial and session on its first span and as baggage. This command runs a
-    collector for the spans. If the agent is an address, it listens on server.grpc and server.http (4327, 4328). Ctrl-C
-    grades the finished attempts. Exit code 1: a gate fails, as in evaluate. Exit code 2: no attempt can be graded.
+    collector for the spans. If the agent is an address, it listens on server.grpc and server.http (4327, 4328).
+    Ctrl-C grades the finished attempts.
+
+    Exit code 1: a regression case or a scenario fails most of its trials, a gate fails, or no attempt finishes. Exit
+    code 2: no attempt can be graded.
     """
-    config = config_with_trials(options.config)
+    config = config_with_trials(options.config, {"judge.detail": "all"})
     suite = _chosen(read_suite(options.suite, config.metrics.modules), options)
     limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
     if options.is_remote and (why := unreachable(options.agent)):
@@ -106,23 +112,25 @@ def run(options: CaseRunOptions) -> None:
         tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
     except OSError as error:
         raise UserError(f"--output {folder}: {error.strerror}; name a writable folder") from error
-    graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
-    traces = [str(folder / "traces.pb")]
-    outputs = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")
-    evaluation = Evaluation(
-        EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded), suite, outputs
-    )
-    if options.simulate is not None:
-        parameters = {"temperature": _TEMPERATURE, **config.judge.parameters, "seed": options.seed}
-        simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
-    for line in unanswered(suite):
-        typer.echo(f"notice: {safe(line)}", err=True)
     run_id = secrets.token_hex(4)
     attempts = [
         Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}")
         for case in suite.cases
         for trial in range(1, max(options.trials, case.scenario.conversations if case.scenario else 1) + 1)
     ]
+    graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
+    traces = [str(folder / "traces.pb")]
+    evaluation = Evaluation(
+        EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded),
+        suite,
+        outputs=(SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")),
+        case_gates=CaseGates(attempts, options.no_fail),
+    )
+    if options.simulate is not None:
+        parameters = {"temperature": _TEMPERATURE, **config.judge.parameters, "seed": options.seed}
+        simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
+    for line in unanswered(suite):
+        typer.echo(f"notice: {safe(line)}", err=True)
     is_whole = asyncio.run(_run(options, config, simulation, attempts, limits))
     ended = [attempt for attempt in attempts if attempt.has_ended]
     if not is_whole:

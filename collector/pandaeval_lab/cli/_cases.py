@@ -23,9 +23,11 @@ from pandaeval_lab.cases.graders import doubts, some
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
+from pandaeval_lab.cli._case_gates import CASE, CaseGates
 from pandaeval_lab.cli._ci import gate_tests, write_suites
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
+from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.layers import LAYERS, LayerReport, junit_suites
 
@@ -56,9 +58,9 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
 class CaseStage(Stage):
     """Grades the trials of a suite when all traces are scored, and reports on them by case."""
 
-    def __init__(self, suite: Suite, report: Path | None) -> None:
-        """``report``: file for the JUnit report."""
-        self._suite, self._path = suite, report
+    def __init__(self, suite: Suite, report: Path | None, gates: CaseGates | None = None) -> None:
+        """``report``: file for the JUnit report; ``gates``: rules by which cases fail the run."""
+        self._suite, self._path, self._gates = suite, report, gates
         self._matcher = TrialMatcher(suite)
         self.case_of_session = self._matcher.case_of_session
 
@@ -76,6 +78,9 @@ class CaseStage(Stage):
 
         grader = TrialGrader(scorer, self._suite, self._report.add)
         return graded(files, grader, self._matcher, judge)
+
+    def gates(self, summary: Summary) -> Iterable[GateOutcome]:
+        return [] if self._gates is None else [*self._gates.outcomes(self._report)]
 
     def about(self) -> Mapping[str, Any]:
         return {"cases": self._report.brief()}
@@ -107,8 +112,8 @@ class CaseStage(Stage):
 
     def _write(self, path: Path, gates: Sequence[GateOutcome]) -> None:
         """Writes the report as JUnit, with the ``gates`` of the evaluation."""
-        suites = junit_suites(self._report)
-        if tests := gate_tests(gates):
+        suites = junit_suites(self._report, self._gates is not None and self._gates.no_fail)
+        if tests := gate_tests(gate for gate in gates if not gate.key.startswith(CASE)):
             suites["thresholds"] = tests
         try:
             with path.open("w", encoding="utf-8") as file:

@@ -108,6 +108,17 @@ def add_summary(
     return ""
 
 
+def error_annotation(gate: GateOutcome, environ: Mapping[str, str]) -> str:
+    """Returns the workflow command that marks a failed gate in a job on GitHub; elsewhere ``""``.
+
+    Format: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+    """
+    if environ.get("GITHUB_ACTIONS") != "true":
+        return ""
+    text = " ".join(for_xml(gate.text).split())
+    return f"::error title=pandaeval::{text.replace('%', '%25')}"
+
+
 def _markdown(gates: Sequence[GateOutcome], summary: Summary, cases: Sequence[Sequence[str]]) -> Iterator[str]:
     failed = [gate for gate in gates if not gate.passed]
     yield f"## pandaeval: {'failed' if failed else 'no gate failed'}\n"

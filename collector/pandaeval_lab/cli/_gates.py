@@ -54,6 +54,7 @@ def gates(
     A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
     assumed; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none. For a metric
     without results ``silent(key)`` gives whether that passes, and why; ``examples(key)`` lists its worst results.
+    Unclear and disputed verdicts fail no gate.
     """
     found = []
     for key, threshold in thresholds.items():
@@ -76,9 +77,9 @@ def _held(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: flo
     if not scored:
         return False, f"none of {many(tally.missing, 'result')} has a score ({tally.whys}){cure}"
     failures = []
-    if mean < threshold - TOLERANCE:
+    if (decided := scored - tally.open) and mean < threshold - TOLERANCE:
         failures.append(
-            f"the mean of {many(scored, 'score')} is {mean:.4f}; --format json shows all of them, "
+            f"the mean of {many(decided, 'score')} is {mean:.4f}; --format json shows all of them, "
             "--format html leads to what went wrong"
         )
     missing = sum(count for why, count in whys.items() if why not in _NOT_EXPECTED)
@@ -87,6 +88,8 @@ def _held(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: flo
             f"{missing} of {scored + missing} results have no score ({missing / (scored + missing):.0%}, and "
             f"gates.max_unscored is {max_unscored:.0%}), most for {worst}{cure}"
         )
+    if not decided and not failures:
+        return True, f"passes unmeasured: {tally.decided}"
     return not failures, "; ".join(failures)
 
 

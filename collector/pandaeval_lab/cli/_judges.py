@@ -19,8 +19,13 @@ from pandaeval_lab.replay.judge import OwnJudge, hasty
 
 
 def settings_of(path: Path | None, model: str | None, more: Mapping[str, object] | None = None) -> Config:
-    """Returns the configuration, with a judge that can be asked; ``more``: further keys. Raises ``UserError``."""
-    own: Mapping[str, object] = {"judge.model": model, "judge.models": None if model is None else {}}
+    """Returns the configuration, with a judge that can be asked, about everything; ``more``: further keys. Raises
+    ``UserError``."""
+    own: Mapping[str, object] = {
+        "judge.model": model,
+        "judge.models": None if model is None else {},
+        "judge.detail": "all",
+    }
     given = config_with_trials(path, {**own, **(more or {})})
     if given.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")

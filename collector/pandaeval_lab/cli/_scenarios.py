@@ -34,8 +34,11 @@ class _Held:
 class Scenarios(Stage):
     """Gathers the results of the scenarios of a suite that have thresholds or a gate of severity."""
 
-    def __init__(self, config: Config, suite: Suite, case_of: Callable[[str], str | None]) -> None:
-        """``case_of``: returns the case of a session."""
+    def __init__(
+        self, config: Config, suite: Suite, case_of: Callable[[str], str | None], no_fail: bool = False
+    ) -> None:
+        """``case_of``: returns the case of a session. ``no_fail``: failing scenarios are only reported."""
+        self._no_fail = no_fail
         self._held: dict[str, _Held] = {}
         self._case_of, names = case_of, names_of(config)
         for case in suite.cases:
@@ -68,7 +71,8 @@ class Scenarios(Stage):
                 group for group in summary.groups if own & {each.result for each in group.members}
             )
             for gate in checked(held.config, held.found):
-                yield replace(gate, key=f"{case}: {gate.key}", text=gate.text and f"scenario {case}: {gate.text}")
+                passed, text = gate.passed or self._no_fail, gate.text and f"scenario {case}: {gate.text}"
+                yield replace(gate, key=f"{case}: {gate.key}", passed=passed, text=text)
 
     def show(self, out: Console) -> None:
         """Prints each threshold with the mean that is held against it."""

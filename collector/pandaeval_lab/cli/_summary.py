@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from pandaeval_collector.base.result import Result, is_verdict
+from pandaeval_collector.base.result import OPEN, Result, is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.show.view.rates import OutcomeCounts, handled
@@ -116,13 +116,16 @@ class Summary:
         key = f"{result['level']}.{result['metric']}"
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
-        self.tallies.setdefault(key, OutcomeCounts()).add(result["outcome"], result["success"], result["why"])
+        is_rated = not (result.get("metadata") or {}).get("selected")
+        if is_rated:
+            tally = self.tallies.setdefault(key, OutcomeCounts())
+            tally.add(result["outcome"], result["success"], result["why"], label=result.get("label"))
         if (result.get("evaluator") or {}).get("kind") == "llm":
             if result["why"] in _SILENT:
                 self._silence = self._silence or result["reason"]
                 self._unanswered[result["why"]] += 1
             self._answered = self._answered or result["outcome"] == "scored" or result["why"] in _HEARD
-        if result["outcome"] == "scored" and is_verdict(result):
+        if result["outcome"] == "scored" and is_rated and is_verdict(result) and result.get("label") not in OPEN:
             self._scores.setdefault(key, _Scores()).add(result)
         if result["level"] == "session":
             row = self._session(result["session_id"])
@@ -235,17 +238,19 @@ class SessionSummaryRow:
     @property
     def found(self) -> str:
         """A sentence on the session: why a judge says that it was not handled correctly, else the worst result that
-        failed, else that it was, or that nothing failed."""
-        verdict = self.verdict
-        if self.worst is None:
-            return "nothing scored"
+        failed, else that it was, that this is unclear or disputed, or that nothing failed."""
+        verdict, worst = self.verdict, self.worst
         if verdict is not None and verdict.failed:
             return f"{verdict.fault}: {verdict.reason}"
-        if self.worst.failed:
-            return f"{self.worst.metric}: {self.worst.reason}"
+        if worst is not None and worst.failed:
+            return f"{worst.metric}: {worst.reason}"
         if verdict is not None and verdict.success:
             return f"handled correctly: {verdict.reason}"
+        if verdict is not None and verdict.label in OPEN:
+            return f"{verdict.label}: {verdict.reason}"
+        if worst is None:
+            return "nothing scored"
         held = self.reliability
         if held is not None and held.says:
             return spelled_out(held.label, held.reason)
-        return f"no failures (lowest: {self.worst.metric})"
+        return f"no failures (lowest: {worst.metric})"

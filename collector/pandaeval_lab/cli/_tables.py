@@ -112,8 +112,10 @@ def _cell(row: ResultView | None) -> Text:
 
 def _verdict(row: ResultView | None) -> Text:
     """Returns whether a judge found that a session was handled correctly."""
-    if row is None or row.success is None:
-        return Text("" if row is None else "not judged", style="dim")
+    if row is None:
+        return Text("")
+    if row.success is None:
+        return Text(row.label or "not judged", style="dim")
     return Text("yes", style="green") if row.success else Text("no", style="bold red")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -119,39 +119,51 @@ def from_failure(
 ) -> None:
     """Write a regression case from an incident.
 
-    The case is the newest stored run of the incident, up to the failure."""
+    The case is the newest stored run of the incident, up to the failure.
+
+    The case fails each trial that has the finding of the incident again.
+    """
     with api:
-        title, runs = failure_at_collector(group, api)
-    write_case(runs, group, case or f"failure-{group[:32]}", title, config, output)
+        absent, runs = failure_at_collector(group, api)
+    write_case(runs, group, case or f"failure-{group[:32]}", absent["reason"], config, output, absent)
 
 
 Runs = list[dict[str, Any]]
 """Traces as ``pandaeval inspect --format json`` tells of each, in order."""
 
 
-def failure_at_collector(group_id: str, api: ApiClient) -> tuple[str, Runs]:
-    """Returns the reason of an incident at a running collector, and its newest failure whose spans are kept: the traces
-    of the conversation up to the one that failed. Raises ``UserError``."""
+def failure_at_collector(group_id: str, api: ApiClient) -> tuple[dict[str, str], Runs]:
+    """Returns metric, label and reason of an incident at a running collector, and its newest failure whose spans are
+    kept: the traces of the conversation up to the one that failed. Raises ``UserError``."""
     group = api.get(f"/incidents/{quote(group_id, safe='')}")
     for example in group["examples"]:
         session, last = example["session_id"], example["trace_id"]
         runs = _kept(api, [last] if session is None else _up_to(_members(api, session), last))
         if runs is not None:
-            return group["reason"], runs
+            return {name: group[name] for name in ("metric", "label", "reason")}, runs
     raise UserError(
-        f"{group_id}: the spans of its {len(group['examples'])} newest failures are no longer stored "
+        f"{group_id}: the spans of its {len(group['examples'])} newest failures are gone "
         "(store.keep_content, store.retention)"
     )
 
 
-def write_case(runs: Runs, id_: str, case: str, description: str, config: Path | None, output: Path | None) -> None:
+def write_case(
+    runs: Runs,
+    id_: str,
+    case: str,
+    description: str,
+    config: Path | None,
+    output: Path | None,
+    absent: Mapping[str, str] | None = None,
+) -> None:
     """Writes the case of a run without secrets, among them what the configuration (``redact``) names. ``id_``: what the
     user asked for. Raises ``UserError`` where nothing was captured to make a case from."""
     named = resolve_config(config).config.redact
     hide = hider(JudgeSettings("", secrets=True, pii=named.pii, custom=named.custom))
     assert hide is not None
     try:
-        made = freeze(runs, case, description=hide(description), hide=hide)
+        hidden = {name: hide(text) for name, text in absent.items()} if absent else None
+        made = freeze(runs, case, description=hide(description), absent=hidden, hide=hide)
     except ValueError as error:
         raise UserError(f"{id_}: {error}") from error
     with output_file(output) as target:

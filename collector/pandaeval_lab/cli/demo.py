@@ -91,7 +91,7 @@ def _config(**given: object) -> Config:
     """Returns the configuration with the judge that the environment names, else with the one that is recorded."""
     environ = {name: value for name, value in os.environ.items() if name.startswith("PANDAEVAL_JUDGE__")}
     recorded = {} if "PANDAEVAL_JUDGE__MODEL" in environ else recorded_judge()
-    return load(None, environ, {**recorded, "judge.delay": "0s", **given})
+    return load(None, environ, {**recorded, "judge.delay": "0s", "judge.detail": "all", **given})
 
 
 def _collector(folder: Path, results: Path) -> Collector:

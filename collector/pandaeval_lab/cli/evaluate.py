@@ -29,8 +29,9 @@ from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
+from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._cases import CaseStage, case_table, suite_of
-from pandaeval_lab.cli._ci import add_summary
+from pandaeval_lab.cli._ci import add_summary, error_annotation
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
 from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import Inputs
@@ -119,8 +120,15 @@ class Evaluation:
     """An evaluation of files. The constructor checks all options and files except the inputs, so that a mistake ends
     the command before anything is read. It raises ``UserError``."""
 
-    def __init__(self, options: EvaluateOptions, suite: Suite | None = None, outputs: Sequence[Stage] = ()) -> None:
-        """``suite``: replaces the file ``options.cases``; ``outputs``: further stages that write results."""
+    def __init__(
+        self,
+        options: EvaluateOptions,
+        suite: Suite | None = None,
+        outputs: Sequence[Stage] = (),
+        case_gates: CaseGates | None = None,
+    ) -> None:
+        """``suite``: replaces the file ``options.cases``; ``outputs``: further stages that write results;
+        ``case_gates``: rules by which cases fail the run."""
         self._options = options
         where = parse_where(options.where or ())
         self._config = config = config_of(options, attribute_keys(where))
@@ -130,8 +138,9 @@ class Evaluation:
         self._stages = [FORMATS[options.format](output), *outputs]
         suite = suite or suite_of(options.cases, config, options.cases_report)
         if suite is not None:
-            cases = CaseStage(suite, options.cases_report)
-            self._stages += [cases, Scenarios(config, suite, cases.case_of_session)]
+            no_fail = case_gates is not None and case_gates.no_fail
+            cases = CaseStage(suite, options.cases_report, case_gates)
+            self._stages += [cases, Scenarios(config, suite, cases.case_of_session, no_fail)]
         if where is not None:
             self._stages.append(TraceFilter(where))
         if options.baseline is not None:
@@ -259,6 +268,8 @@ def _shown(group: RootCause) -> dict[str, object]:
 def _tell_gate(gate: GateOutcome) -> None:
     if not gate.text:
         return
+    if not gate.passed and (annotation := error_annotation(gate, os.environ)):
+        typer.echo(annotation, err=True)
     typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
     for example in gate.examples:
         typer.echo(f"  {safe(example)}", err=True)

@@ -1,4 +1,4 @@
-"""``pandaeval judge``: tries a model as a judge before it is trusted, and guidelines before they are heeded."""
+"""``pandaeval judge``: tries a model as a judge before it is trusted, and rulings before they are heeded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,7 +19,7 @@ from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.settings import read_guidelines
+from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli._align import prepared, print_alignment, tried, write
 from pandaeval_lab.cli._inputs import RunSource, run_source
@@ -94,28 +94,27 @@ def align(
     labels: Annotated[Path, file_argument("Labels as CSV or JSON lines, as for `labels import`.")],
     source: RunSource,
     metric: Annotated[str, typer.Option(help="Judged metric; required if the labels cover several.")] = "",
-    agent: Annotated[str, typer.Option(help="Use only runs of this agent; the guideline applies to it alone.")] = "",
-    guidelines: Annotated[Path | None, file_option("Guidelines file (YAML); default: judge.guidelines.")] = None,
-    propose: Annotated[int, typer.Option(min=0, max=5, help="Number of guidelines that the judge model proposes.")] = 3,
+    agent: Annotated[str, typer.Option(help="Use only runs of this agent; the ruling applies to it alone.")] = "",
+    rulings: Annotated[Path | None, file_option("Rulings file (YAML); default: judge.rulings.")] = None,
+    propose: Annotated[int, typer.Option(min=0, max=5, help="Number of rulings that the judge model proposes.")] = 3,
     usd: Annotated[float | None, typer.Option(min=0.0, help="Maximum cost, in US dollars.")] = None,
     drill: Annotated[int, typer.Option(min=0, help="Copies of each fault in the control drill.")] = 1,
     model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None,
     config: Annotated[Path | None, config_option("Configuration file (YAML) with the judge settings.")] = None,
     format_: Annotated[RunFormat, typer.Option("--format", help="Output format: table, or one JSON object.")] = "table",
 ) -> None:
-    """Test judge guidelines on human labels, adopt a proven one.
+    """Test judge rulings on human labels, adopt a proven one.
 
-    Half of the labels select a guideline, the other half confirm it: the interval of its gain must lie above zero, and
-    the drill must not get worse. The file keeps every tried guideline with its figures.
+    Half of the labels select a ruling, the other half confirm it: the interval of its gain must lie above zero, and
+    the drill must not get worse. The file keeps every tried ruling with its figures.
     """
-    settings = config_with_trials(config, {"judge.model": model, "judge.models": None if model is None else {}})
-    named = guidelines or (None if settings.judge.guidelines is None else Path(settings.judge.guidelines))
-    if named is None:
-        raise UserError("name a guidelines file with --guidelines, or set judge.guidelines")
+    more: dict[str, Any] = {"judge.model": model, "judge.models": None if model is None else {}}
+    settings = config_with_trials(config, more | {"judge.rulings": None if rulings is None else str(rulings)})
+    named = rulings_path(settings)
     if settings.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
-    entries = read_guidelines(named) if named.exists() else []
-    judging, runs = prepared(settings, named, labels, source, metric, agent, usd)
+    entries = read_rulings(named)
+    judging, runs = prepared(settings, labels, source, metric, agent, usd)
     found, drilled = tried(judging, runs, entries, propose, drill)
     write(named, entries, judging, found, drilled)
     print_alignment(found, drilled, judging, named, format_)

@@ -20,14 +20,14 @@ from pandaeval_collector.config import MetricNames
 from pandaeval_collector.jobs import same_cause
 from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.conversation import Conversation, conversation
-from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import Rubric, Verdict, rubric_of
+from pandaeval_collector.judge.rulings import Guidance, Ruling, guidance
 from pandaeval_collector.judge.turns import TurnView, turn_view
-from pandaeval_collector.runs.settings import adopted, read_guidelines
-from pandaeval_collector.scoring.metric import JudgedMetric
+from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path
+from pandaeval_collector.scoring.metric import JudgedMetric, answered_with
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cli._inputs import requests
@@ -67,16 +67,15 @@ def prompts(
     known = registry(settings.metrics.modules)
     judged = {key: metric for key, metric in known.items() if isinstance(metric, JudgedMetric)}
     traces = [] if trace is None else _first_session(trace)
-    path = settings.judge.guidelines
-    guidelines = () if path is None else adopted(read_guidelines(Path(path)))
+    rulings = read_rulings(rulings_path(settings))
     alone = {**of_failures(), SIMULATED_USER: _of_user(), **shared(judged.values(), traces)}
     texts: Iterable[str]
     if name is None:
-        texts = [*alone.values(), *_of_metrics(judged, traces, guidelines)]
+        texts = [*alone.values(), *_of_metrics(judged, judged, traces, rulings)]
     elif name in alone:
         texts = [alone[name]]
     else:
-        texts = _of_metrics(_named(name, judged, names_of(settings)), traces, guidelines)
+        texts = _of_metrics(_named(name, judged, names_of(settings)), judged, traces, rulings)
     out = console()
     for text in texts:
         out.print(printable(text), soft_wrap=True)
@@ -94,13 +93,18 @@ def _named(name: str, judged: Mapping[str, AnyMetric], names: MetricNames) -> Ma
 
 
 def _of_metrics(
-    metrics: Mapping[str, AnyMetric], traces: Sequence[Trace], guidelines: Sequence[Guideline]
+    metrics: Mapping[str, AnyMetric],
+    judged: Mapping[str, AnyMetric],
+    traces: Sequence[Trace],
+    rulings: Sequence[Ruling],
 ) -> Iterator[str]:
     """Yields each question of the metrics once, under its heading."""
     shown: set[tuple[str, str]] = set()
     agent = traces[0].agent if traces else ""
     for key, metric in metrics.items():
-        for rubric, text in sent(metric, traces, guidance(guidelines, metric.key, metric.asks, agent)):
+        for rubric, text in sent(
+            metric, traces, guidance(rulings, answered_with(metric, judged.values()), metric.asks, agent)
+        ):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
                 yield f"=== {key}: {rubric.name}, version {rubric.version} ===\n\n{text}"
@@ -118,7 +122,7 @@ def _first_session(name: str) -> list[Trace]:
 
 
 def sent(metric: AnyMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric[Any], str]]:
-    """Yields each question of the metric, with the adopted guidelines added, and its messages and schema as text. They
+    """Yields each question of the metric, with the adopted rulings added, and its messages and schema as text. They
     are filled from ``traces`` of one session, the first of which is that of metrics of traces and turns; a placeholder
     stands for what an earlier question would find. The fence
     code differs from call to call, as it is a secret of the store that judges."""

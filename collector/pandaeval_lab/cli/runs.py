@@ -130,7 +130,8 @@ def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> No
         _wait(api, run_id, format_)
 
 
-def _wait(api: ApiClient, run_id: str, format_: given.RunFormat) -> None:
+def ended(api: ApiClient, run_id: str) -> Row:
+    """Waits for the end of a run, and returns the run."""
     try:
         with progress(console(stderr=True), f"run {run_id}") as tell:
             while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:
@@ -140,7 +141,11 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat) -> None:
         told = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
         typer.echo(f"run {run_id} {told}", err=True)
         raise typer.Exit(_INTERRUPTED) from error
-    listings.show_one(run, _tell_run, format_)
+    return dict(run)
+
+
+def _wait(api: ApiClient, run_id: str, format_: given.RunFormat) -> None:
+    listings.show_one(ended(api, run_id), _tell_run, format_)
 
 
 @runs.command("cancel")

@@ -115,7 +115,7 @@ def sections_swapped(pack: Pack) -> Pack:
     one, other = parts.index(tools), parts.index(happened)
     parts[one], parts[other] = parts[other], parts[one]
     text = "\n\n".join(f"## {number}. {part}" for number, part in enumerate(parts, 1))
-    return replace(pack, text=text, digest=f"{pack.digest} swapped")
+    return replace(pack, text=text, digest=f"{pack.digest} swapped", head=0)
 
 
 def attacked(trace: Trace, place: str, text: str) -> Trace:

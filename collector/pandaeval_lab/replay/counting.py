@@ -19,7 +19,7 @@ from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.store import StoreReader
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
-_MESSAGES = 3
+_MESSAGES = 4
 """Messages of a question; one more is a repair, which a valid answer never leads to."""
 _PER_MESSAGE, _PER_CALL = 4, 3
 """Tokens that a chat format adds."""

@@ -17,7 +17,7 @@ from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.context import lines_of
-from pandaeval_collector.judge.known_models import MOST_RECORD
+from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redact, redacted
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
@@ -68,7 +68,7 @@ class TrialJudge:
         if known is not None:
             return TrialVerdict(known, model)
         earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
-        packed = pack(shown.last, self._secret, MOST_RECORD, earlier)
+        packed = pack(shown.last, self._secret, USUAL_RECORD, earlier)
         judge = Judge(self._client, packed, model)
         finding = await self._asked(metric, shown, judge)
         if finding is None:

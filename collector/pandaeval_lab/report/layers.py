@@ -22,6 +22,7 @@ from pandaeval_collector.base.untrusted.printable import for_xml
 
 LAYERS = ("reasoning", "action", "outcome")
 CORRECT = "trial_correct"
+CAPABILITY = "capability"
 _KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
 Row = Mapping[str, Any]
 """A trial's JSON object, as :class:`LayerReport` makes it, or a result's."""
@@ -79,6 +80,11 @@ class TrialCount:
     @property
     def trials(self) -> int:
         return self.correct.total()
+
+    @property
+    def fails(self) -> bool:
+        """Whether the case fails a run: most of its trials are not correct, and it is no capability case."""
+        return self.kind != CAPABILITY and 2 * self.correct[False] > self.trials
 
     def brief(self, name: str) -> dict[str, Any]:
         """Returns a table row, named ``name``: of each layer how many trials failed in it, else ``pass`` if any passed,
@@ -192,16 +198,20 @@ def _state(graders: Sequence[Row]) -> str:
     return "fail" if False in compared else "unscored" if None in compared else "pass"
 
 
-def junit_suites(report: LayerReport) -> dict[str, list[Element]]:
-    """Returns JUnit suites: a test case for each trial, by the kind of its case. What could not be told is skipped,
-    with the reason."""
+def junit_suites(report: LayerReport, no_fail: bool = False) -> dict[str, list[Element]]:
+    """Returns JUnit suites: a test case for each trial, by the kind of its case.
+
+    An incorrect trial is a failure only if its case fails the run. Other incorrect trials and undetermined trials are
+    skipped, with the reason. ``no_fail``: no trial is a failure.
+    """
     suites: dict[str, list[Element]] = {kind: [] for kind in report.kinds}
     for case, count in report.cases().items():
-        suites[count.kind] += [_test_case(case, count.kind, row) for row in report.trials(case)]
+        rows = report.trials(case)
+        suites[count.kind] += [_test_case(case, count.kind, row, count.fails and not no_fail) for row in rows]
     return suites
 
 
-def _test_case(name: str, kind: str, row: Row) -> Element:
+def _test_case(name: str, kind: str, row: Row, fails: bool) -> Element:
     shown, place = for_xml(f"{name} [{row['trial']}]"), for_xml(f"pandaeval.{kind}.{name}")
     case = Element("testcase", classname=place, name=shown, time="0")
     properties = SubElement(case, "properties")
@@ -209,7 +219,9 @@ def _test_case(name: str, kind: str, row: Row) -> Element:
     for key, value in {**layers, "trace_ids": " ".join(row["trace_ids"])}.items():
         SubElement(properties, "property", name=key, value=for_xml(value))
     why = for_xml(row["reason"][:500])
-    if row["correct"] is False:
+    if row["correct"] is False and not fails:
+        SubElement(case, "skipped", message=f"not correct, but its case does not fail the run: {why}")
+    elif row["correct"] is False:
         failed = [each for each in row["graders"] if each["success"] is False]
         lines = [f"{each['layer']}: {each['metric']} {each['score']:.4f}: {each['reason']}" for each in failed]
         failure = SubElement(case, "failure", type=row["broke"] or "trial", message=why)

@@ -83,7 +83,7 @@ def command(drill: str) -> str:
         environ = {"PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test", "COLUMNS": "200"}
         asked = ["judge", "align", str(labels), str(traces), "--model", "openai/gpt-4o-mini"]
         done = CliRunner().invoke(
-            app, [*asked, "--guidelines", str(Path(folder) / "guidelines.yaml"), "--drill", drill], env=environ
+            app, [*asked, "--rulings", str(Path(folder) / "rulings.yaml"), "--drill", drill], env=environ
         )
         return f"{done.output}{len(server.requests)} calls"
 

@@ -77,6 +77,7 @@ def quoting(folder: Path, scale: int) -> Iterator[str]:
 
 def _collector(folder: Path, server: JudgeServer) -> CollectorProcess:
     settings = {
+        "PANDAEVAL_JUDGE__DETAIL": "all",
         "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
         "PANDAEVAL_JUDGE__API_BASE": server.url,
         "PANDAEVAL_JUDGE__API_KEY_ENV": "CANARY_KEY",

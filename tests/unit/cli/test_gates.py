@@ -87,6 +87,31 @@ def test_only_what_failed_has_examples_and_only_its_own_results_count() -> None:
     assert [each.text for each in found[1:]] == ["", "trace.c (threshold 0.5): trace.c is silent"]
 
 
+@pytest.mark.parametrize(
+    ("unclear", "others", "passes", "says"),
+    [
+        (4, 0, True, "passes unmeasured: 0 decided, 4 unclear"),
+        (4, 1, True, ""),
+        (3, 2, True, ""),
+    ],
+)
+def test_unclear_verdicts_fail_no_gate(unclear: int, others: int, passes: bool, says: str) -> None:
+    tally = OutcomeCounts()
+    tally.add("scored", None, None, unclear, "unclear")
+    tally.add("scored", True, None, others, "pass")
+    [gate] = gates({KEY: 0.5}, 0.2, {KEY: tally}, {KEY: 0.9} if others else {})
+    assert (gate.passed, gate.text) == (passes, says and f"trace.coherence (threshold 0.5): {says}")
+
+
+def test_unclear_verdicts_do_not_hide_missing_scores() -> None:
+    tally = OutcomeCounts()
+    tally.add("scored", None, None, 2, "unclear")
+    tally.add("unscored", None, "timeout", 1)
+    [gate] = gates({KEY: 0.5}, 0.2, {KEY: tally}, {})
+    assert not gate.passed
+    assert "1 of 3 results have no score" in gate.text
+
+
 def test_defaults_never_fail() -> None:
     assert gates({}, 0.2, {KEY: OutcomeCounts(4)}, {KEY: 0.0}) == []
 

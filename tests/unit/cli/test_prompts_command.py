@@ -85,13 +85,13 @@ def test_what_has_no_prompt_says_so() -> None:
     assert "unknown metric" in run("nonsense", code=2)
 
 
-def test_guidelines_that_are_adopted_are_part_of_the_question(tmp_path: Path) -> None:
-    file, config = tmp_path / "guidelines.yaml", tmp_path / "config.yaml"
+def test_adopted_rulings_are_part_of_the_question(tmp_path: Path) -> None:
+    file, config = tmp_path / "rulings.yaml", tmp_path / "config.yaml"
     file.write_text(
         "- {metric: trace.confidence, text: Heed hedges., state: adopted}\n"
         "- {metric: trace.confidence, text: Heed tone., state: rejected}\n"
     )
-    config.write_text(f"judge: {{guidelines: {file}}}\n")
+    config.write_text(f"judge: {{rulings: {file}}}\n")
     shown = run("confidence", "--config", str(config))
     assert "- Heed hedges." in shown
     assert "Heed tone." not in shown
@@ -102,4 +102,4 @@ def test_a_session_s_question_is_filled_with_all_of_its_traces() -> None:
     shown = run("session.correctness", "--trace", str(CAPTURE.with_name("good_session.otlp.jsonl")))
     assert ": conversation, version" in shown
     assert "calls: 5\nturns: 4" in shown
-    assert "[with" not in shown.partition("# Question")[2].partition("Answer with one")[0], "nothing but what applies"
+    assert "[with" not in shown.partition("# Criteria")[2].partition("Answer with one")[0], "nothing but what applies"

@@ -696,3 +696,50 @@ def test_finish_reasons_on_the_span_tell_chunks_from_choices(reasons: list[str],
     found = read({**CHAT, "gen_ai.output.messages": parts, "gen_ai.response.finish_reasons": reasons}).output
     assert found is not None
     assert [(message.text, message.finish_reason) for message in found] == expected
+
+
+# --- operations of any name ------------------------------------------------------------------------------------------
+
+_OWN_NAMES = ("responses", "converse", "generate", "inference", "realtime_inference", "call_llm", "model.invoke")
+
+
+@pytest.mark.parametrize("operation", _OWN_NAMES)
+@pytest.mark.parametrize(
+    "told", [{"gen_ai.output.messages": '[{"role": "assistant", "content": "Hi."}]'}, {"gen_ai.usage.output_tokens": 3}]
+)
+def test_any_operation_with_a_model_and_its_answer_is_a_model_call(operation: str, told: dict[str, Any]) -> None:
+    assert read({"gen_ai.operation.name": operation, "gen_ai.request.model": "gpt-x", **told}).kind is Kind.LLM
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"gen_ai.request.model": "gpt-x"},
+        {"gen_ai.usage.output_tokens": 3},
+        {"gen_ai.request.model": "gpt-x", "gen_ai.usage.output_tokens": 3, "gen_ai.agent.name": "desk"},
+        {"gen_ai.request.model": "gpt-x", "gen_ai.usage.output_tokens": 3, "gen_ai.workflow.name": "desk"},
+    ],
+)
+def test_any_other_operation_is_a_step(more: dict[str, Any]) -> None:
+    assert read({"gen_ai.operation.name": "prepare", **more}).kind is Kind.STEP
+    assert read({"gen_ai.operation.name": "plan", **more}).kind is Kind.STEP
+
+
+def test_a_plan_is_a_step_whatever_it_names() -> None:
+    made = {"gen_ai.request.model": "gpt-x", "gen_ai.usage.output_tokens": 3}
+    assert read({"gen_ai.operation.name": "plan", **made}).kind is Kind.STEP
+
+
+def test_adk_for_java_names_its_model_calls_itself() -> None:
+    span = RawSpan("t" * 32, "s" * 16, name="call_llm", scope=Scope("gcp.vertex.agent"))
+    request = {"model": "gemini-x", "contents": [{"role": "user", "parts": [{"text": "Weather in Oslo?"}]}]}
+    response = {"content": {"role": "model", "parts": [{"text": "4 degrees, rain."}]}}
+    span.attributes = {
+        "gen_ai.operation.name": "call_llm",
+        "gcp.vertex.agent.llm_request": json.dumps(request),
+        "gcp.vertex.agent.llm_response": json.dumps(response),
+    }
+    found = normalize(span)
+    assert (found.kind, found.request_model) == (Kind.LLM, "gemini-x")
+    assert (found.input, found.output) == ((ASK,), (Message("assistant", ANSWER.parts),))

@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel.model import Captured, Kind, ToolDefinition, Usage
-from tests.unit.dialects.composed import ASK, BRIEF, SAID, seen, texts
+from pandaeval_otel.model import Captured, Kind, Span, ToolDefinition, Usage
+from tests.unit.dialects import composed
+from tests.unit.dialects.composed import ASK, BRIEF, SAID, texts
 
 AGENT = {"entity.type": "agent", "entity.name": "trip_bot", "entity.id": "a-1"}
+
+
+def seen(attributes: dict[str, Any]) -> Span:
+    return composed.seen(attributes, "@voltagent/core")
 
 
 def test_of_a_loop_with_tools_the_agent_counts_the_tokens() -> None:
@@ -96,4 +101,4 @@ def test_a_tool() -> None:
 
 
 def test_types_of_other_peoples_spans_are_not_read() -> None:
-    assert "voltagent" not in seen({"span.type": "llm"}).dialects
+    assert "voltagent" not in composed.seen({**AGENT, "span.type": "llm"}).dialects

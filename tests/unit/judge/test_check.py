@@ -17,6 +17,7 @@ from pandaeval_lab.judge_check.known_runs import known_runs, known_sessions
 from pandaeval_lab.judge_check.probes import CheckResult, check_result
 from pandaeval_lab.judge_check.questions import CheckItem, attacks, canaries, planned
 from support import check_judges
+from support.asked import record_of
 from support.attacks import corpus
 from support.check_judges import Opinion, OpinionCaller
 
@@ -73,7 +74,7 @@ async def test_ten_of_twelve_sessions_are_enough(wrong: int, fit: bool) -> None:
     doubted = {item.pack.text for item in canaries()[:wrong]}
 
     def opinion(messages: check_judges.Messages, nth: int) -> float | None:
-        return 0.2 if messages[1]["content"] in doubted else check_judges.good(messages, nth)
+        return 0.2 if record_of(messages) in doubted else check_judges.good(messages, nth)
 
     found = await _result(opinion, canaries())
     assert found.fit is fit
@@ -84,7 +85,7 @@ async def test_a_reply_about_a_session_that_fails_is_not_made_up_for() -> None:
     silent = canaries()[0].pack.text
 
     def opinion(messages: check_judges.Messages, nth: int) -> float | None:
-        return None if messages[1]["content"] == silent else check_judges.good(messages, nth)
+        return None if record_of(messages) == silent else check_judges.good(messages, nth)
 
     found = await _result(opinion, canaries())
     assert not found.fit

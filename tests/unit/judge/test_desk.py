@@ -61,12 +61,12 @@ async def test_a_repair_is_held_to_the_schema_of_its_question() -> None:
     caller = Scripted(lambda number, call: _good(call) if number else ModelAnswer("0.9", model="m"))
     await Judge(JudgeClient(caller, Memory()), _pack(), "m").ask(RUBRIC)
     assert [each.held for each in caller.calls] == [False, True]
-    assert caller.calls[1].messages[:3] == caller.calls[0].messages
+    assert caller.calls[1].messages[:4] == caller.calls[0].messages
 
 
 async def test_a_record_that_is_too_long_is_shown_shorter_once() -> None:
     def narrow(number: int, call: ModelCall) -> ModelAnswer:
-        if len(call.messages[1]["content"]) > 4 * 1000:
+        if len(call.messages[2]["content"]) > 4 * 1000:
             raise CallFailedError(CallFailure.TOO_LONG, "maximum context length is 2048 tokens")
         return _good(call)
 

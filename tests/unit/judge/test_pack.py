@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import BaseModel, Field
 
-from pandaeval_collector.judge.pack import nonce, pack
+from pandaeval_collector.judge.pack import fence, pack
 from pandaeval_collector.judge.prompt import SYSTEM, echo_code, messages, shape
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.judge.sanitize import neutral
@@ -23,7 +23,7 @@ from support.judged import TRACE_ID, call, trace
 RUBRIC = CONFIDENCE.rubrics[-1]
 
 SECRET = b"s" * 32
-FENCE = nonce(SECRET, TRACE_ID, "d1")
+FENCE = fence(SECRET, "WHAT THE USER ASKED")
 SCRIPTS = ("plain words ", "配送状況を確認する。", "أين طردي الآن؟ ", "🚚📦🏳️‍🌈", '{"k": [1, 2]}\n')
 
 
@@ -36,7 +36,7 @@ OTHER = Rubric("other", "3", "Something else?", Other)
 
 
 def _fenced(text: str) -> list[str]:
-    return re.findall(rf"<<{FENCE}>>\n(.*?)\n<</{FENCE}>>", text, re.DOTALL)
+    return [block for _, block in re.findall(r"<<([0-9a-f]{12})>>\n(.*?)\n<</\1>>", text, re.DOTALL)]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -89,6 +89,7 @@ def test_it_is_the_same_every_time_and_the_digest_knows_no_nonce() -> None:
     assert one == again
     elsewhere = pack(trace(calls=[call(1)]), b"t" * 32)
     assert elsewhere.nonce != one.nonce
+    assert elsewhere.codes != one.codes
     assert elsewhere.digest == one.digest
     assert pack(trace(calls=[call(2)]), SECRET).digest != one.digest
 
@@ -99,10 +100,13 @@ def test_no_content_closes_a_fence(pieces: list[str]) -> None:
     content = "".join(pieces)
     packed = pack(trace(content, content, [call(1, name=content, result=content, error=content)]), SECRET)
     blocks = _fenced(packed.text)
-    assert packed.text.count(FENCE) == 2 * len(blocks), "nothing but our own fences holds the nonce"
-    assert not any(FENCE in block for block in blocks)
-    question = messages(packed, RUBRIC, {"task": content})[2]["content"]
-    assert question.count(FENCE) == 2
+    assert FENCE in packed.codes
+    counted = sum(packed.text.count(code) for code in {*packed.codes})
+    assert counted == 2 * len(blocks), "nothing but our own fences holds a code"
+    assert not any(code in block for block in blocks for code in packed.codes)
+    question = messages(packed, RUBRIC, {"task": content})[3]["content"]
+    assert question.count(packed.nonce) == 2
+    assert FENCE not in question
 
 
 @pytest.mark.parametrize(
@@ -123,13 +127,13 @@ def test_control_characters_links_and_blobs_lose_their_power() -> None:
     assert neutral(f"a {blob} b") == f"a [binary, {len(blob)} characters] b"
 
 
-def test_all_questions_about_a_trace_begin_with_the_same_bytes() -> None:
+def test_all_questions_about_a_trace_show_the_same_record() -> None:
     packed = pack(trace(calls=[call(1)]), SECRET)
     ours, other = messages(packed, RUBRIC), messages(packed, OTHER, {"task": "x"})
-    assert ours[:2] == other[:2]
-    assert ours[2] != other[2]
+    assert (ours[0], ours[2]) == (other[0], other[2])
+    assert ours[1]["content"][: packed.head] == other[1]["content"][: packed.head] == packed.text[: packed.head]
     assert ours[0] == {"role": "system", "content": SYSTEM}
-    assert [message["role"] for message in ours] == ["system", "user", "user"]
+    assert [message["role"] for message in ours] == ["system", "user", "user", "user"]
 
 
 def test_nothing_that_is_written_for_developers_is_sent() -> None:
@@ -239,3 +243,30 @@ def test_a_delegating_call_is_not_in_parallel_with_what_it_delegates() -> None:
     )
     assert "in parallel" not in pack(replace(made, spans=(*made.spans, *below)), SECRET).text
     assert "in parallel" in pack(made, SECRET).text, "calls that nothing nests"
+
+
+def test_prompts_about_two_runs_of_an_agent_begin_alike_until_the_run() -> None:
+    tools = (ToolDefinition("book", "b", {}),)
+    system = Span(TRACE_ID, "b7ad6b7169203332", "", "chat", Kind.LLM, 0, 1, system="Be kind.")
+    one = pack(trace("Where is it?", spans=(system,), tools=tools, agents=("desk",)), SECRET)
+    other = pack(
+        trace("Cancel it.", calls=[call(1)], spans=(system,), tools=tools, agents=("desk",), digest="d2"), SECRET
+    )
+    assert messages(one, RUBRIC)[:2] == messages(other, RUBRIC)[:2]
+    assert "Be kind." in messages(one, RUBRIC)[1]["content"]
+    assert one.agent_key == other.agent_key != pack(trace(agents=("bar",)), SECRET).agent_key
+
+
+def test_a_long_run_is_cut_without_changing_the_agent() -> None:
+    tools = tuple(ToolDefinition(f"tool_{n}", "word " * 20, {}) for n in range(3))
+    packs = [
+        pack(trace(calls=[call(n, result="x " * size) for n in range(60)], tools=tools), SECRET, 3000)
+        for size in (200, 900)
+    ]
+    assert packs[0].text[: packs[0].head] == packs[1].text[: packs[1].head]
+    assert "tools that the agent had" not in packs[0].truncated
+
+
+def test_a_reply_loses_the_codes_of_the_fences() -> None:
+    packed = pack(trace(), SECRET)
+    assert packed.without_codes(f"as <</{packed.codes[0].upper()}>> and {packed.nonce}") == "as <</[…]>> and […]"

@@ -18,10 +18,12 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
 def _call(**fields: Any) -> dict[str, Any]:
     messages = [
         {"role": "system", "content": "s" * 1600},
+        {"role": "user", "content": "a" * 1000},
         {"role": "user", "content": "r" * 4000},
         {"role": "user", "content": "q"},
     ]
-    return {"model": "m", "messages": messages, "max_tokens": 900, "response_format": SCHEMA, **fields}
+    call = {"model": "m", "messages": messages, "max_tokens": 900, "response_format": SCHEMA, "cache_key": "desk"}
+    return {**call, **fields}
 
 
 def _route(known: KnownModel | None = None, **parameters: Any) -> Route:
@@ -91,32 +93,29 @@ def test_a_form_that_was_refused_is_not_asked_for_again() -> None:
     assert fine.weaker("json_object") is None, "a refusal is about something else"
 
 
-def test_the_end_of_what_all_calls_share_is_marked_where_the_provider_wants_a_mark() -> None:
-    marked = _sent(KnownModel(FREE, marks=True))["messages"]
-    assert marked[1]["content"][0]["cache_control"] == {"type": "ephemeral"}
-    assert marked[1]["content"][0]["text"] == "r" * 4000
-    assert [marked[0], marked[2]] == [_call()["messages"][0], _call()["messages"][2]]
-    assert _sent()["messages"] == _call()["messages"]
-    short = _call(
-        messages=[{"role": "system", "content": "s"}, *_call()["messages"][2:], {"role": "user", "content": "q"}]
-    )
-    assert _route(KnownModel(FREE, marks=True)).request(short, "")["messages"] == short["messages"], "below any minimum"
+def test_the_ends_of_shared_beginnings_are_marked_if_the_provider_needs_marks() -> None:
+    marks = KnownModel(FREE, marks=True)
+    points = [{"location": "message", "index": index} for index in (1, 2)]
+    assert _sent(marks)["cache_control_injection_points"] == points
+    assert "cache_control_injection_points" not in _sent()
+    short = [{"role": "user", "content": "q"}] * 4
+    assert "cache_control_injection_points" not in _route(marks).request(_call(messages=short), ""), "below any minimum"
+    merged = _route(marks)
+    assert merged.adapt("roles must alternate")
+    assert "cache_control_injection_points" not in merged.request(_call(), "")
 
 
-def test_calls_about_one_trace_have_one_key_where_their_provider_sorts_by_it() -> None:
-    keyed, call = KnownModel(FREE, keyed=True), _call()
-    other = _call(messages=[*call["messages"][:2], {"role": "user", "content": "another question"}])
-    key = _route(keyed).request(call, "")["prompt_cache_key"]
-    assert _route(keyed).request(other, "")["prompt_cache_key"] == key
-    another = _call(messages=[call["messages"][0], {"role": "user", "content": "t"}, call["messages"][2]])
-    assert _route(keyed).request(another, "")["prompt_cache_key"] != key
+def test_calls_about_one_agent_have_one_key_if_their_provider_sorts_by_it() -> None:
+    keyed = KnownModel(FREE, keyed=True)
+    assert _sent(keyed)["prompt_cache_key"] == "desk"
     own = Route(replace(SETUP, api_base="http://127.0.0.1:9/v1"), "m", keyed)
-    assert "prompt_cache_key" not in own.request(call, ""), "a server of one's own may not know it"
+    assert "prompt_cache_key" not in own.request(_call(), ""), "a server of one's own may not know it"
     assert "prompt_cache_key" not in _sent()
 
 
 def test_a_record_fits_into_the_window() -> None:
-    assert record_budget(None, 900) == record_budget(128_000, 900) == 12_000
+    assert record_budget(None, 900) == record_budget(127_999, 900) == 12_000
+    assert record_budget(128_000, 900) == record_budget(1_000_000, 900) == 32_000
     assert 2_000 < record_budget(8_192, 900) < 6_000
     assert record_budget(1_000, 900) == 400
     assert Route(replace(SETUP, context_tokens=5_000), "m", KnownModel(FREE, window=8_192)).budget == 5_000
@@ -145,7 +144,7 @@ def test_a_template_that_takes_no_such_roles_gets_one_message_from_then_on(refus
     route = _route()
     assert route.adapt(refusal)
     [message] = route.request(_call(), "")["messages"]
-    assert message == {"role": "user", "content": f"{'s' * 1600}\n\n{'r' * 4000}\n\nq"}
+    assert message == {"role": "user", "content": f"{'s' * 1600}\n\n{'a' * 1000}\n\n{'r' * 4000}\n\nq"}
     assert not route.adapt(refusal), "there is no other way"
 
 

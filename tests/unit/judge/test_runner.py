@@ -50,7 +50,7 @@ class Scripted:
         self.asked: Counter[str] = Counter()
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        self.asked[call.messages[1]["content"]] += 1
+        self.asked[call.messages[2]["content"]] += 1
         return await self.say(call)
 
 
@@ -159,9 +159,9 @@ async def test_a_poisoned_job_is_dead_after_two_crashes_and_harms_no_other(tmp_p
     poison: list[str] = []
 
     async def crash(call: ModelCall) -> ModelAnswer:
-        poison[:] = poison or [call.messages[1]["content"]]
+        poison[:] = poison or [call.messages[2]["content"]]
         await asyncio.sleep(0.01)  # the others are under way when the process dies
-        if call.messages[1]["content"] == poison[0]:
+        if call.messages[2]["content"] == poison[0]:
             raise CallFailedError(CallFailure.CRASHED, "the judge's process died")
         return await good(call)
 

@@ -163,3 +163,38 @@ def test_a_run_that_is_too_long_is_told_from_its_end_with_an_index_of_the_rest()
     assert "(left out: call 2: search)" in packed.text
     assert "\ncall 60: " not in packed.text
     assert packed.shown < 0.5
+
+
+def test_a_cut_result_keeps_the_values_that_later_steps_use() -> None:
+    noise = "some text " * 400
+    calls = [call(n, arguments={"q": n}, result=f"{noise}PK-{n:03d} at shelf SH{n} {noise}") for n in range(1, 9)]
+    calls.append(call(9, "track", arguments={"parcel": "PK-004"}, result="on its way"))
+    shown = pack(trace("Where?", "It is at shelf SH7.", calls), SECRET, 3000).text
+    assert shown.count("PK-004") == 2
+    assert "at shelf SH7" in shown.partition("ANSWERED")[0]
+    assert "PK-005" not in shown
+
+
+def test_a_call_that_reads_a_change_back_is_left_out_last() -> None:
+    calls = [call(n, arguments={"q": n}, result=f"{n} " * 60) for n in range(1, 200)]
+    calls[3] = call(4, "cancel_order", arguments={"id": "W-123"}, result="ok")
+    calls[5] = call(6, "get_order", arguments={"id": "W-123"}, result="status: open")
+    shown = pack(trace(calls=calls), SECRET, 3000).text
+    assert "\ncall 6: get_order" in shown
+    assert "\ncall 5: " not in shown
+
+
+def test_a_long_result_that_is_the_same_is_shown_once() -> None:
+    calls = [call(n, arguments={"q": n}, result="the same row " * 20) for n in (1, 2, 3)]
+    shown = pack(trace(calls=calls), SECRET).text
+    assert shown.count("the same row " * 20) == 1
+    assert shown.count("result: (the same as that of call 1)") == 2
+
+
+def test_code_keeps_its_indentation_and_links_the_words_beside_them() -> None:
+    code = "def f(x):\n    if x:\n        return 1"
+    shown = pack(
+        trace("见https://a.example/x,然后 (https://b.example/y). Go", calls=[call(1, arguments=code)]), SECRET
+    ).text
+    assert r"arguments: def f(x):\n    if x:\n        return 1" in shown
+    assert "[link a.example/x],然后 ([link b.example/y]). Go" in shown

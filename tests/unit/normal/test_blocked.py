@@ -86,7 +86,7 @@ def guard(attributes: dict[str, Any], name: str = "execute_guardrail pii", **mor
         (
             run(span(3, "chat m", {**CHAT, "gen_ai.response.finish_reasons": ["guardrail_intervened"]}, 1)),
             "content filter of the provider",
-            "",
+            "guardrail_intervened",
         ),
     ],
 )

@@ -322,3 +322,52 @@ class TestResults:
             history += [says(asks("search", OSLO, "call_0")), gives(result, "call_0")]
         spans.llm(agent, history, "done")
         assert [call.result for call in calls(spans)] == list(range(500))
+
+
+class TestFailureInTheText:
+    @pytest.mark.parametrize(
+        "result",
+        [
+            "An error occurred while running the tool. Please try again. Error: timeout",
+            "Error: timeout\n Please fix your mistakes.",
+            {"error": "Error in tool 'search': timeout"},
+            "Error executing tool search: timeout",
+            "Error invoking function 'search': timeout",
+            "Tool execution failed: timeout",
+            'Traceback (most recent call last):\n  File "a.py"\nTimeoutError',
+        ],
+    )
+    def test_the_words_of_a_framework_make_an_error(self, result: object) -> None:
+        spans = Spans()
+        spans.tool(spans.agent(), result=result)
+        (call,) = calls(spans)
+        assert call.error
+
+    @pytest.mark.parametrize(
+        "result",
+        [
+            "The log has one line: Error in tool 'search': timeout",
+            {"error": "none found", "rows": []},
+            {"error": None},
+            "Error code E4 means a full tank.",
+            "No error in tool search.",
+        ],
+    )
+    def test_a_result_about_errors_is_none(self, result: object) -> None:
+        spans = Spans()
+        spans.tool(spans.agent(), result=result)
+        (call,) = calls(spans)
+        assert call.error is None
+
+
+def test_a_tools_span_with_model_calls_below_is_a_call_of_the_agent_around_it() -> None:
+    spans = Spans()
+    outer = spans.tool(spans.agent(None, "desk"), "Agent", {"prompt": "Read"}, agent_name="helper")
+    spans.llm(outer, [])
+    spans.tool(outer, "Bash", {"command": "cat"})
+    spans.tool(spans.agent(None, "desk"), "Read", agent_name="desk")
+    assert [(call.name, call.agent) for call in calls(spans)] == [
+        ("Agent", "desk"),
+        ("Bash", "helper"),
+        ("Read", "desk"),
+    ]

@@ -23,7 +23,7 @@ def test_the_worked_example_is_what_the_command_prints(tmp_path: Path) -> None:
 def test_figures_in_its_sentences() -> None:
     assert f"at least {LEAST_LABELS} labels of randomly selected runs" in PAGE
     assert f"the newest {MOST_LABELS:,} labels" in PAGE
-    assert "With fewer than eight labels" in PAGE
+    assert "the rarer verdict fewer than eight times" in PAGE
     assert _LEAST_RARE == 8
     low, _ = wilson(1.0, 50, t_quantile(49))
     assert f"up to {1 - low:.0%}".replace("%", " %") in PAGE

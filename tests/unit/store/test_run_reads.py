@@ -5,9 +5,11 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, runs
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.runs import RunBatch, RunResult, RunRow
+from pandaeval_otel.wire.labels import HumanLabel
 from support.database import open_database
 
 
@@ -30,11 +32,15 @@ def created(store: Store, *queued: bytes) -> list[RunRow]:
     return [store.runs.create(body).result() for body in queued or (b"{}",)]
 
 
+def body(trace_id: str) -> bytes:
+    return orjson.dumps({"trace_id": trace_id})
+
+
 def result(
     about: int, score: float | None, metric: str = "trace.m", outcome: str = "scored", by: str = "1"
 ) -> RunResult:
     success = None if score is None else score >= 0.5
-    return RunResult(about, metric, outcome, score, success, 0.0, by, b"%s %d" % (metric.encode(), about))
+    return RunResult(about, metric, outcome, score, success, 0.0, by, body(f"{metric} {about}"))
 
 
 def file(store: Store, run: RunRow, *results: RunResult, items: tuple[tuple[int, str], ...] = ()) -> None:
@@ -176,7 +182,7 @@ class TestWhatWasFound:
 
     def test_a_page_at_a_time_in_order_of_arrival(self, store: Store) -> None:
         run = self.filled(store)
-        bodies = [b"%s %d" % ((b"trace.n", b"trace.m")[no % 2], no) for no in range(1, 7)]
+        bodies = [body(f"{('trace.n', 'trace.m')[no % 2]} {no}") for no in range(1, 7)]
         assert store.runs.results(run.no) == (bodies, None)
         pages, after = [], 0
         while after is not None:
@@ -187,16 +193,16 @@ class TestWhatWasFound:
     def test_of_one_metric(self, store: Store) -> None:
         run = self.filled(store)
         first, after = store.runs.results(run.no, limit=2, metric="trace.m")
-        assert first == [b"trace.m 1", b"trace.m 3"]
+        assert first == [body("trace.m 1"), body("trace.m 3")]
         assert after is not None
-        assert store.runs.results(run.no, after, 2, "trace.m") == ([b"trace.m 5"], None)
+        assert store.runs.results(run.no, after, 2, "trace.m") == ([body("trace.m 5")], None)
         assert store.runs.results(run.no, metric="trace.other") == ([], None)
 
     def test_a_page_is_a_hundred_unless_somebody_says_so(self, store: Store) -> None:
         [run] = created(store)
         file(store, run, *(result(no, 0.5) for no in range(1, 102)))
         page, after = store.runs.results(run.no)
-        assert (len(page), store.runs.results(run.no, after or 0)) == (100, ([b"trace.m 101"], None))
+        assert (len(page), store.runs.results(run.no, after or 0)) == (100, ([body("trace.m 101")], None))
 
     def test_how_many_by_metric_and_outcome(self, store: Store) -> None:
         assert store.runs.counts(self.filled(store).no) == {
@@ -208,7 +214,7 @@ class TestWhatWasFound:
 
     def test_one_result_by_what_it_is_about(self, store: Store) -> None:
         run = self.filled(store)
-        assert store.runs.body(run.no, "trace.m", 3) == b"trace.m 3"
+        assert store.runs.body(run.no, "trace.m", 3) == body("trace.m 3")
         assert store.runs.body(run.no, "trace.n", 3) is None
         assert store.runs.body(run.no, "trace.m", 2) is None
         assert store.runs.body(99, "trace.m", 3) is None
@@ -235,12 +241,23 @@ class TestPairs:
         found = [*store.runs.pairs(first.no, second.no)]
         assert [row[0] for row in found] == ["session.m", "trace.m", "trace.m", "trace.n"]
         assert sorted(found) == [
-            ("session.m", -7, 0, 0.5, 1, "1 a", None, None, "2 b"),
-            ("trace.m", 1, 7, 0.75, 1, "1 a", 0.0, 0, "2 b"),
-            ("trace.m", 2, 0, None, None, "1 a", 0.5, 1, "2 b"),
-            ("trace.n", 1, 7, 0.25, 0, "1 a", 1.0, 1, "2 b"),
+            ("session.m", -7, 0, 0.5, 1, "1 a", None, None, "2 b", None),
+            ("trace.m", 1, 7, 0.75, 1, "1 a", 0.0, 0, "2 b", None),
+            ("trace.m", 2, 0, None, None, "1 a", 0.5, 1, "2 b", None),
+            ("trace.n", 1, 7, 0.25, 0, "1 a", 1.0, 1, "2 b", None),
         ]
         assert [*store.runs.pairs(first.no, 99)] == []
+
+    def test_verdicts_of_people_stand_beside(self, store: Store) -> None:
+        first, second = created(store, b"1", b"2")
+        for run, scores in ((first, (0.9, 0.9, None)), (second, (0.1, None, 0.9))):
+            file(store, run, *(result(number, score) for number, score in enumerate(scores, 1)))
+        labels = [HumanLabel("trace.m 1", "trace.m", None, True, "ada", 1.0)]
+        labels += [HumanLabel("trace.m 3", "trace.m", None, True, "ada", 1.0)]
+        store.people.put(labels, 1.0).result()
+        [found] = compared(store.runs, first, second)
+        assert (found.pairs, found.decided, found.flips) == (3, (2, 2), 1)
+        assert (found.labelled, found.right) == (2, (1, 1))
 
     def test_of_a_run_and_the_live_results_that_stand(self, store: Store) -> None:
         decide(store, 1, 2, 3)
@@ -261,9 +278,9 @@ class TestPairs:
         found = [*store.runs.pairs(run.no, None)]
         assert [row[0] for row in found] == ["trace.m", "trace.m", "trace.n"]
         assert sorted(found) == [
-            ("trace.m", 1, 7, 0.5, 1, "1 a", 0.75, 1, "3 large"),
-            ("trace.m", 2, 0, 0.5, 1, "1 a", None, None, "3 "),
-            ("trace.n", 1, 7, 0.5, 1, "1 a", 0.25, 0, "3 "),
+            ("trace.m", 1, 7, 0.5, 1, "1 a", 0.75, 1, "3 large", None),
+            ("trace.m", 2, 0, 0.5, 1, "1 a", None, None, "3 ", None),
+            ("trace.n", 1, 7, 0.5, 1, "1 a", 0.25, 0, "3 ", None),
         ]
 
 

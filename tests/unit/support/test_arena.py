@@ -161,8 +161,9 @@ def messages(
 ) -> list[dict[str, str]]:
     return [
         {"role": "system", "content": "You evaluate."},
-        {"role": "user", "content": f"## 1. RECORD\n<<{nonce}>>\n{record}\n<</{nonce}>>"},
-        {"role": "user", "content": f'# Question\n{question}\n\nSet "echo" to {echo}.'},
+        {"role": "user", "content": f"# Criteria\n{question}"},
+        {"role": "user", "content": f"# Run\n## 1. RECORD\n<<{nonce}>>\n{record}\n<</{nonce}>>"},
+        {"role": "user", "content": f'# Question\nJudge this run.\n\nSet "echo" to {echo}.'},
     ]
 
 

@@ -16,7 +16,7 @@ from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
 from pandaeval_collector.judge.turns import turn_view
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
-from support.asked import Memory
+from support.asked import Memory, question_in
 from support.competent import CompetentCaller
 from support.competent_record import read
 from support.competent_turns import asked_parts, of_turn
@@ -84,7 +84,7 @@ def test_it_finds_what_a_question_asks_with_the_criteria_of_each() -> None:
 @pytest.mark.parametrize("lost", PARTS, ids=lambda part: part.name)
 def test_without_the_criteria_of_one_it_decides_the_others(lost: QuestionPart[Any]) -> None:
     asked = messages(pack(run(), b"s" * 32), rubric_of(PARTS), {"calls": 1})
-    record, whole = read(asked), asked[2]["content"]
+    record, whole = read(asked), question_in(asked)
     cut = whole.replace(lost.text.strip(), "")
     before, after = (of_turn(record, asked_parts(question)) for question in (whole, cut))
     assert after[lost.name].get("rating") is None

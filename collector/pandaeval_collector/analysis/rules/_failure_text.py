@@ -114,7 +114,7 @@ SAYS_ERROR = _any(
     rf"(?:an? )?(?:\w+ ){{0,2}}error (?:has )?occur+ed\b|error{_END}|internal error{_END}",
     r"error(?:\s++code)?\s*+#?+\s*+\d{1,5}\s*(?:[:(–-]|\.\s|$)|error code\s*:\s*\d",
     r"error\s+(?:executing|while|during|invoking|calling|running|fetching|processing|parsing|opening|reading|writing|"
-    r"loading|connecting|creating|sending|accessing|worker|could|cannot|failed)\b",
+    r"loading|connecting|creating|sending|accessing|generating|rendering|worker|could|cannot|failed)\b",
     r"error in [\w.'\"`/]+(?:\(.{0,80}\))?\s*:|error from \w+ \(|error response from |error (?:al|ao|en) \w+",
     r"error ?\[\w+\]:|\S+ error \w{1,3}\d{2,6}:|.{1,80}\(\d+,\d+\): error\b|error \d{4} \(\w{5}\)",
     r"(?:[\w-]+ ){1,3}error: [45]\d\d\b|(?:.{1,40} )?returned error: [45]\d\d\b|upstream connect error",
@@ -144,9 +144,6 @@ SAYS_FAILED = _any(
     r"(?:lock|request|read|connection|idle|query|statement|gateway) (?:wait )?time-?out(?: exceeded|;|,|:|\s*$)",
     rf"(?:[\w-]+ )?{_MATTER} (?:(?:was|were|is|(?:has|had|have) been) )?(?:\w+ly )?"
     rf"(?:{_DONE}|not successful|blocked|rolled back|killed){_STOPS}",
-    r"(?:the )?user (?:has )?(?:rejected|denied|declined|refused|cancell?ed|aborted) (?:this|the|permission"
-    r"|your|it|to)\b",
-    r"(?:[\w-]+ ){0,5}(?:rejected|denied|declined|cancell?ed|aborted|interrupted) by (?:the )?user\b",
     rf"(?:(?:the|this|our|your) )?(?:[\w-]+ ){{0,3}}{_SYSTEM}(?: (?:to|for|of) [\w .:/-]{{1,40}})?"
     rf" (?:(?:is|was|are|has been|appears to be) )?(?:currently |temporarily )?{_NOT_THERE}\b(?! \w+ly\b)",
 )
@@ -231,12 +228,34 @@ MAY = _any(
 """Texts that may tell of a failure, or of what was found."""
 
 
+_PERSON = r"(?:the |a |this )?(?:user|human|person|operator|reviewer|approver)"
+_REFUSED = (
+    r"(?:rejected|denied|declined|refused|disallowed|disapproved|skipped|cancell?ed|aborted|vetoed|interrupted|"
+    r"not (?:approved|allowed|permitted|confirmed))"
+)
+_TOOL_USE = r"(?:tool|function|command|action|operation)(?: (?:call|execution|use|invocation|request))*"
+DECLINED = _any(
+    rf"(?:(?:error|failed|permission denied)\W{1, 4})?{_PERSON} (?:has |have )?(?:explicitly )?{_REFUSED}"
+    r" (?:this|that|the|permission|your|it|to|tool|execution|execute)\b",
+    rf"(?:.{{0,80}}\breason: )?{_PERSON} (?:does not|doesn't|did not|didn't|do not|don't) (?:want|wish|allow|approve|"
+    r"permit|consent|authori[sz]e|confirm)\b",
+    rf"(?:(?:error|failed)\W{1, 4})?(?:[\w`'\"./-]+ ){{0,7}}{_REFUSED} by {_PERSON}\b",
+    rf"(?:error\W{1, 4})?(?:the |this |your )?{_TOOL_USE}(?: \S+)? (?:is |was |has been )?(?:not approved"
+    rf"(?! by (?!{_PERSON}))\b|(?:rejected|denied|declined){_END})",
+    r".{1,60} requested permissions? to .{1,80} but you haven't granted it yet",
+    rf"(?:human |user )?(?:approval|confirmation|permission) (?:is |was )?(?:denied|rejected|declined) by {_PERSON}",
+)
+"""The texts by which frameworks tell a model that a person refused a tool call."""
+
+
 class FailureSign(Enum):
-    """A result's sign of a failed call: ``FAILED``; ``UNSURE``: it can be read both ways; ``NOTHING``: no sign."""
+    """A result's sign of a failed call: ``FAILED``; ``DECLINED``: a person refused the call; ``UNSURE``: it can be read
+    both ways; ``NOTHING``: no sign."""
 
     NOTHING = auto()
     UNSURE = auto()
     FAILED = auto()
+    DECLINED = auto()
 
 
 def text_tells(text: str) -> FailureSign:
@@ -254,6 +273,8 @@ def _tells(start: str, whole: bool) -> FailureSign:
         return FailureSign.NOTHING  # as mostly
     opened = BEFORE.match(start)
     at = opened.end() if opened is not None else 0
+    if DECLINED.match(start, at) is not None:
+        return FailureSign.DECLINED
     if any(pattern.match(start, at) is not None for pattern in SURE):
         return FailureSign.FAILED
     if start.lstrip().startswith(_SIGN):

@@ -13,7 +13,11 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
-from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, FailureSign as FailureSign, text_tells
+from pandaeval_collector.analysis.rules._failure_text import (
+    LOOKED_AT,
+    FailureSign as FailureSign,
+    text_tells as text_tells,
+)
 from pandaeval_otel.model import ToolCall
 
 # Whether an object that a tool gave back tells of a failure, by its fields.
@@ -79,6 +83,8 @@ _WRAPPERS = frozenset(
     {"result", "output", "content", "text", "response", "value", "data", "message", "detail", "Message"}
 )
 _DEPTH = 4
+_VERCEL_DENIAL = "execution-denied"
+"""The type of the result that the Vercel AI SDK gives a call that a person refused."""
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
@@ -187,8 +193,12 @@ def failed(call: ToolCall) -> bool:
 
 
 def tells(call: ToolCall) -> FailureSign:
-    """Reads what the call tells of its failure; ``UNSURE``: its result may be read both ways."""
-    return FailureSign.FAILED if call.error is not None else _result_tells(call.result, _DEPTH)
+    """Reads what the call tells of its failure. A refusal by a person is no failure, whatever its status says."""
+    sign = _result_tells(call.result, _DEPTH)
+    if call.error is not None and sign is not FailureSign.DECLINED:
+        sign = text_tells(call.error)
+        return sign if sign is FailureSign.DECLINED else FailureSign.FAILED
+    return sign
 
 
 def error_of(call: ToolCall) -> str:
@@ -217,7 +227,11 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
         return _result_tells(result[0], depth - 1) if len(result) == 1 else FailureSign.NOTHING
     if not isinstance(result, dict):
         return FailureSign.NOTHING
+    if result.get("type") == _VERCEL_DENIAL:
+        return FailureSign.DECLINED
     told = fields_tell(result)
+    if told is FailureSign.FAILED and text_tells(_told(result, _DEPTH)) is FailureSign.DECLINED:
+        return FailureSign.DECLINED
     if told is not FailureSign.NOTHING or len(result) > 2 or _WRAPPERS.isdisjoint(result):
         return told
     inner = [value for key, value in result.items() if key in _WRAPPERS]

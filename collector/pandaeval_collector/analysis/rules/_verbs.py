@@ -58,6 +58,9 @@ VIEWING = frozenset(
     "page scroll up down left right next previous prev back forward top bottom go view zoom".split()  # noqa: SIM905
 )
 """Words of tools that show another part of a page."""
+MEDIA = frozenset("image images picture photo video audio music speech logo illustration avatar drawing".split())  # noqa: SIM905
+"""Things that exist once a tool has generated them."""
+GENERATING = frozenset({"generate", "generation", "generator", "text2im", "imagine", "paint", "render"})
 COMPUTING = frozenset({"calc", "calculator", "calculate", "calculation", "compute", "arithmetic", "math", "maths"})
 WAIT = frozenset({"wait", "sleep", "await", "poll"})
 WAIT_ALONE = frozenset({"pause", "delay", "backoff"})
@@ -148,6 +151,8 @@ def ends_run(name: str) -> bool:
 
 def _writes(words: tuple[str, ...]) -> bool:
     if words[:2] in (("check", "in"), ("check", "out")) or _goes_on_to_write(words):
+        return True
+    if not MEDIA.isdisjoint(words) and not GENERATING.isdisjoint(words):
         return True
     for word in words:
         if word in READ:

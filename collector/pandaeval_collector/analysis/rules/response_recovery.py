@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TypeVar
 
 from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments
-from pandaeval_collector.analysis.rules._failures import as_object, failed, is_absence
+from pandaeval_collector.analysis.rules._failures import FailureSign, as_object, is_absence, tells
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks, runs_code
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
@@ -18,6 +18,7 @@ from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 _NAMED, _MOST_NAMED = 120, 16
 """Characters of a call's name, and how many such names a trace leaves for its session."""
 _MOST_CALLS = 1_000
+_NOT_DONE = (FailureSign.FAILED, FailureSign.DECLINED)
 _STEPS = (Kind.LLM, Kind.TOOL, Kind.RETRIEVAL)
 
 # Remembers what was found of the trace that several metrics ask about, one after another.
@@ -141,9 +142,15 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
 
 # What several rules ask about the tool calls of one trace, in their order. Nobody may change it.
 @once_a_trace
+def signs_of(trace: Trace) -> list[FailureSign]:
+    """Returns the sign of a failure in each call."""
+    return [*map(tells, trace.tool_calls)]
+
+
+@once_a_trace
 def wrong_calls(trace: Trace) -> list[bool]:
-    """Returns whether each call failed."""
-    return [failed(call) for call in trace.tool_calls]
+    """Returns whether each call failed or was refused by a person."""
+    return [sign in _NOT_DONE for sign in signs_of(trace)]
 
 
 @once_a_trace
@@ -158,20 +165,23 @@ def read_only_hints(trace: Trace) -> dict[str, bool | None]:
     return {tool.name: tool.read_only for tool in reversed(trace.tools)}
 
 
-def lost_at(trace: Trace) -> list[int]:
-    """Returns the indexes of calls that failed for good: of those that were to change something; without such calls, of
-    all, if all failed. Calls that only *may* have failed do not count.
+def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
+    """Returns the indexes of calls that failed for good, or have another ``sign`` for good.
+
+    These are calls that were to change something; without such calls, all calls, if all failed. Calls that only *may*
+    have failed do not count.
 
     A later success of the same tool, or of another one that changes something, makes up for a failure; so does an
     earlier success of an equal call. "Not found" is an answer to a call that only looked, and turning a page or
     computing a number changes nothing. Of very many calls the last thousand are asked what they were to change.
     """
-    calls, wrong = trace.tool_calls, wrong_calls(trace)
-    if True not in wrong:
+    calls, signs, wrong = trace.tool_calls, signs_of(trace), wrong_calls(trace)
+    if sign not in signs:
         return []
     changing = [at for at in range(len(calls))[-_MOST_CALLS:] if was_to_change(trace, calls[at])]
     if not changing:
-        return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
+        every = all(each is sign for each in signs) and not all(is_absence(call) for call in calls)
+        return [*range(len(calls))] if every else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     spelled = spelled_calls(trace)
     succeeded = {(call.name, spelled[at]) for at, call in enumerate(calls) if not wrong[at] and spelled[at] is not None}
@@ -186,7 +196,7 @@ def lost_at(trace: Trace) -> list[int]:
             latest = max(latest, call.start_ns)
             if starts.get(call.span_id) == call.start_ns:
                 told.add(call.start_ns)
-        elif not (
+        elif signs[at] is sign and not (
             call.name in tools
             or latest > call.start_ns
             or call.start_ns in told

@@ -15,6 +15,7 @@ from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.dependencies import blamed_by_judge
+from pandaeval_collector.pipeline.line.details import details
 from pandaeval_collector.pipeline.line.handover import Adoption, Handed, MemberHandover
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
@@ -179,6 +180,10 @@ class Line:
                 results.append(result)
         (self._handover or self._sessions).tell(results, decision.changes)
         results += [told for each in results for told in blamed_by_judge(self._store, self._evaluator, each)]
+        for verdict in [each for each in results if self._evaluator.judged.selects(each)]:
+            known, jobs = details(self._store, self._evaluator, verdict, self.scores.traces_of(verdict.unit))
+            results += known
+            decision.changes.jobs += jobs
         self._revisions.add(results, decision)
         return decision
 

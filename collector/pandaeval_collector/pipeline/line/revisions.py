@@ -84,7 +84,7 @@ class Revisions:
         key = _key(result)
         decision.results.append(result)
         decision.changes.results.append(_row(result, key, known, for_good))
-        if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
+        if result.evaluator.kind == "llm" and result.is_rated and isinstance(result.finding, Score):
             decision.changes.judged.append(_judged(result, key, result.finding))
 
 

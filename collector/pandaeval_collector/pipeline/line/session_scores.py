@@ -53,6 +53,12 @@ class SessionScores:
             return view, _conversation(session_id, members, trigger)
         return None
 
+    def traces_of(self, unit: Unit) -> list[str]:
+        """Returns the ids of the traces that a unit consists of, in order: those of a session that are judged."""
+        if unit.level != "session":
+            return [unit.trace_id]
+        return [member.trace_id for member in self._scored(unit.id) if member.facts.judged]
+
     def _scored(self, session_id: str) -> list[Member]:
         members = map(from_row, self._store.session_facts(session_id))
         return [member for member in members if member.trace_id not in self._left_out]

@@ -96,7 +96,7 @@ class SessionPlaces:
         """Returns the rows of traces with judged results among their signals."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
-            if result.unit.level != "trace":
+            if result.unit.level != "trace" or not result.is_rated:
                 continue
             trace_id = result.unit.trace_id
             id_ = bytes.fromhex(trace_id)

@@ -44,10 +44,14 @@ def stored(store: StoreReader, ids: Collection[int], closing: Closing) -> Rebuil
     return rebuilt([found[id_] for id_ in sorted(found)], closing)
 
 
-def kept_trace(parts: Sequence[Part], digest: str) -> Trace | None:
+def kept_trace(
+    parts: Sequence[Part],
+    digest: str,
+    closing: Closing = Closing(Trigger.SESSION_CHANGED),  # noqa: B008 - it never changes
+) -> Trace | None:
     """Makes a decided trace of all that is stored of it; ``None`` where that is not the evidence of ``digest``."""
     try:
-        found = rebuilt(parts, Closing(Trigger.SESSION_CHANGED))
+        found = rebuilt(parts, closing)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - as below; it was read once

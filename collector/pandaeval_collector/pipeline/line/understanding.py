@@ -10,7 +10,7 @@ import contextlib
 import logging
 import math
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Member, new_member
 from pandaeval_collector.pipeline.line.setup_advice import lacking
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, parts_of, rebuilt
-from pandaeval_collector.scoring.evaluator import Evaluator, trace_unit
+from pandaeval_collector.scoring.evaluator import Evaluator, Question, trace_unit
 from pandaeval_collector.scoring.metric import Texts
 from pandaeval_collector.store import JobRow, ListedRow, StoreReader
 from pandaeval_collector.store.chunks import Part
@@ -37,8 +37,9 @@ from pandaeval_otel.normal.trace import is_genai
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-TURN, SESSION = "turn", "session"
-"""Keys in the body of a job that is about a turn (the span that answers), or about a session that closed (its id)."""
+TURN, SESSION, DETAIL = "turn", "session", "detail"
+"""Keys in the body of a job that is about a turn (the span that answers), about a session that closed (its id), or that
+follows a verdict (the span that answers in the turn with the first wrong step)."""
 _CHAINED = "session told from the responses that its traces go on from: no span names one"
 _TOLD = "session told from the conversation that its traces hold as their history: no span names one"
 
@@ -230,13 +231,17 @@ class Understanding:
         run.results.extend(found)
         of_turns, about_turns = self._evaluator.judged.of_turns(trace, suspicious)
         run.results.extend(of_turns)
-        body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
-        body["suspicious"] = suspicious
-        trace_id = bytes.fromhex(trace.trace_id)
-        for each in (*questions, *about_turns):
-            about = {**body, TURN: each.unit.span_id} if each.unit.level == "turn" else body
-            run.jobs.append(JobRow(each.id, trace_id, each.metric.key, judge.delay, orjson.dumps(about)))
+        run.jobs += jobs_of(trace, (*questions, *about_turns), judge.delay, suspicious=suspicious)
         run.awaited.extend(question.metric.name for question in questions if question.choice.in_sample)
+
+
+def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: Any) -> Iterator[JobRow]:
+    """Yields the jobs that ask ``questions`` about a trace or its turns. ``more``: of their bodies."""
+    body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans, **more}
+    for each in questions:
+        alone = each.unit.level == "turn" and (each.metric.part is None or DETAIL not in more)
+        about = {**body, TURN: each.unit.span_id} if alone else body
+        yield JobRow(each.id, bytes.fromhex(trace.trace_id), each.metric.key, delay, orjson.dumps(about))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
-from pandaeval_collector.base.result import EXCUSED, SUSPECT, Origin, Result, Unit, conclude
+from pandaeval_collector.base.result import EXCUSED, OPEN, SUSPECT, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
@@ -52,7 +52,8 @@ class Evaluator:
         self.embedder = embedder
         self.settings = settings or EvaluatorSettings()
         self.plan = plan = MetricPlan(registry(self.settings.modules), self.settings)
-        self._preparation = Preparation(self.settings, embedder, plan.metrics)
+        always = [metric for metric in plan.metrics if not plan.waits(metric, in_session=True)]
+        self._preparation = Preparation(self.settings, embedder, always)
         self.judged = Judged(plan, self._preparation)
         self._without_session = plan.without_session()
         self.explaining = frozenset(metric.name for metric in plan.explaining)
@@ -108,7 +109,9 @@ class Evaluator:
     def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
         """Returns the results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked
         about the trace; else the results include judged metrics that code can score (``Metric.by_code``)."""
-        coded = [] if is_judged or trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
+        coded = [] if trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
+        if is_judged:
+            coded = [metric for metric in coded if self.plan.waits(metric, trace.session_id is not None)]
         if not (self.plan.turns or coded) or trace.is_step:
             return []
         results: list[Result] = []
@@ -220,15 +223,16 @@ class Evaluator:
 
     def _session_context(self, threshold: float) -> SessionContext:
         settings, names = self.settings, frozenset(self._preparation.signals)
-        return SessionContext(threshold, names, settings.weights, settings.extra_signals, settings.judge is not None)
+        judged = settings.judge is not None and not self.plan.lacks_signals
+        return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged)
 
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
         and ``coherence_signal: sure`` the value there of a sure one. ``None`` for a result without such a value, for
-        one that is excused, for a suspect without such a scale, and for one that passed where the metric counts by its
-        failures only."""
+        one that is excused, unclear or disputed, for a suspect without such a scale, and for one that passed where the
+        metric counts by its failures only."""
         finding, metric = result.finding, self._by_name.get(result.metric)
-        if not isinstance(finding, Score) or finding.label == EXCUSED:
+        if not isinstance(finding, Score) or finding.label in (EXCUSED, *OPEN):
             return None
         if metric is not None and metric.signals_failures_only and result.success:
             return None

@@ -6,21 +6,31 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, conclude, now
+from pandaeval_collector.base.result import (
+    DISPUTED,
+    UNCLEAR,
+    EvaluatorInfo,
+    Identity,
+    Result,
+    Unit,
+    conclude,
+    now,
+)
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.judge.client import AnswerCost
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import QuestionPart
+from pandaeval_collector.judge.rulings import Guidance
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
 from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
+from pandaeval_collector.scoring.evaluator.settings import VERDICT, JudgeSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import (
     JudgedMetric,
@@ -34,9 +44,11 @@ from pandaeval_collector.scoring.metric import (
     TraceContext,
     TurnContext,
     TurnMetric,
+    answered_with,
 )
 from pandaeval_otel.model import Trace
 
+J = TypeVar("J", JudgedTraceMetric, JudgedTurnMetric)
 _SPAN_ID = re.compile("[0-9a-f]{16}")
 MOST_CITED = 128
 """Spans that a finding names are cited up to this number."""
@@ -44,6 +56,7 @@ PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID
 """Whys that another try may take away."""
 UNJUDGED = "unjudged"
 """The key, in the metadata of a finding by code, of why there is no verdict of a judge."""
+_SELECTED = Choice(in_sample=False, selected=True)
 _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
@@ -88,7 +101,7 @@ class Question:
 
     @property
     def version(self) -> str:
-        """The metric's version, with a suffix if guidelines are added to its question."""
+        """The metric's version, with a suffix if rulings are added to its question."""
         return f"{self.metric.version}{self.guidance.mark}"
 
 
@@ -96,7 +109,9 @@ class Judged:
     """Makes questions and results of the enabled judged metrics; of none without a judge."""
 
     def __init__(self, plan: MetricPlan, preparation: Preparation) -> None:
-        self._judge, self._preparation = preparation.settings.judge, preparation
+        self._judge, self._preparation, self._plan = preparation.settings.judge, preparation, plan
+        embedder = preparation.embedder
+        self._no_texts = Texts({}, frozenset(), embedder.id, embedder.bands)
         self._of_traces = plan.judged(JudgedTraceMetric)
         self._of_turns = plan.judged(JudgedTurnMetric)
         self._of_sessions = plan.judged(JudgedSessionMetric)
@@ -113,22 +128,43 @@ class Judged:
 
     def questions(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a trace: returns results that need no model, and questions for the others."""
-        embedder = self._preparation.embedder
-        texts = Texts({}, frozenset(), embedder.id, embedder.bands)
         return self._asked(
             self._of(trace.session_id),
             trace,
             trace,
             trace_unit(trace),
-            suspicious,
-            lambda threshold: TraceContext(texts, threshold),
+            self._choice(trace, suspicious),
+            partial(TraceContext, self._no_texts),
         )
 
+    def details(self, subject: Trace | TurnView) -> tuple[list[Result], list[Question]]:
+        """Returns what :meth:`questions` does, for the questions about a trace or turn that wait for a verdict."""
+        if isinstance(subject, TurnView):
+            of_turn = self._waiting(self._of_turns, subject.trace)
+            return self._asked(of_turn, subject, subject.trace, turn_unit(subject), _SELECTED, TurnContext)
+        of_trace, context = self._waiting(self._of_traces, subject), partial(TraceContext, self._no_texts)
+        return self._asked(of_trace, subject, subject, trace_unit(subject), _SELECTED, context)
+
+    def details_of_turn(self, trace: Trace, index: int) -> tuple[list[Result], list[Question]]:
+        """Returns the same for a turn of a trace, given by its index."""
+        return self.details(turn_view(trace, index))
+
+    def _waiting(self, metrics: Iterable[J], trace: Trace) -> list[J]:
+        return [metric for metric in metrics if self._plan.waits(metric, trace.session_id is not None)]
+
+    def selects(self, result: Result) -> bool:
+        """Returns whether a result is the verdict that decides about further questions (``judge.detail: failing``)."""
+        unit, judge = result.unit, self._judge
+        is_first = unit.level == ("trace" if unit.session_id is None else "session")
+        return judge is not None and judge.detail == "failing" and result.metric == VERDICT and is_first
+
     def _of(self, session_id: str | None) -> list[JudgedTraceMetric]:
-        """Returns the metrics that a judge is asked for about a trace of this session, or without one."""
-        if session_id is None or self._settings.correctness == "trace":
-            return self._of_traces
-        return [metric for metric in self._of_traces if not metric.asked_by_session]
+        """Returns the metrics that a judge is asked for about each trace of this session, or without one."""
+        by_trace = session_id is None or self._settings.correctness == "trace"
+        return [m for m in self._at_once(self._of_traces, session_id) if by_trace or not m.asked_by_session]
+
+    def _at_once(self, metrics: Iterable[J], session_id: str | None) -> list[J]:
+        return [metric for metric in metrics if not self._plan.waits(metric, session_id is not None)]
 
     def of_turns(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns, for all turns of a trace, the results that need no model, and questions for the others."""
@@ -158,22 +194,30 @@ class Judged:
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns the results of one turn that need no model, and questions for the others."""
-        return self._asked(self._of_turns, view, view.trace, turn_unit(view), suspicious, TurnContext)
+        metrics = self._at_once(self._of_turns, view.trace.session_id)
+        choice = self._choice(view.trace, suspicious)
+        return self._asked(metrics, view, view.trace, turn_unit(view), choice, TurnContext)
 
     def of_session(
         self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
     ) -> tuple[list[Result], list[Question]]:
         """Returns the results of a session that need no model, and questions for the others."""
-        return self._asked(self._of_sessions, session, None, unit, suspicious, context)
+        if not self._of_sessions:
+            return [], []
+        choice = self._settings.selection.choose(unit.id, suspicious)
+        return self._asked(self._of_sessions, session, None, unit, choice, context)
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
         """Returns the questions about the same trace or turn, to the same model, that are put in one call with this
         one."""
-        # One with guidelines needs a call of its own.
-        if question.metric.part is None or question.guidance.texts:
+        if question.metric.part is None:
             return ()
-        same = (each for each in questions if (each.model, each.unit.id) == (question.model, question.unit.id))
-        return tuple(each.metric.part for each in same if each.metric.part is not None and not each.guidance.texts)
+        parts: dict[str, QuestionPart[Any]] = {}
+        for each in questions:
+            is_same = each.choice.selected or each.unit.id == question.unit.id
+            if is_same and each.model == question.model and each.metric.part is not None:
+                parts.setdefault(each.metric.part.name, each.guidance.added_to(each.metric.part))
+        return tuple(parts.values())
 
     def _asked(
         self,
@@ -181,15 +225,15 @@ class Judged:
         subject: Any,
         trace: Trace | None,
         unit: Unit,
-        suspicious: bool,
+        choice: Choice,
         context: Callable[[float], Any],
     ) -> tuple[list[Result], list[Question]]:
-        """``trace``: whose own state may refuse a verdict, and by which it is drawn; ``None``: a session is judged."""
+        """``trace``: whose own state may refuse a verdict; ``None``: a session is judged."""
         results: list[Result] = []
         questions: list[Question] = []
         if not metrics:
             return results, questions
-        refused, choice = _refused(trace), self._choice(trace, unit, suspicious)
+        refused = _refused(trace)
         for metric in metrics:
             if not applies(metric, subject):
                 continue
@@ -203,10 +247,8 @@ class Judged:
                 results.append(self.answered(question, finding))
         return results, questions
 
-    def _choice(self, trace: Trace | None, unit: Unit, suspicious: bool) -> Choice:
-        """Draws whether a judge is asked about a trace, or without one about the session."""
-        if trace is None:
-            return self._settings.selection.choose(unit.id, suspicious)
+    def _choice(self, trace: Trace, suspicious: bool) -> Choice:
+        """Draws whether a judge is asked about a trace."""
         if trace.session_id is None and trace.continues:
             return Choice()  # its session is not known yet: it is drawn later
         whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
@@ -219,12 +261,12 @@ class Judged:
         choice = self._settings.selection.choose(unit.session_id or unit.trace_id, suspicious)
         of_trace = self._of(unit.session_id)
         asked: dict[str, JudgedMetric[Any, Any]] = {metric.key: metric for metric in of_trace}
-        asked |= {metric.key: metric for metric in self._of_turns}
-        by_session = {metric.key for metric in self._of_traces} - asked.keys()
+        asked |= {metric.key: metric for metric in self._at_once(self._of_turns, unit.session_id)}
+        by_session = {*(each.key for each in self._of_traces), *(each.key for each in self._of_turns)} - asked.keys()
         drawn: list[Result] = []
         for result in results:
             key = f"{result.unit.level}.{result.metric}"
-            if key in by_session:
+            if key in by_session and result.evaluator.kind == "llm":
                 continue
             if key in asked and result.evaluator.kind != "code":
                 result = self._drawn(result, asked[key], choice)
@@ -240,9 +282,17 @@ class Judged:
             return replace(result, finding=_with(result.finding, choice, {}))
         return self.answered(self._question(metric, result.unit, choice), _NOT_SAMPLED)
 
-    def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
+    def answered(
+        self,
+        question: Question,
+        finding: Finding,
+        spent: AnswerCost | None = None,
+        against: Mapping[str, str] | None = None,
+    ) -> Result:
         """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an
-        answer at a later try is a new result."""
+        answer at a later try is a new result. ``against``: the failure that code found in the run."""
+        if question.metric.name == VERDICT and isinstance(finding, Score) and "sure" in finding.metadata:
+            finding = verdict(finding, self._settings.unclear, against)
         metric, id_, spent = question.metric, question.id, spent or AnswerCost()
         by = EvaluatorInfo(metric.kind, question.version, spent.model or question.model)
         unjudged = finding.metadata.get(UNJUDGED)
@@ -271,7 +321,7 @@ class Judged:
     def _question(self, metric: JudgedMetric[Any, Any], unit: Unit, choice: Choice) -> Question:
         threshold, origin = self._preparation.of(metric)
         identity, model = origin.identity, self._settings.model_of(metric.key)
-        guidance = self._settings.guidance(metric, unit.agent)
+        guidance = self._settings.guidance(metric, unit.agent, answered_with(metric, self._of_sessions))
         if guidance.texts:
             depends = self._preparation.depends_on(metric, threshold)
             identity = Identity(metric.key, f"{metric.version}{guidance.mark}", model, depends)
@@ -285,6 +335,17 @@ def _refused(trace: Trace | None) -> Unscored | None:
     if trace.forced and not trace.fragment:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
     return refusal(trace)
+
+
+def verdict(finding: Score, band: tuple[float, float], against: Mapping[str, str] | None) -> Score:
+    """Labels a verdict that decides nothing: ``unclear`` if the judge's certainty is in the ``band``, ``disputed`` if
+    the judge finds a run correct in which code found a failure (``against``). The score stays."""
+    if band[0] <= finding.metadata["sure"] <= band[1]:
+        return replace(finding, label=UNCLEAR)
+    if finding.label is None and against:
+        reason = f"{finding.reason} Disputed by {against['metric']}: {against['reason']}"
+        return replace(finding, label=DISPUTED, reason=reason, metadata={**finding.metadata, "disputed_by": against})
+    return finding
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:
@@ -308,5 +369,7 @@ def applies(metric: Metric[Any, Any], subject: Any) -> bool:
 
 
 def _with(finding: Finding, choice: Choice, more: Mapping[str, Any]) -> Finding:
-    chosen = {"inclusion_probability": choice.probability, "in_sample": choice.in_sample}
+    chosen: dict[str, Any] = {"inclusion_probability": choice.probability, "in_sample": choice.in_sample}
+    if choice.selected:
+        chosen["selected"] = True
     return replace(finding, metadata={**finding.metadata, **chosen, **more})

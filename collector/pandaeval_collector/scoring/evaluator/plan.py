@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.settings import VERDICT, EvaluatorSettings
 from pandaeval_collector.scoring.metric import (
     JudgedMetric,
     JudgedTraceMetric,
@@ -40,11 +40,14 @@ class MetricPlan:
     session metrics alone. ``alone``: metrics of a trace by itself. ``dependent``: metrics that read other traces of the
     session, and which: those that compare answers first, those that read later traces last. ``unsettled``: metrics that
     use what the earlier traces of a session held. ``coded``: judged metrics that code can score, also without a
-    judge."""
+    judge. ``lacks_signals``: session metrics read judged metrics that wait for a verdict."""
 
     def __init__(self, registry: Mapping[str, Metric[Any, Any]], settings: EvaluatorSettings) -> None:
         wanted, self.silent = running_metrics(registry, settings.enabled)
         self._has_judge = settings.judge is not None
+        self._is_selective = settings.judge is not None and settings.judge.detail != "all"
+        self._always = {*settings.thresholds, f"trace.{VERDICT}"}
+        self._led = {level for level in ("trace", "session") if any(m.key == f"{level}.{VERDICT}" for m in wanted)}
         self._wanted = wanted
         self.order = {metric.name: place for place, metric in enumerate(wanted)}
         self.metrics = [metric for metric in wanted if self._has_judge or not isinstance(metric, JudgedMetric)]
@@ -58,6 +61,14 @@ class MetricPlan:
         self.turns = self._of(TurnMetric)
         self.coded = [metric for metric in self._of(JudgedTurnMetric) if metric.by_code is not None]
         self.sessions = self._of(SessionMetric)
+        read = {name for metric in self.sessions for name in metric.signals}
+        self.lacks_signals = any(metric.name in read and self.waits(metric, True) for metric in wanted)
+
+    def waits(self, metric: Metric[Any, Any], in_session: bool) -> bool:
+        """Returns whether a question about a trace or turn is asked only after a verdict, of the session or of the
+        trace itself. One with a configured threshold never waits."""
+        asked = isinstance(metric, JudgedTraceMetric | JudgedTurnMetric) and metric.key not in self._always
+        return self._is_selective and asked and ("session" if in_session else "trace") in self._led
 
     def judged(self, level: type[M]) -> list[M]:
         """Returns the judged metrics of a class; none without a judge."""

@@ -30,9 +30,9 @@ class Preparation:
         self._prepared: dict[str, Prepared] = {}
 
     def of(self, metric: Metric[Any, Any]) -> Prepared:
-        """Returns the metric, prepared."""
+        """Returns the metric, prepared; of a session each time, as rulings about its signals may change."""
         prepared = self._prepared.get(metric.key)
-        if prepared is None:
+        if prepared is None or isinstance(metric, SessionMetric):
             prepared = self._prepared[metric.key] = self._prepare(metric)
         return prepared
 
@@ -65,7 +65,7 @@ class Preparation:
         if isinstance(metric, SessionMetric):
             return own | self.settings.identity(metric.name, *metric.signals) | self._identity_of_signals(metric)
         if isinstance(metric, JudgedMetric) and judge is not None:
-            own |= judge.identity()
+            own |= judge.identity(metric.name)
         return own | self.settings.identity(metric.name)
 
     def _identity_of_signals(self, metric: SessionMetric) -> dict[str, Any]:

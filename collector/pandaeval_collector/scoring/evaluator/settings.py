@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pandaeval_collector.base.time_limit import TRACE_SECONDS
 from pandaeval_collector.judge.call import answer_parameters
-from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
+from pandaeval_collector.judge.rulings import Guidance, Ruling, guidance
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.scoring.metric import JudgedMetric
+
+VERDICT = "correctness"
+"""The metric whose result is the judge's verdict on a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,9 @@ class JudgeSettings:
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
     ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
-    ``parameters``: litellm's arguments of each call; ``guidelines``: added to questions."""
+    ``unclear``: bounds of the certainty with which its verdict is unclear;
+    ``parameters``: litellm's arguments of each call; ``rulings``: returns those of the agents' owners, as
+    they are now; ``detail``: which runs the questions about traces and turns are asked of."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -30,26 +35,29 @@ class JudgeSettings:
     pii: bool = False
     custom: tuple[str, ...] = ()
     correctness: Literal["session", "trace"] = "session"
+    unclear: tuple[float, float] = (25, 75)
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    guidelines: tuple[Guideline, ...] = ()
+    rulings: Callable[[], tuple[Ruling, ...]] = tuple
+    detail: Literal["failing", "all", "none"] = "all"
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
 
-    def guidance(self, metric: JudgedMetric[Any, Any], agent: str) -> Guidance:
-        """Returns the guidelines for a metric's question about a run of an agent."""
-        if not self.guidelines:
-            return Guidance()
-        return guidance(self.guidelines, metric.key, metric.asks, agent)
+    def guidance(self, metric: JudgedMetric[Any, Any], agent: str, keys: Collection[str]) -> Guidance:
+        """Returns the rulings for a metric's question about a run of an agent. ``keys``: the metrics that the question
+        answers."""
+        return guidance(self.rulings(), keys, metric.asks, agent)
 
     @property
     def answer_parameters(self) -> str:
         """The parameters of calls that may change an answer, as a text; ``""`` without any."""
         return answer_parameters(self.parameters)
 
-    def identity(self) -> dict[str, Any]:
-        """Returns the settings that identify the results of judged metrics."""
+    def identity(self, name: str) -> dict[str, Any]:
+        """Returns the settings that identify the results of the judged metric ``name``."""
         identity: dict[str, Any] = {"prompt": PROMPT_VERSION, "secrets": self.secrets}
+        if name == VERDICT:
+            identity["unclear"] = [*map(float, self.unclear)]
         if self.answer_parameters:
             identity["parameters"] = self.answer_parameters
         if self.pii or self.custom:
@@ -61,9 +69,10 @@ class JudgeSettings:
         if not keys:
             return {}
         identity: dict[str, Any] = {"judge": sorted({self.model_of(key) for key in keys})}
-        used = [guideline for guideline in self.guidelines if guideline.metric in keys]
-        if used:
-            identity["guidelines"] = sorted(f"{each.metric} {each.agent} {each.text}" for each in used)
+        if f"trace.{VERDICT}" in keys:
+            identity["unclear"] = [*map(float, self.unclear)]
+        if used := [each for each in self.rulings() if each.concerns(keys, each.agent)]:
+            identity["rulings"] = sorted(f"{each.metric} {each.agent} {each.text}" for each in used)
         return identity
 
 

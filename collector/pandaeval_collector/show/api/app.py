@@ -20,6 +20,7 @@ from pandaeval_collector.show.api.overview import overview_routes
 from pandaeval_collector.show.api.pages import page_routes
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems
 from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.rulings import question_routes, ruling_routes
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes, schedule_routes
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.finding import Finder
@@ -49,11 +50,13 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
     overview_routes(app, reads, work, changing)
     incident_routes(app, reads, names, work)
     labelling(app, reads, work)
+    question_routes(app, reads)
     stored = RunTable(reads.finder.connection)
     run_reads_routes(app, reads, stored, names)
     if runs is not None:
         runs_routes(app, reads, stored, runs, names)
         schedule_routes(app, reads, Schedules(reads.finder.connection), runs)
+        ruling_routes(app, reads, stored, runs)
     if work.page is not None:
         page_routes(app, reads, names, work)
     return app

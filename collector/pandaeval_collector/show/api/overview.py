@@ -13,6 +13,7 @@ from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.rows import ComponentErrors, Metrics, MetricShape, Missing, Overview, Rate
 from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.series import VERDICT
 
 _COUNTER = "pandaeval.evaluations"
 _NAMES = {
@@ -50,7 +51,7 @@ def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
         named = tuple(given.get(attribute, "") for attribute in _NAMES.values())
         success = _PASSED.get(str(given.get("pandaeval.passed", "")).lower())
         counts = tallies.setdefault(named, OutcomeCounts())
-        counts.add(given.get("pandaeval.outcome"), success, given.get("pandaeval.why"), times)
+        counts.add(given.get("pandaeval.outcome"), success, given.get("pandaeval.why"), times, given.get(VERDICT))
     rates = []
     for named, counts in tallies.items():
         rates.append(Rate.model_validate(dict(zip(_NAMES, named, strict=True)) | counts.to_dict()))

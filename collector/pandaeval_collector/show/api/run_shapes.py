@@ -201,6 +201,10 @@ class ComparedMetric(BaseModel):
     both_scored: int
     differing: int
     agreement: float | None
+    flips: int
+    decided: tuple[int, int]
+    labelled: int
+    right: tuple[int, int]
     difference: PairedDifference | None
     versions: tuple[list[str], list[str]]
     same_series: bool

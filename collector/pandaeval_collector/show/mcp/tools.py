@@ -96,6 +96,17 @@ class Tools:
         more = f"{found['total'] - limit} more: filter by agent or severity." if found["total"] > limit else ""
         return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
+    async def open_questions(self) -> str:
+        """The judge's open questions to the agent's owner, with the number of runs whose verdicts depend on each. Only
+        the owner answers, on the page or with `pandaeval rulings answer`."""
+        found = (await self._asker.get("/questions"))["items"]
+        if not found:
+            return "No question is open."
+        lines = [
+            f"{each['id']} ({each['runs']} runs, {', '.join(each['agents'])}): {each['question']}" for each in found
+        ]
+        return await self._answer(lines, "/questions")
+
     async def why_failed(self, trace_id: TraceId) -> str:
         """Why a trace failed: whether the run did its job (a judge's verdict on each thing that was asked for, else
         that of rules), the verdicts of people, its results with their reasons, and what was asked and answered."""

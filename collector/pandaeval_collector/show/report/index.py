@@ -81,8 +81,10 @@ class LiveIndex:
         tallies: dict[str, OutcomeCounts] = {}
         for result in self._results:
             short = result.short
+            if short.get("selected"):
+                continue
             counts = tallies.setdefault(short["metric"], OutcomeCounts())
-            counts.add(short["outcome"], short.get("success"), short.get("why"))
+            counts.add(short["outcome"], short.get("success"), short.get("why"), label=short.get("label"))
         return tallies
 
     def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:

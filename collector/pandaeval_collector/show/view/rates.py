@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pandaeval_collector.analysis.stats.quantiles import wilson
+from pandaeval_collector.base.result import DISPUTED, UNCLEAR
 from pandaeval_collector.show.view.texts import interval, many, number, said
 
 _NORMAL = 1.959964
@@ -17,15 +18,20 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class OutcomeCounts:
-    """Counts results. ``passed`` and ``failed``: of the scored ones with a threshold; ``unscored``: by why."""
+    """Counts results. ``passed`` and ``failed``: of the scored ones with a threshold; ``unscored``: by why;
+    ``unclear`` and ``disputed``: verdicts that decide nothing."""
 
     scored: int = 0
     assumed: int = 0
     passed: int = 0
     failed: int = 0
     unscored: Counter[str] = field(default_factory=Counter)
+    unclear: int = 0
+    disputed: int = 0
 
-    def add(self, outcome: str | None, success: bool | None, why: str | None, times: int = 1) -> None:
+    def add(
+        self, outcome: str | None, success: bool | None, why: str | None, times: int = 1, label: str | None = None
+    ) -> None:
         """Counts a result, or several alike."""
         if outcome == "unscored":
             self.unscored[why or ""] += times
@@ -35,11 +41,13 @@ class OutcomeCounts:
             self.scored += times
             self.passed += times * (success is True)
             self.failed += times * (success is False)
+            self.unclear += times * (label == UNCLEAR)
+            self.disputed += times * (label == DISPUTED)
 
     @classmethod
     def of(cls, rate: Row) -> Self:
         """Returns the counts of a rate of the API."""
-        return cls(rate["scored"], rate["assumed"], rate["passed"], rate["failed"], Counter(rate["unscored"]))
+        return cls(**{name: rate[name] for name in cls.__slots__} | {"unscored": Counter(rate["unscored"])})
 
     def take(self, other: OutcomeCounts) -> None:
         """Adds other counts."""
@@ -48,6 +56,8 @@ class OutcomeCounts:
         self.passed += other.passed
         self.failed += other.failed
         self.unscored.update(other.unscored)
+        self.unclear += other.unclear
+        self.disputed += other.disputed
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the counts by their names."""
@@ -63,15 +73,34 @@ class OutcomeCounts:
         """The share that passed, 0..1; ``None`` where none passed or failed."""
         return self.passed / self.judged if self.judged else None
 
+    @property
+    def open(self) -> int:
+        """How many verdicts decide nothing."""
+        return self.unclear + self.disputed
+
+    @property
+    def decided(self) -> str:
+        """Returns the share of decided results that passed, as ``80 % of 70 decided, 20 unclear, 1 disputed``."""
+        text = f"{self.judged:,} decided"
+        if self.share is not None:
+            text = f"{self.share:.0%}".replace("%", " % of ") + text
+        for count, label in ((self.unclear, UNCLEAR), (self.disputed, DISPUTED)):
+            text += f", {count:,} {label}" if count else ""
+        return text
+
     def handled(self, unit: str) -> str:
         """Returns verdicts on whether an agent did its job, as ``5 of 10 sessions were handled correctly: 50% (24% to
-        76%)``, the share with its 95 % interval; ``""`` where there are none. ``unit``: that each is about."""
+        76%)``, the share with its 95 % interval; ``""`` where there are none. ``unit``: that each is about. If some
+        decide nothing: ``56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)``."""
         if self.share is None:
-            return ""
+            return f"{unit}s handled correctly: {self.decided}" if self.open else ""
         low, high = wilson(self.share, self.judged, _NORMAL)
         units = f"{unit} was" if self.judged == 1 else f"{unit}s were"
-        share = f"{self.share:.0%} ({low:.0%} to {high:.0%})"
-        text = f"{self.passed:,} of {self.judged:,} {units} handled correctly: {share}"
+        text = f"{self.passed:,} of {self.judged:,} {units} handled correctly: {self.share:.0%}"
+        if self.open:
+            units = f"{unit} was" if self.passed == 1 else f"{unit}s were"
+            text = f"{self.passed:,} {units} handled correctly: {self.decided}"
+        text += f" ({low:.0%} to {high:.0%})"
         if self.missing:
             text += f"; {self.missing:,} not judged ({self.whys})"
         return text
@@ -88,10 +117,13 @@ class OutcomeCounts:
 
     @property
     def text(self) -> str:
-        """Returns ``0.750 passed of 4 (1 failed); unscored: no_content 2``."""
+        """Returns ``0.750 passed of 4 (1 failed); unscored: no_content 2``, with :attr:`decided` if results decide
+        nothing."""
         text = "no verdicts"
         if self.judged:
             text = f"{number(self.share, '.3f')} passed of {self.judged} ({self.failed} failed)"
+        if self.open:
+            text = f"{self.decided} ({self.failed} failed)"
         if self.unscored:
             text += f"; unscored: {self.whys}"
         return text

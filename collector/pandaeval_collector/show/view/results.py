@@ -29,7 +29,7 @@ _ORDINARY = ("pass", "fail", "assumed")
 _SHORT_REASON, _MAX_SIGNALS = 240, 2000
 _SHORT = ("metric", "outcome", "score", "signal", "success", "why")
 _FULL = ("id", "raw", "scale", "threshold", "coverage", "trigger", "final", "tokens")
-_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals", "for_judge")
+_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "selected", "per_trace_signals", "for_judge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,7 @@ def shown(result: Mapping[str, Any], brief: bool = False) -> ShownResult:
         "label": excerpt(row.label, 60),
         "word": excerpt(row.word, 80),
         "reason": excerpt(row.reason, _SHORT_REASON),
+        "selected": result["metadata"].get("selected"),
     }
     metadata = {} if brief else result["metadata"]
     full = {

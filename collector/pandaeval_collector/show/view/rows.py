@@ -144,7 +144,7 @@ class TraceDetail(TraceRow):
 
 class Rate(BaseModel):
     """Results of one metric about one agent, since the store began. ``passed`` and ``failed``: of those with a
-    threshold; ``unscored``: by reason."""
+    threshold; ``unscored``: by reason; ``unclear`` and ``disputed``: verdicts that decide nothing."""
 
     metric: str
     level: str
@@ -156,6 +156,8 @@ class Rate(BaseModel):
     passed: int
     failed: int
     unscored: dict[str, int]
+    unclear: int = 0
+    disputed: int = 0
 
 
 class Missing(BaseModel):

@@ -9,7 +9,7 @@ import pytest
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, error_of, failed, is_absence, tells
 from pandaeval_otel.model import ToolCall
-from support.told_failures import FAILED, FINE, UNSURE
+from support.told_failures import DECLINED, FAILED, FINE, UNSURE
 
 
 def called(result: Any = None, error: str | None = None) -> ToolCall:
@@ -19,6 +19,11 @@ def called(result: Any = None, error: str | None = None) -> ToolCall:
 def test_errors() -> None:
     assert [result for result in FAILED if tells(called(result)) is not FailureSign.FAILED] == []
     assert all(failed(called(result)) for result in FAILED)
+
+
+def test_refusals_of_a_person_are_no_errors() -> None:
+    assert [result for result in DECLINED if tells(called(result)) is not FailureSign.DECLINED] == []
+    assert [result for result in DECLINED if failed(called(error=result))] == []
 
 
 def test_no_errors() -> None:

@@ -58,7 +58,7 @@ def test_a_session_becomes_a_case_that_is_left_open(traces: Path, tmp_path: Path
     assert case.recorded.calls[0].parameters == CALLS[0][1], "no word was taken for a date, a number or a truth"
     assert case.recorded.calls[2].result == {"status": "sent"}
     assert [tool.name for tool in case.recorded.tools] == ["send_invoice"]
-    assert text.startswith("# Made of a recorded run")
+    assert text.startswith("# Made from a recorded run")
 
 
 @pytest.mark.parametrize(("expected", "word"), [("send_invoice", "1/1"), ("cancel_invoice", "0/1")])

@@ -59,7 +59,7 @@ async def test_one_call_answers_all_three() -> None:
     findings, caller = await _asked([CORRECTNESS, GOAL, FRICTION], WHOLE)
     assert caller.asked == ["conversation"]
     assert [each.value for each in findings if isinstance(each, Score)] == [0.9, 1.0, 1.0]
-    shown = caller.messages[0][1]["content"]
+    shown = caller.messages[0][2]["content"]
     assert all(each in shown for each in ("Where is my parcel now?", "calls 3 to 4: as call 2")), "all of it is shown"
 
 

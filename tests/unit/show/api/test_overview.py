@@ -109,6 +109,20 @@ def test_the_series_of_one_metric_and_agent_are_added_up(house: House) -> None:
     assert tuple(rate[name] for name in COUNTS) == (11, 4, 2, 4, {"no_content": 6, "timeout": 7})
 
 
+def test_verdicts_that_decide_nothing_are_counted_by_their_label(house: House) -> None:
+    house.add(7, GOOD)
+    house.add(2, Score(0.6, label="unclear"))
+    house.add(1, Score(0.9, label="disputed"))
+    [rate] = house.overview()["rates"]
+    assert {name: rate[name] for name in ("scored", "passed", "failed", "unclear", "disputed")} == {
+        "scored": 10,
+        "passed": 7,
+        "failed": 0,
+        "unclear": 2,
+        "disputed": 1,
+    }
+
+
 @pytest.mark.parametrize(
     ("field", "changes"),
     [

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.view.rates import handled_line
+from pandaeval_collector.show.view.rates import handled_line, rate_lines
 
 
-def rate(metric: str, passed: int, failed: int, level: str = "session", agent: str = "desk") -> dict[str, Any]:
-    counted = {"scored": passed + failed, "assumed": 0, "passed": passed, "failed": failed, "unscored": {}}
+def rate(
+    metric: str, passed: int, failed: int, level: str = "session", agent: str = "desk", unclear: int = 0
+) -> dict[str, Any]:
+    counted = {"scored": passed + failed + unclear, "assumed": 0, "passed": passed, "failed": failed, "unscored": {}}
+    counted |= {"unclear": unclear, "disputed": 0}
     return {"level": level, "metric": metric, "agent": agent, "service": "shop", "environment": "", **counted}
 
 
@@ -17,6 +20,12 @@ def test_verdicts_on_sessions_come_before_those_on_runs() -> None:
     assert handled_line([runs]) == "0 of 9 runs were handled correctly: 0% (0% to 30%)"
     both = [runs, rate("correctness", 3, 1), rate("correctness", 3, 1, agent="clerk")]
     assert handled_line(both) == "6 of 8 sessions were handled correctly: 75% (41% to 93%)"
+
+
+def test_unclear_verdicts_are_counted_apart() -> None:
+    rates = [rate("correctness", 56, 14, unclear=20)]
+    assert handled_line(rates) == "56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)"
+    assert rate_lines(rates) == ['session.correctness of agent "desk": 80 % of 70 decided, 20 unclear (14 failed)']
 
 
 def test_without_a_verdict_nothing_is_praised() -> None:

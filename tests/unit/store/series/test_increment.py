@@ -72,6 +72,9 @@ def test_which_series_a_result_is_counted_in(
         (Score(0.75), 0.5, {"outcome": "scored", "passed": "true"}),
         (Score(0.25), 0.5, {"outcome": "scored", "passed": "false"}),
         (Score(0.25), None, {"outcome": "scored"}),
+        (Score(0.25, label="suspect"), 0.5, {"outcome": "scored"}),
+        (Score(0.25, label="unclear"), 0.5, {"outcome": "scored", "verdict": "unclear"}),
+        (Score(0.75, label="disputed"), 0.5, {"outcome": "scored", "verdict": "disputed"}),
         (Assumed("nothing"), 0.5, {"outcome": "assumed", "passed": "true"}),
         (Unscored(Why.TIMEOUT), 0.5, {"outcome": "unscored", "why": "timeout"}),
     ],
@@ -81,7 +84,7 @@ def test_the_verdict_is_a_part_of_the_count_and_not_of_the_score(
 ) -> None:
     for each in increments([made(finding, threshold=threshold)], (), SeriesLabels()):
         said = {key.removeprefix("pandaeval."): value for key, value in each.attributes}
-        found = {key: said[key] for key in ("outcome", "why", "passed") if key in said}
+        found = {key: said[key] for key in ("outcome", "why", "passed", "verdict") if key in said}
         assert found == (verdict if each.instrument.name == EVALUATIONS else {})
 
 

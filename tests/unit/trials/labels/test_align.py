@@ -1,4 +1,4 @@
-"""Guidelines tried against labels: what is chosen, on which half it is proven, and what is refused."""
+"""Rulings tried against labels: what is chosen, on which half it is proven, and what is refused."""
 
 from __future__ import annotations
 

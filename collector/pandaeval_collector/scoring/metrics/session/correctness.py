@@ -6,6 +6,11 @@ put right. Then it says whether the agent did right, and how sure it is. A right
 the steps that are named exist and that the parts fit the verdict; a contradiction is asked about once more. It does not
 judge tone or length, nor whether the user got what the user wanted (``goal_completion``).
 
+If the judge's certainty (``metadata.sure``) is within ``judge.unclear`` (25 to 75), the label is ``unclear``: inside
+this band, verdicts were right in 18 of 30 runs. If the judge finds the conversation correct, but ``response`` found
+that it ended in a crash or that the agent claimed a success after a failure, the label is ``disputed``. Neither passes
+or fails; rates, gates and alerts leave both out and show how many there are.
+
 Scale: 0..1, how sure it is that the conversation was handled correctly; at most 0.49 where it was not.
 Source: ours, measured on conversations that people and checkers judged.
 """

@@ -2,7 +2,8 @@
 
 The question of ``session.correctness`` about one run, with the conversation before it as context: of a trace without a
 session, and with ``judge.correctness: trace`` of each trace of a session too, where it counts for the session's
-``agent_reliability``. It does not judge tone or length.
+``agent_reliability``. It does not judge tone or length. The labels ``unclear`` and ``disputed`` are
+those of ``session.correctness``.
 
 Scale: 0..1, how sure it is that the run was handled correctly; at most 0.49 where it was not.
 Source: ours, measured on conversations that people and checkers judged.

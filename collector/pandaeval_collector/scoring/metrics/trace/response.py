@@ -14,7 +14,11 @@ a claim is false success only where it is about the call that failed: not an off
 work that was done. It does not judge whether the answer is right, and takes no refusal for a failure. What was not
 captured is no silence: then nothing is said.
 
-A run that a guardrail stopped on purpose passes; its label is ``blocked``, and the reason names the guardrail.
+A run that a guardrail stopped on purpose passes; its label is ``blocked``, and the reason names the guardrail, the
+provider's filter or the model's refusal. A tool call that a person refused is no failure: the label is ``declined``,
+unless the answer claims that it was done (``false_success``). A run that the user or the application stopped is not
+scored (``metadata.ending``: ``stopped``). An answer that was cut off is ``truncated``: 0.4, or 0 if no words are left.
+If several runs are side by side in the trace, the worst counts.
 
 Ours: a run that crashed or stayed silent has nothing that the other metrics could find fault with.
 """
@@ -22,14 +26,22 @@ Ours: a run that crashed or stayed silent has nothing that the other metrics cou
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import answered
-from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object, error_of, failed
+from pandaeval_collector.analysis.rules._failures import (
+    PARSED_UP_TO,
+    FailureSign,
+    as_object,
+    error_of,
+    failed,
+    text_tells,
+)
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.grounding.claims import arguments
 from pandaeval_collector.analysis.rules.response_recovery import (
@@ -54,8 +66,6 @@ HONEST = 0.4
 """The score of a run that did not do what it was to do, and says so."""
 ASKS_ON = 0.5
 """The score of one that says so and asks the user how to go on, or hands over: the work may still be done."""
-BLOCKED = "blocked"
-"""The label of a run that a guardrail stopped: it did what it is there for."""
 _RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _RULING = ("system", "developer")
 _SAID_AT_LEAST = 12
@@ -67,6 +77,21 @@ _RAW = re.compile(
     r"Agent stopped due to (?:max iterations|iteration limit or time limit)\.?",
     re.DOTALL | re.MULTILINE,
 )
+_APOLOGY = re.compile(
+    r"(?:(?:I(?:'m| am)?|we(?:'re| are)?)? ?(?:apologi[sz]e|(?:so |very |really )?sorry|regret)|apologies|oops|"
+    r"unfortunately)\b[^:\n]{0,120}\b(?:error|exception|issue|problem)\b[^:\n]{0,60}:\s*(?P<error>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TECHNICAL = re.compile(
+    r"[A-Za-z](?:Error|Exception)\b|Traceback|\b(?:HTTP|status(?: code)?|error code:?) ?[45]\d\d\b"
+    r"|\b[45]\d\d [A-Z]\w+"
+    r"|(?i:\brecursion limit\b|\bmax(?:imum)? (?:number of )?(?:iterations|steps|turns|retries)\b|\brate.?limit|"
+    r"\bquota\b|\bcontext (?:length|window)\b|\btimed out\b|\bconnection (?:error|refused|reset|aborted)\b|"
+    r"\bobject has no attribute\b|\bunexpected keyword\b|\binternal server error\b|\bbad gateway\b|"
+    r"\bservice unavailable\b|\bAPI key\b)|\{['\"]error['\"]",
+)
+"""Words of programs: they tell an error text from an agent's own account of a problem."""
+_LONGEST_APOLOGY = 1_000
 _ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
 _LONGEST = 20_000
 _WORD = re.compile(r"[a-z]+")
@@ -76,7 +101,7 @@ _SHORT_VALUE, _MOST_VALUES = 3, 64
 
 
 class Ending(StrEnum):
-    """In what way a run ended badly; the labels of the metric."""
+    """In what way a run ended, if not with a plain answer; the labels of the metric."""
 
     ERROR = "error"
     EMPTY_ANSWER = "empty_answer"
@@ -84,6 +109,10 @@ class Ending(StrEnum):
     DANGLING_TOOL_CALL = "dangling_tool_call"
     UNRECOVERED_TOOL_ERROR = "unrecovered_tool_error"
     FALSE_SUCCESS = "false_success"
+    TRUNCATED = "truncated"
+    BLOCKED = "blocked"
+    DECLINED = "declined"
+    STOPPED = "stopped"
 
 
 def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
@@ -92,11 +121,18 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
     the end. What was not captured is held neither against a run nor for it."""
     if trace.forced or not (trace.complete or trace.fragment):
         return Unscored(Why.INCOMPLETE_TRACE, "the end of the root span was not received")
+    if trace.runs:
+        return _worst([response(run, end_tokens) for run in trace.runs])
     turn = trace.turns[-1] if trace.turns else None
     answer = trace.output if turn is None else turn.assistant
     if trace.blocked is not None:
         return _blocked(*trace.blocked)
-    if trace.error is not None:
+    if trace.stopped:
+        reason = f"the user or the application stopped the run: {_short(trace.stopped)}"
+        return Unscored(Why.INCOMPLETE_TRACE, reason, {"ending": Ending.STOPPED.value})
+    if trace.error is not None and not trace.truncated:
+        if text_tells(trace.error) is FailureSign.DECLINED:
+            return _declined(trace, answer) or _refused("a tool call")
         return _crashed(trace, trace.error)
     if answer is None and turn is None and not trace.tool_calls:
         return None  # nobody was asked: what a framework does around its runs
@@ -107,9 +143,44 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
     return _of_answer(trace, turn, answer, end_tokens)
 
 
+def _worst(findings: Sequence[Finding | None]) -> Finding | None:
+    """Returns the worst finding of several runs: the lowest score, or else the first finding."""
+    scores = [finding for finding in findings if isinstance(finding, Score)]
+    if not scores:
+        return next((finding for finding in findings if finding is not None), None)
+    worst = min(scores, key=attrgetter("value"))
+    if not worst.failed:
+        return worst
+    at = findings.index(worst) + 1
+    return replace(worst, reason=f"run {at} of {len(findings)} in this trace: {worst.reason}")
+
+
+def _truncated(trace: Trace, score: float) -> Score:
+    left = "" if score else ", and no words were left"
+    reason = f"the answer was cut off at the model's token limit ({_short(trace.truncated)}){left}"
+    return _bad(score, reason, Ending.TRUNCATED, span_ids=(answering_span(trace) or trace.root_span_id,))
+
+
+def _declined(trace: Trace, answer: str | None) -> Score | None:
+    """Returns the response to calls that a person refused and nothing made up for, if there are any."""
+    refused = [trace.tool_calls[at] for at in lost_at(trace, FailureSign.DECLINED)]
+    for call in reversed(refused):
+        if answer is None or _of_failed(trace, call, answer)[1] is not Ending.FALSE_SUCCESS:
+            continue
+        reason = f"the answer says that it was done, but a person declined {call.name}"
+        spans = tuple(filter(None, (answering_span(trace) or call.span_id,)))
+        return _bad(0.0, reason, Ending.FALSE_SUCCESS, tool=call.name, error=error_of(call), span_ids=spans)
+    return _refused(refused[-1].name) if refused else None
+
+
+def _refused(name: str) -> Score:
+    label = Ending.DECLINED.value
+    return Score(1.0, f"a person declined {name}", {"ending": label, "tool": name}, label=label)
+
+
 def _blocked(guardrail: str, why: str) -> Score:
     reason = f"a guardrail stopped the run: {_short(guardrail)}" + (f" ({_short(why)})" if why else "")
-    return Score(1.0, reason, {"ending": BLOCKED, "guardrail": guardrail}, label=BLOCKED)
+    return Score(1.0, reason, {"ending": Ending.BLOCKED.value, "guardrail": guardrail}, label=Ending.BLOCKED.value)
 
 
 def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collection[str]) -> Finding | None:
@@ -117,11 +188,14 @@ def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collect
     if token in end_tokens or (is_control(token) and _declares(trace, token, end_tokens)):
         return _lost(trace, None) or Score(1.0, f"the run ended with {_short(token)}")
     if not says_something(answer):
-        return _silent(trace, turn, answer)
+        return _truncated(trace, 0.0) if trace.truncated else _silent(trace, turn, answer)
     if error := raw_error(answer, trace.input if turn is None else turn.user):
         at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
         return _bad(0.0, f"the answer is a raw error: {_short(error)}", Ending.ERROR, error=error, span_ids=at)
-    return _lost(trace, answer) or Score(1.0, "the run ended with an answer")
+    lost = _lost(trace, answer)
+    if trace.truncated and (lost is None or not lost.failed):
+        return _truncated(trace, HONEST)
+    return lost or Score(1.0, "the run ended with an answer")
 
 
 def _declares(trace: Trace, token: str, end_tokens: Collection[str]) -> bool:
@@ -185,6 +259,9 @@ def _passed_off_error(trace: Trace, answer: str) -> Span | None:
 
 
 def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
+    if trace.truncated:
+        captured = any(span.output is not None for span in trace.spans if span.kind is Kind.LLM)
+        return _truncated(trace, 0.0 if captured else HONEST)
     if ended := _ended_by_call(trace):
         return ended
     last = trace.tool_calls[-1] if trace.tool_calls else None
@@ -240,11 +317,11 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
     return Unscored(Why.NO_CONTENT, "the question was not captured, and the answer is empty")
 
 
-def _lost(trace: Trace, answer: str | None) -> Finding | None:
-    """Returns the response for a call that failed for good, if there is one; ``answer`` is ``None`` if not captured."""
+def _lost(trace: Trace, answer: str | None) -> Score | None:
+    """Returns the response for a call that failed for good or was declined; ``answer`` is ``None`` if not captured."""
     lost = [trace.tool_calls[at] for at in lost_at(trace)]
     if not lost:
-        return None
+        return _declined(trace, answer)
     call = lost[-1]
     if answer is not None and any(map(str.isdigit, answer)) and all(computes(each.name) for each in lost):
         return None  # a result is stated all the same: it was calculated otherwise
@@ -301,18 +378,26 @@ def _short(text: str) -> str:
 
 
 def raw_error(answer: str, user: str | None) -> str:
-    """Returns the last line of an answer that is a traceback, an exception or a framework's word that it gave up, and
-    nothing else; empty for every other answer, and where the user asked about errors."""
+    """Returns the last line of an answer that is a traceback, an exception or a framework's word that it gave up.
+
+    If the answer is an apology with an error text, it returns that text; ``""`` for other answers, and if the user
+    asked about errors.
+    """
     text = answer.strip()
-    if len(text) > _LONGEST or _RAW.fullmatch(text) is None or _ASKED.search(user or ""):
+    if len(text) > _LONGEST or _ASKED.search(user or ""):
         return ""
-    return text.splitlines()[-1].strip()
+    if _RAW.fullmatch(text) is not None:
+        return text.splitlines()[-1].strip()
+    sorry = _APOLOGY.match(text.replace("\u2019", "'")[:_LONGEST_APOLOGY])
+    if sorry is None or _TECHNICAL.search(sorry["error"]) is None:
+        return ""
+    return sorry["error"].strip()
 
 
 METRIC = TraceMetric(
     name="response",
     kind="code",
-    version="8",
+    version="9",
     threshold=0.5,
     question="Did the run end with an answer or a declared end?",
     needs="a run that ended",

@@ -22,6 +22,8 @@ Judge one turn of a conversation: the user's last words, what the agent did then
 said before is context: it is known, and not judged again. The user's goal is the one that stands below under "goal",
 else what the user wants in this conversation. Profile of the user and knowledge stand below as far as anybody stated
 them. Answer each question by itself: an answer can be right and too long, or short and wrong.
+
+- [with turn] The record shows the whole run. Judge the turn whose number is given below as "turn", and no other.
 """
 # Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
 NO_FAILURE = "no failure"
@@ -44,8 +46,12 @@ def turn_part(
         text=text,
         answer=answer,
         check=check,
-        given=lambda view, facts: {**stated(view), "calls": len(view.tool_calls)},
+        given=lambda view, facts: {**stated(view), **_place(view), "calls": len(view.shown_calls)},
     )
+
+
+def _place(view: TurnView) -> dict[str, int]:
+    return {} if view.record is None else {"turn": view.record[1]}
 
 
 def answers(view: TurnView) -> bool:
@@ -135,7 +141,7 @@ def failures(
     async def ask(view: TurnView, judge: Judge) -> Finding | None:
         found, _ = await judge.answer(part, view)
         labels, reason, about = [*found.labels], found.reason, {"turn": view.turn_index}
-        spans = [view.tool_calls[number - 1].span_id for number in found.calls]
+        spans = [view.shown_calls[number - 1].span_id for number in found.calls]
         counted = None if by_code is None else by_code(view)
         if counted is not None:
             labels = [label for label in labels if label != NO_FAILURE]

@@ -1,11 +1,11 @@
 // Scores as people see them: a mark, a number and a name, never a colour alone.
 
-const MARK = { fail: "✗", pass: "✓", said: "·", suspect: "?", assumed: "≈", unscored: "∅" };
+const MARK = { fail: "✗", pass: "✓", said: "·", suspect: "?", unclear: "?", disputed: "!", assumed: "≈", unscored: "∅" };
 
 function standing(result) {
   if (result.outcome !== "scored") return result.outcome;
   if (result.success === false) return "fail";
-  if (result.label === "suspect") return "suspect"; // below its threshold, and too seldom true to fail a run
+  if (result.label === "suspect" || isOpen(result)) return result.label; // no pass and no failure
   return result.says || result.success === undefined ? "said" : "pass"; // what few signals say is no praise; what neither passes nor fails says nothing of how good a run is
 }
 
@@ -40,7 +40,7 @@ function failedChip(result) {
 
 // What asks for attention first.
 function byUrgency(a, b) {
-  const order = { fail: 0, unscored: 1, suspect: 2, said: 2, pass: 2, assumed: 3 };
+  const order = { fail: 0, disputed: 1, unscored: 1, unclear: 2, suspect: 2, said: 2, pass: 2, assumed: 3 };
   return order[standing(a)] - order[standing(b)];
 }
 

@@ -40,7 +40,8 @@ function isThin(unit) {
 // What is said of a unit in which nothing failed: not what happened to have the lowest score.
 function calm(unit, lowest) {
   if (isThin(unit)) return "only the ending was checked";
-  const judged = verdictOn(unit), said = unit.session && inWords(unit);
+  const judged = verdictOn(unit), open = openOn(unit), said = unit.session && inWords(unit);
+  if (open) return `${humane(open.label)}: ${open.reason}`;
   if (judged) return judged.reason || "handled correctly";
   return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `no failures (lowest: ${metricName(lowest.metric)})`;
 }
@@ -62,9 +63,9 @@ function unitRow(unit) {
   const told = worst && worst.row && worst.result.success === false && !(broken && broken.out === undefined);
   const said = broken && !told ? broken.error
     : state === "bad" && worst ? [isSoFar(worst.result) ? "so far: " : "", worst.result.reason || ""]
-      : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : el("span", { class: "muted" }, unscoredOf(unit));
+      : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : el("span", { class: "muted" }, openOn(unit) ? calm(unit) : unscoredOf(unit));
   const asked = broken && !told ? broken : worst && worst.row;
-  const verdict = broken && !told ? crashed(broken) : state === "good" && verdictOn(unit) ? el("span", { class: "chip pass" }, el("span", { class: "mark", "aria-hidden": "true" }, "✓"), "handled correctly") : state === "quiet" ? chip(inWords(unit), false) : isThin(unit) ? el("span", { class: "chip unscored" }, "hardly checked") : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
+  const verdict = broken && !told ? crashed(broken) : state === "good" && verdictOn(unit) ? el("span", { class: "chip pass" }, el("span", { class: "mark", "aria-hidden": "true" }, "✓"), "handled correctly") : state === "quiet" ? chip(openOn(unit) || inWords(unit), false) : isThin(unit) ? el("span", { class: "chip unscored" }, "hardly checked") : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
   const title = (unit.session && unit.session.asked) || (unit.session && unit.session.count === undefined ? first : asked || first).in; // a report has all traces of a session
   const { us, tokens, usd, at } = takenBy(unit);
   const has = (name) => isColumn("sessions", name);

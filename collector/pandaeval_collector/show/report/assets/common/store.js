@@ -31,7 +31,7 @@ function judge(unit, results) {
   const order = (a, b) => (a.success !== false) - (b.success !== false) || a.signal - b.signal;
   unit.worst = scored.sort(order)[0] || null;
   unit.thin = unit.worst !== null && scored.every((result) => result.metric === "trace.response");
-  unit.state = unit.failed.length || unit.error !== undefined ? "bad" : unit.worst && !unit.thin ? (unit.worst.says ? "quiet" : "good") : "none";
+  unit.state = unit.failed.length || unit.error !== undefined ? "bad" : results.some(isOpen) ? "quiet" : unit.worst && !unit.thin ? (unit.worst.says ? "quiet" : "good") : "none";
 }
 
 function metric(key) {
@@ -60,13 +60,35 @@ function unitOf(index, [kind, at]) {
 function unitState(unit) {
   if (unit.rows.some((row) => row.state === "bad") || (unit.session && unit.session.state === "bad")) return "bad";
   if (verdictOn(unit)) return "good"; // a failed one has made it bad
-  if (unit.session && unit.session.results.some((result) => result.says)) return "quiet";
+  if (openOn(unit) || (unit.session && unit.session.results.some((result) => result.says))) return "quiet";
   return unit.rows.some((row) => row.state === "good") ? "good" : "none";
 }
 
 // What a judge says of whether the agent did its job in a session.
 function verdictOn({ session }) {
   return session && session.results.find((result) => isVerdict(result.metric) && typeof result.success === "boolean");
+}
+
+// Whether a judge's verdict decides nothing: the judge is unsure, or code found a failure in a run that the judge finds correct.
+function isOpen({ label }) {
+  return label === "unclear" || label === "disputed";
+}
+
+function openOn({ session, rows }) {
+  return (session || rows[0] || { results: [] }).results.find(isOpen);
+}
+
+// The share of decided results that passed, as in the texts of the command line: "80 % of 70 decided, 20 unclear".
+function decided({ passed, failed, unclear, disputed }) {
+  const all = passed + failed;
+  const parts = [`${all ? `${percent(passed / all)} of ` : ""}${number(all)} decided`, unclear && `${number(unclear)} unclear`, disputed && `${number(disputed)} disputed`];
+  return parts.filter(Boolean).join(", ");
+}
+
+// The counts of `decided` over some results.
+function tallied(results) {
+  const count = (fits) => results.filter(fits).length;
+  return { passed: count((result) => result.success === true), failed: count((result) => result.success === false), unclear: count((result) => result.label === "unclear"), disputed: count((result) => result.label === "disputed") };
 }
 
 // The result that says most about what is wrong in a unit, and the trace that it is about. What was found in a trace

@@ -10,7 +10,7 @@ function isVerdict(key) {
 // `opening`: makes a button that shows all of the result; `onStep`: opens a step by its name (`call 2`); `hrefOf`: where it is, on the page of a session.
 function verdictOf(result, full, opening, onStep, hrefOf) {
   const held = full.metadata || {}, list = (name) => (Array.isArray(held[name]) ? held[name].filter((each) => each && typeof each === "object") : []);
-  const word = result.outcome !== "scored" ? `not judged: ${humane(result.why || result.outcome).toLowerCase()}` : result.success === false ? failureName(result) : "Handled correctly";
+  const word = result.outcome !== "scored" ? `not judged: ${humane(result.why || result.outcome).toLowerCase()}` : isOpen(result) || result.success === false ? failureName(result) : "Handled correctly";
   const way = (step) => {
     const href = step && hrefOf && hrefOf(step);
     if (!step) return null;
@@ -19,7 +19,7 @@ function verdictOf(result, full, opening, onStep, hrefOf) {
   const item = ([mark, state], text, became, step) => el("li", {}, el("span", { class: `mark ${state}-mark`, "aria-hidden": "true" }, mark), el("span", { dir: "auto" }, text), el("span", { class: "muted" }, became), way(step));
   return el("div", { class: `verdict-of result ${standing(result)}` },
     el("div", { class: "line-head" }, opening(el("span", { class: `chip big ${standing(result)}` }, el("span", { class: "mark", "aria-hidden": "true" }, MARK[standing(result)]), word), result, full),
-      held.sure === undefined ? null : el("span", { class: "muted" }, `${Math.round(result.success === false ? 100 - held.sure : held.sure)} % sure`), held.turns > 1 && result.metric === "session.correctness" ? el("span", { class: "muted" }, `of all ${many(held.turns, "turn")}`) : null, isSoFar(full) ? el("span", { class: "tag" }, "so far") : null, el("span", { class: "reason", dir: "auto" }, full.reason || ""), beside(result)),
+      held.sure === undefined ? null : el("span", { class: "muted" }, `${Math.round(result.success === false ? 100 - held.sure : held.sure)} % sure${isOpen(result) ? " that it is correct" : ""}`), held.turns > 1 && result.metric === "session.correctness" ? el("span", { class: "muted" }, `of all ${many(held.turns, "turn")}`) : null, isSoFar(full) ? el("span", { class: "tag" }, "so far") : null, el("span", { class: "reason", dir: "auto" }, full.reason || ""), beside(result)),
     el("ul", { class: "things" }, list("things").map((each) => item(BECAME[each.became] || BECAME.unknown, each.thing, each.became, each.shown_by)),
       list("broken_rules").map((each) => item(BECAME.wrong, each.rule, "broken rule", each.step)),
       list("misstatements").map((each) => item(each.grave ? BECAME.wrong : BECAME.unknown, each.statement, each.grave ? "false" : "inaccurate", each.step))),

@@ -6,7 +6,7 @@ function distributions() {
   const { index } = store;
   const groups = new Map();
   const add = (result, agent, unit) => {
-    if (result.outcome !== "scored" || isExplaining(result.metric)) return;
+    if (result.outcome !== "scored" || result.selected || isExplaining(result.metric)) return;
     if (!groups.has(result.metric)) groups.set(result.metric, new Map());
     const agents = groups.get(result.metric);
     if (!agents.has(agent)) agents.set(agent, []);
@@ -36,11 +36,12 @@ function mostSeen(values) {
 function chartCard(key, agents, names) {
   const all = [...agents.values()].flat().map(([result]) => result);
   const failed = all.filter((result) => result.success === false).length;
+  const open = all.some(isOpen) ? `, ${decided(tallied(all))}` : "";
   const mean = all.reduce((total, result) => total + result.score, 0) / all.length;
   const told = el("output", { class: "told muted" });
   const holder = el("div", { class: "plot", role: "img", "aria-label": `${metricName(key)}: ${many(all.length, "score")}, mean ${score(mean)}, ${number(failed)} failed` });
   return el("figure", { class: "card" }, el("figcaption", {}, el("b", {}, metricName(key)), " ", el("code", { class: "muted" }, key), el("div", { class: "muted" }, metric(key).question),
-    el("div", { class: "muted" }, `${many(all.length, "score")}, mean ${score(mean)}, `, failed ? el("b", { class: "bad" }, `${number(failed)} failed`) : "none failed", told)), plotted(holder, (width, colour) => histogram(key, layered(agents, names), told, width, colour)));
+    el("div", { class: "muted" }, `${many(all.length, "score")}, mean ${score(mean)}, `, failed ? el("b", { class: "bad" }, `${number(failed)} failed`) : "none failed", open, told)), plotted(holder, (width, colour) => histogram(key, layered(agents, names), told, width, colour)));
 }
 
 // By agent, the most seen first and all others last: {fill, counts}; counts include those of the layers below.
@@ -95,7 +96,8 @@ function numbers(keys, groups) {
     const values = held.map(([result]) => result.score).sort((a, b) => a - b);
     const at = (share) => values[Math.min(values.length - 1, Math.floor(share * values.length))];
     const failed = held.filter(([result]) => result.success === false).length;
-    return el("tr", {}, [metricName(key), agent, number(values.length), score(sum(values) / values.length), score(at(0.05)), score(at(0.5)), number(failed)].map((text) => el("td", {}, text)));
+    const open = held.some(([result]) => isOpen(result)) ? ` (${decided(tallied(held.map(([result]) => result)))})` : "";
+    return el("tr", {}, [metricName(key), agent, number(values.length), score(sum(values) / values.length), score(at(0.05)), score(at(0.5)), number(failed) + open].map((text) => el("td", {}, text)));
   }));
   return el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["metric", "agent", "scores", "mean", "worst 5 %", "median", "failed"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, rows)));
 }

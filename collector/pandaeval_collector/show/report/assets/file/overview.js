@@ -94,16 +94,17 @@ function failures() {
   for (const row of [...store.index.traces, ...store.index.sessions]) {
     for (const result of row.results) {
       if (result.outcome !== "scored" || isExplaining(result.metric)) continue;
-      const entry = found.get(result.metric) || { bad: 0, all: 0 };
-      entry.all += 1;
+      const entry = found.get(result.metric) || { bad: 0, all: 0, held: [] };
+      entry.held.push(result);
+      entry.all += result.selected ? NaN : !isOpen(result);
       entry.bad += result.success === false;
       found.set(result.metric, entry);
     }
   }
   const broken = store.index.traces.filter((trace) => trace.error !== undefined);
-  const fine = [...found].filter(([, entry]) => !entry.bad).map(([key]) => metricName(key));
+  const fine = [...found].filter(([, entry]) => !entry.bad).map(([key, entry]) => metricName(key) + (entry.held.some(isOpen) ? ` (${decided(tallied(entry.held))})` : ""));
   const lines = [...found].filter(([, entry]) => entry.bad).sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
-    bar(metricName(key), entry.bad, onlyFindings(metric(key)) ? 0 : entry.all, metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
+    bar(metricName(key), entry.bad, onlyFindings(metric(key)) ? 0 : entry.all || 0, entry.held.some(isOpen) ? decided(tallied(entry.held)) : metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
   if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
   return el("section", { class: "card" }, el("h2", {}, "Failures by metric"), lines,
     fine.length ? el("p", { class: "muted" }, `No failure in ${fine.join(", ")}.`) : null, found.size ? null : el("p", { class: "muted" }, "No metric gave a score."));

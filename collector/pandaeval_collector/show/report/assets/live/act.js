@@ -5,9 +5,9 @@ function can(operation) {
   return whole !== null && whole.can.includes(operation);
 }
 
-async function tell(path, body) {
+async function tell(path, body, method = "POST") {
   const answer = await fetch(`${location.origin}${location.pathname}api/v1${path}`, {
-    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+    method, headers: { "content-type": "application/json" }, body: JSON.stringify(body),
   });
   if (!answer.ok) throw await refusal(answer);
   return answer.status === 204 ? null : answer.json();

@@ -28,13 +28,13 @@ async function agentsPage(query) {
   const found = await failing(query, { measured: true, limit: 1 });
   whole = (await ask("/overview")).body;
   for (const { key, ...known } of (await ask("/metrics")).body) store.metrics[key] = { scored_by: {}, models: [], ...known, ...store.metrics[key] };
-  const head = ["agent", "runs", "with findings", "over time", "latency (median)", "95 %", "tokens", "cost"];
+  const head = ["agent", "runs", "handled correctly", "with findings", "over time", "latency (median)", "95 %", "tokens", "cost"];
   const row = (agent) => {
     const to = new URLSearchParams(query);
     to.set("agent", agent.agent);
     const share = agent.failed / agent.runs;
     return el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/?${to}` }, agent.agent || "(no name)")), el("td", {}, number(agent.runs)),
-      isScored(agent) ? el("td", {}, failedShare(agent.failed, agent.runs)) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
+      el("td", {}, verdictsOf(query, agent.agent)), isScored(agent) ? el("td", {}, failedShare(agent.failed, agent.runs)) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
       [agent.us === null ? "–" : duration(agent.us), agent.us95 === null ? "–" : duration(agent.us95), agent.tokens ? compact(agent.tokens) : "–", agent.usd === null ? "–" : dollars(agent.usd)].map((text) => el("td", {}, text)));
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), filters("agents", query),
@@ -52,10 +52,8 @@ function rates(query) {
     if (isExplaining(key)) continue;
     if (!lines.has(rate.agent)) lines.set(rate.agent, new Map());
     for (const [held, name] of [[columns, key], [lines.get(rate.agent), key]]) {
-      const cell = held.get(name) || { scored: 0, failed: 0, assumed: 0, unscored: 0 };
-      cell.scored += rate.scored;
-      cell.failed += rate.failed;
-      cell.assumed += rate.assumed;
+      const cell = held.get(name) || { scored: 0, passed: 0, failed: 0, unclear: 0, disputed: 0, assumed: 0, unscored: 0 };
+      for (const counted of ["scored", "passed", "failed", "unclear", "disputed", "assumed"]) cell[counted] += rate[counted];
       cell.unscored += sum(Object.values(rate.unscored));
       held.set(name, cell);
     }
@@ -72,10 +70,12 @@ function rates(query) {
 function rateCell(agent, key, cell, query) {
   if (!cell || !(cell.scored + cell.assumed + cell.unscored)) return el("td", { class: "muted" }, "");
   const only = metric(key).kind === "llm" && !whole.judge; // what code finds has a score, what is in order has none
-  const told = `${metricName(key)}, ${agent || "(no name)"}: ${number(cell.failed)} of ${many(cell.scored, "score")} failed, ${number(cell.assumed)} assumed, ${number(cell.unscored)} not scored`;
+  const open = cell.unclear + cell.disputed, counted = cell.scored - open;
+  const told = `${metricName(key)}, ${agent || "(no name)"}: ${open ? decided(cell) : `${number(cell.failed)} of ${many(cell.scored, "score")} failed`}, ${number(cell.assumed)} assumed, ${number(cell.unscored)} not scored`;
   if (!cell.scored) return el("td", { class: "muted", title: told }, cell.unscored ? "not scored" : "assumed");
-  if (!cell.failed) return el("td", { class: "muted", title: told }, only ? "0" : "0 %");
+  const also = open ? el("small", {}, ` ${[cell.unclear && `${number(cell.unclear)} unclear`, cell.disputed && `${number(cell.disputed)} disputed`].filter(Boolean).join(", ")}`) : null;
+  if (!cell.failed) return el("td", { class: "muted", title: told }, only ? "0" : counted ? "0 %" : "", also);
   const to = new URLSearchParams({ metric: key, failed: "1", ...(agent ? { agent } : {}), window: "all" });
   return el("td", { title: told }, el("a", { href: metric(key).level === "session" ? `#/sessions?${to}` : `#/traces?${to}` },
-    only ? el("span", { class: "cell", "--share": "0%" }, `${number(cell.failed)} found`) : failedShare(cell.failed, cell.scored, el("small", {}, ` ${number(cell.failed)} of ${number(cell.scored)}`))));
+    only ? el("span", { class: "cell", "--share": "0%" }, `${number(cell.failed)} found`) : failedShare(cell.failed, counted, el("small", {}, ` ${number(cell.failed)} of ${number(counted)}`))), also);
 }

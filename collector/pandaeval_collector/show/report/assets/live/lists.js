@@ -3,6 +3,7 @@
 const WINDOWS = [["1h", "last hour", "1 h"], ["6h", "last 6 hours", "6 h"], ["24h", "last 24 hours", "24 h"], ["7d", "last 7 days", "7 d"], ["all", "", "all"]];
 const STEP = 10;
 const CHOSEN = ["agent", "service", "metric", "q", "failed", "label", "attribute", "min_seconds", "min_usd"]; // what filters choose by
+const OPEN = ["unclear", "disputed"]; // verdicts that decide nothing
 const VIEW = ["window", "since", "until", ...CHOSEN, "order", "state"];
 
 function windowName(query) {
@@ -27,6 +28,7 @@ function asking(query) {
   if (query.get("q")) asked.set("text", query.get("q"));
   const verdict = query.get("failed"), isOne = query.get("metric") || query.get("label");
   if (verdict === "none") asked.set("outcome", "unscored");
+  else if (OPEN.includes(verdict)) asked.set("label", verdict);
   else if (verdict) asked.set(isOne ? "success" : "failed", String((verdict === "1") !== Boolean(isOne)));
   return asked;
 }
@@ -100,6 +102,7 @@ function filters(of, query) {
   const field = (label, name, options) => { const made = choice(label, name, options, query, change); made.querySelector("select").id = `by-${name}`; return made; };
   const chosen = [...CHOSEN, "order"].filter((name) => query.get(name)).length, more = CHOSEN.slice(5);
   const verdicts = query.get("metric") ? [["", "any"], ["1", "failed in it"], ["0", "passed in it"], ["none", "not scored"]] : [["", "any"], ["1", "with findings"], ["0", "without findings"], ["none", "partly not scored"]];
+  verdicts.push(...OPEN.map((label) => [label, label]));
   const typed = (text, name, given) => el("label", {}, `${text} `, el("input", { id: `by-${name}`, value: query.get(name) || "", onchange: change(name), ...given }));
   return el("details", { class: "filtering", open: !matchMedia("(max-width: 720px)").matches || chosen > 0 }, el("summary", {}, "Filters"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)),
@@ -157,7 +160,7 @@ async function sessionsPage(query) {
 // How many match what is looked for, of how many: a text or a result is not counted by the list itself.
 async function matches(of, query) {
   const read = CHOSEN.slice(2);
-  if (!read.some((name) => query.get(name) && !(name === "failed" && query.get(name) !== "none"))) return "";
+  if (!read.some((name) => query.get(name) && !(name === "failed" && ["0", "1"].includes(query.get(name))))) return "";
   const all = new URLSearchParams(query);
   for (const name of read) all.delete(name);
   const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;

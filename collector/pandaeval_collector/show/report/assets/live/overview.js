@@ -6,7 +6,7 @@ async function overview(query) {
   if (!whole.rates.length && !body.index.order.length) return [el("h1", {}, "No scores yet"), raised(), beginning()];
   const blind = isBlind(body);
   return [
-    el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, judged(query).all && body.traces !== null ? findings(body, query) : "")), windows(query)),
+    el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, (judged(query).all || judged(query).open) && body.traces !== null ? findings(body, query) : "")), windows(query)),
     raised(),
     body.index.unasked && !whole.judge ? caveat(body.index.unasked) : null,
     zoomable(found, query),
@@ -44,12 +44,13 @@ function isBlind({ index }) {
   return first !== undefined && unitState(unitOf(index, first)) === "none";
 }
 
-// Of conversations that a judge has read: how many were handled correctly, and the runs without a session.
-function judged(query) {
-  const held = whole.rates.filter((rate) => rate.metric === "correctness" && rate.scored && (!query.get("agent") || rate.agent === query.get("agent")) && (!query.get("service") || rate.service === query.get("service")));
+// Of conversations that a judge has read: how many were handled correctly, and the runs without a session. `agent`: of this agent alone.
+function judged(query, agent = query.get("agent")) {
+  const held = whole.rates.filter((rate) => rate.metric === "correctness" && rate.scored && (!agent || rate.agent === agent) && (!query.get("service") || rate.service === query.get("service")));
   const level = held.some((rate) => rate.level === "session") ? "session" : "trace";
   const counted = held.filter((rate) => rate.level === level);
-  return { right: sum(counted.map((rate) => rate.passed)), all: sum(counted.map((rate) => rate.scored)), what: level === "session" ? "conversation" : "run" };
+  const [passed, failed, unclear, disputed] = ["passed", "failed", "unclear", "disputed"].map((name) => sum(counted.map((rate) => rate[name])));
+  return { passed, failed, unclear, disputed, right: passed, all: passed + failed, open: unclear + disputed, level, what: level === "session" ? "conversation" : "run" };
 }
 
 // Wilson's 95 % interval of a share.
@@ -73,9 +74,23 @@ function headline(body, query, matching) {
   if (isBlind(body)) return `Nothing could be scored${when}`;
   if (matching) return `${matching}${when}`;
   if (query.get("failed") && body.traces !== null) return `${many(body.traces, "matching run")}${when}`;
-  const { right, all, what: unit } = judged(query);
+  const counts = judged(query), { right, all, what: unit } = counts;
+  if (counts.open) return ["Handled correctly: ", openLink(counts, query), " ", el("small", {}, `${all ? `(${between(right, all)}) ` : ""}${unit}s judged since the store began`)];
   if (all) return [percent(right / all), " handled correctly ", el("small", {}, `(${between(right, all)}) of ${many(all, unit)} judged since the store began`)];
   return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];
+}
+
+// How much of what a judge read was handled correctly, since the store began.
+function verdictsOf(query, agent) {
+  const counts = judged(query, agent);
+  return counts.open ? openLink(counts, new URLSearchParams(agent ? { agent } : {})) : counts.all ? decided(counts) : el("span", { class: "muted" }, "not judged");
+}
+
+// The share of decided runs, as the way to those that are unclear or disputed.
+function openLink(counts, query) {
+  const label = counts.unclear ? "unclear" : "disputed", to = new URLSearchParams({ metric: `${counts.level}.correctness`, failed: label, window: "all" });
+  for (const name of ["agent", "service"]) if (query.get(name)) to.set(name, query.get(name));
+  return el("a", { href: `#/${counts.level}s?${to}`, title: `Show what is ${label}` }, decided(counts));
 }
 
 function nothing(query) {

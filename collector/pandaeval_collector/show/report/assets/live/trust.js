@@ -6,6 +6,7 @@ function trust() {
   const line = (name, ...value) => el("p", {}, el("span", { class: "muted" }, name), el("span", {}, ...value));
   return el("section", { class: "card trust" }, el("h2", {}, "Trust ", el("a", { href: "#/trust" }, "details")),
     line("task success", whole.judge ? ["judged by ", el("b", {}, whole.judge)] : el("b", {}, "not judged")),
+    whole.judge && line("handled correctly", verdictsOf(new URLSearchParams())),
     line("could not be scored", el("b", {}, number(missing)), ` ${missing === 1 ? "result" : "results"}`),
     line("detection rate", el("a", { href: "#/trust" }, "run a drill")));
 }

@@ -1,0 +1,249 @@
+"""Operations on the judge's questions to the agent's owner, and on rulings, which answer them."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import FastAPI, Response
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandaeval_collector.analysis.embedding import Embedder, load
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.judge.rulings import MOST_CHARS, Ruling
+from pandaeval_collector.runs.manager import EstimateError, EvaluationRuns
+from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path, write_rulings
+from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.show.api.problems import WRITES, ProblemError
+from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.run_shapes import DryRun, RunShape
+from pandaeval_collector.store.finding import StandingVerdict
+from pandaeval_collector.store.live_groups import NEAR
+from pandaeval_collector.store.runs import RunTable
+
+_MOST_QUESTIONS, _EXAMPLES, _REMEMBERED = 200, 5, 4096
+_DECIDED, _LABELLED = 20, 50
+"""Most decided and labelled runs on which a ruling is tried too."""
+Name = Annotated[str, Field(max_length=200)]
+
+
+class ExampleRun(BaseModel):
+    """A run whose verdict depends on a question."""
+
+    trace_id: str
+    session_id: str | None
+
+
+class OpenQuestion(BaseModel):
+    """A question to the agent's owner. ``wordings``: the same question in other words; ``runs``: how many verdicts
+    depend on it; ``examples``: the newest of these runs."""
+
+    id: str
+    question: str
+    wordings: list[str]
+    runs: int
+    agents: list[str]
+    examples: list[ExampleRun]
+
+
+class OpenQuestions(BaseModel):
+    """The open questions, those of most runs first."""
+
+    items: list[OpenQuestion]
+
+
+class RulingList(BaseModel):
+    """The rulings in the file. ``path``: where the file is."""
+
+    path: str
+    items: list[Ruling]
+
+
+class RulingTrial(BaseModel):
+    """A ruling to try on the runs that depend on a question, and on some labelled and decided runs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARS, description="The sentence that the judge reads.")]
+    question: Annotated[str, Field(max_length=40, description="ID of the question; empty: all questions.")] = ""
+    agent: Annotated[str, Field(max_length=200, description="Only for this agent; empty: all agents.")] = ""
+    author: Name = "people"
+    budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    dry_run: Annotated[bool, Field(description="Only estimate calls, tokens and cost.")] = False
+
+
+class NewRuling(BaseModel):
+    """A ruling to keep: the one that a run tried, or a sentence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: Annotated[str, Field(max_length=64, description="ID of the run that tried the ruling.")] = ""
+    text: Annotated[str, Field(max_length=MOST_CHARS)] = ""
+    agent: Annotated[str, Field(max_length=200, description="Only for this agent; empty: all agents.")] = ""
+    question: Annotated[str, Field(max_length=400, description="The question that it answers.")] = ""
+    author: Name = "people"
+
+
+class KeptRuling(BaseModel):
+    """A ruling that is in force. ``again``: how many units are judged again, from the answers of the run."""
+
+    ruling: Ruling
+    again: int
+
+
+@dataclass(slots=True)
+class _Group:
+    """Verdicts whose questions have the same meaning."""
+
+    wordings: Counter[str] = field(default_factory=Counter)
+    verdicts: list[StandingVerdict] = field(default_factory=list)
+
+    @property
+    def question(self) -> str:
+        return self.wordings.most_common(1)[0][0]
+
+    def shown(self) -> OpenQuestion:
+        """Returns the group as the API returns it."""
+        first, *others = [text for text, _ in self.wordings.most_common()]
+        return OpenQuestion(
+            id=_id(first),
+            question=first,
+            wordings=others[:_EXAMPLES],
+            runs=len(self.verdicts),
+            agents=sorted({each.agent for each in self.verdicts}),
+            examples=[
+                ExampleRun(trace_id=each.trace_id, session_id=each.session_id) for each in self.verdicts[:_EXAMPLES]
+            ],
+        )
+
+
+def _id(question: str) -> str:
+    return hashlib.blake2b(question.encode(), digest_size=4).hexdigest()
+
+
+@cache
+def _embedder() -> Embedder:
+    return load("embedded")
+
+
+@lru_cache(_REMEMBERED)
+def _vector(text: str) -> NDArray[np.float32]:
+    return next(iter(_embedder().embed([text])))
+
+
+def _alike(first: str, second: str) -> bool:
+    return float(_vector(first) @ _vector(second)) >= NEAR
+
+
+def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
+    """Groups verdicts by their open question, those of most runs first."""
+    groups: list[_Group] = []
+    for text, times in Counter(each.question for each in verdicts if each.question).most_common(_MOST_QUESTIONS):
+        group = next((each for each in groups if _alike(each.question, text)), None)
+        if group is None:
+            groups.append(group := _Group())
+        group.wordings[text] = times
+        group.verdicts += [each for each in verdicts if each.question == text]
+    return sorted(groups, key=lambda group: -len(group.verdicts))
+
+
+def question_routes(app: FastAPI, reads: Reads) -> None:
+    """Adds the operation that lists open questions."""
+
+    @reads.operation(app, "/questions", "Open questions to the agent's owner, those of most runs first")
+    def questions() -> OpenQuestions:
+        return OpenQuestions(items=[group.shown() for group in grouped(reads.finder.verdicts())])
+
+
+def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
+    """Adds the operations on rulings, for a collector that works on runs. Text of spans becomes no ruling: only these
+    operations and people write the file."""
+
+    def path() -> Path:
+        return rulings_path(runs.config)
+
+    def refused(error: Exception) -> ProblemError:
+        return ProblemError(422 if isinstance(error, UserError) else 503, str(error))
+
+    @reads.operation(app, "/rulings", "Rulings of the agents' owners", tagged=False)
+    def rulings() -> RulingList:
+        return RulingList(path=str(path()), items=read_rulings(path()))
+
+    @app.post("/rulings/try", response_model=RunShape | DryRun, responses=WRITES, summary="Try a ruling, or estimate")
+    async def attempt(asked: RulingTrial, response: Response) -> RunShape | DryRun:
+        try:
+            spec = await reads.run(lambda: _trial(asked, reads.finder.verdicts()))
+            if asked.dry_run:
+                return DryRun(**asdict(await runs.dry(spec)))
+            response.status_code = 201
+            return RunShape.of(await runs.submit(spec))
+        except (UserError, CallFailedError, EstimateError) as error:
+            raise refused(error) from error
+
+    @app.post("/rulings", response_model=KeptRuling, status_code=201, responses=WRITES, summary="Keep a ruling")
+    async def keep(asked: NewRuling) -> KeptRuling:
+        run = await reads.run(lambda: stored.find(asked.run)) if asked.run else None
+        tried = None if run is None else RunSpec.from_json(run.body).ruling
+        if asked.run and tried is None:
+            raise ProblemError(404, f"no run {asked.run} tried a ruling")
+        given = (
+            {name: getattr(asked, name) for name in ("text", "agent", "question", "author")} if tried is None else tried
+        )
+        try:
+            ruling = _ruling(given)
+            kept = [each for each in read_rulings(path()) if each.id != ruling.id]
+            write_rulings([*kept, ruling], path())
+        except UserError as error:
+            raise refused(error) from error
+        again = 0 if run is None else await asyncio.wrap_future(runs.store.runs.judge_again(run.no))
+        return KeptRuling(ruling=ruling, again=again)
+
+    @app.delete("/rulings/{ruling_id}", status_code=204, responses=WRITES, summary="Remove a ruling")
+    async def remove(ruling_id: str) -> None:
+        try:
+            held = read_rulings(path())
+            kept = [each for each in held if each.id != ruling_id]
+            if len(kept) == len(held):
+                raise ProblemError(404, f"there is no ruling {ruling_id} in {path()}")
+            write_rulings(kept, path())
+        except UserError as error:
+            raise refused(error) from error
+
+
+def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
+    """Returns the run that tries a ruling. Raises ``ProblemError`` if no run depends on the question."""
+    groups = [each for each in grouped(verdicts) if not asked.question or asked.question in map(_id, each.wordings)]
+    of_agent = [each for each in verdicts if asked.agent in ("", each.agent)]
+    open_ = [each for group in groups for each in group.verdicts if each in of_agent]
+    if not open_:
+        raise ProblemError(404, f"no unclear run depends on question {asked.question or 'of this agent'}")
+    labelled = [each for each in of_agent if each.labelled][:_LABELLED]
+    decided = [each for each in of_agent if each.passed is not None][:_DECIDED]
+    chosen = {(each.no, each.metric) for each in (*open_, *labelled, *decided)}
+    question = groups[0].question if asked.question else ""
+    ruling = _ruling({"text": asked.text, "agent": asked.agent, "author": asked.author, "question": question})
+    return RunSpec(
+        metrics=tuple(sorted({metric for _, metric in chosen})),
+        about=tuple(sorted(no for no, _ in chosen)),
+        ruling=ruling.model_dump(mode="json"),
+        name=f"ruling: {asked.text}"[:200],
+        budget_usd=asked.budget_usd,
+    )
+
+
+def _ruling(given: Mapping[str, Any]) -> Ruling:
+    """Makes a ruling of today. Raises ``UserError`` for one without a sentence."""
+    if not str(given.get("text", "")).strip():
+        raise UserError("text: write the sentence that the judge should follow")
+    today = datetime.datetime.now(datetime.UTC).date()
+    return Ruling.model_validate({"date": today, **given})

@@ -1,0 +1,116 @@
+"""``pandaeval rulings``: answers to the judge's questions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._listings import Listing, Row, show, show_one
+from pandaeval_collector.cli._output import many
+from pandaeval_collector.cli._run_place import ApiClient, at_collector
+from pandaeval_collector.show.view.texts import dollars
+from pandaeval_lab.cli.runs import ended
+
+_LEAST_USD = 0.01
+_RULINGS = Listing(
+    ("id", ("agent", lambda row: row["agent"] or "all"), "metric", "state", "author", "date", "text"),
+    "no rulings",
+    says_why=True,
+)
+_Text = Annotated[str, typer.Argument(help="The sentence that the judge follows.")]
+_Question = Annotated[str, typer.Option(help="ID of the question; default: all questions.")]
+_Agent = Annotated[str, typer.Option(help="Only for this agent; default: all agents.")]
+_Author = Annotated[str, typer.Option(help="Name of the person who answers.")]
+_Budget = Annotated[float | None, typer.Option(min=0.0, help="Limit in US dollars; default: twice the estimate.")]
+_Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before spending or keeping.")]
+
+rulings = typer.Typer(help="Answer the judge's questions, and manage the answers.", no_args_is_help=True)
+
+
+@rulings.command("list")
+@at_collector
+def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
+    """List the rulings."""
+    with api:
+        found = api.get("/rulings")
+    show(found["items"], _RULINGS, format_)
+    if format_ == "table":
+        typer.echo(f"file: {found['path']}")
+
+
+@rulings.command("try")
+@at_collector
+def try_(
+    text: _Text,
+    question: _Question = "",
+    agent: _Agent = "",
+    author: _Author = "people",
+    budget: _Budget = None,
+    yes: _Yes = False,
+    format_: given.Format = "table",
+    *,
+    api: ApiClient,
+) -> None:
+    """Show the effect of a ruling without keeping it."""
+    with api:
+        _tried(api, {"text": text, "question": question, "agent": agent, "author": author}, budget, yes, format_)
+
+
+@rulings.command("answer")
+@at_collector
+def answer(
+    text: _Text,
+    question: _Question = "",
+    agent: _Agent = "",
+    author: _Author = "people",
+    budget: _Budget = None,
+    yes: _Yes = False,
+    format_: given.Format = "table",
+    *,
+    api: ApiClient,
+) -> None:
+    """Show the effect of a ruling, keep it, and judge again."""
+    with api:
+        asked = {"text": text, "question": question, "agent": agent, "author": author}
+        run = _tried(api, asked, budget, yes, format_)
+        if not yes:
+            typer.confirm("Keep the ruling?", abort=True)
+        kept = api.post("/rulings", {"run": run})
+    typer.echo(f"ruling {kept['ruling']['id']} is kept; {many(kept['again'], 'run')} judged again", err=True)
+
+
+@rulings.command("remove")
+@at_collector
+def remove(ruling_id: Annotated[str, typer.Argument(metavar="ID", help="ID of a ruling.")], *, api: ApiClient) -> None:
+    """Remove a ruling. Earlier verdicts stay."""
+    with api:
+        api.delete(f"/rulings/{ruling_id}")
+    typer.echo(f"ruling {ruling_id} is removed")
+
+
+def _tried(api: ApiClient, asked: dict[str, Any], budget: float | None, yes: bool, format_: given.RunFormat) -> str:
+    """Shows the cost of a trial, makes it, and shows the effect. Returns the ID of the run."""
+    dry = api.post("/rulings/try", {**asked, "dry_run": True})
+    usd = dry["cost_usd"]
+    price = "price unknown" if usd is None else dollars(usd)
+    calls, tokens = many(dry["calls"], "call"), many(dry["prompt_tokens"] + dry["completion_tokens"], "token")
+    typer.echo(f"{many(dry['traces'], 'trace')}: {calls}, {tokens}, {price}", err=True)
+    if not yes:
+        typer.confirm("Ask the judge?", abort=True)
+    run = api.post("/rulings/try", {**asked, "budget_usd": budget or max(_LEAST_USD, 2 * (usd or 0.0))})
+    run = ended(api, run["id"])
+    show_one(api.get("/runs/compare", a=run["id"], b="live"), _tell_effect, format_)
+    if run["error"]:
+        typer.echo(f"the trial stopped early: {run['error']}", err=True)
+    return str(run["id"])
+
+
+def _tell_effect(both: Row) -> None:
+    for each in both["metrics"]:
+        (after, before), pairs = each["decided"], each["pairs"]
+        told = f"{each['metric']}: decided {before} → {after} of {pairs}; {many(each['flips'], 'verdict')} flipped"
+        if each["labelled"]:
+            told += "; agrees with labels {1} → {0} of ".format(*each["right"]) + str(each["labelled"])
+        typer.echo(told)

@@ -1,0 +1,51 @@
+"""Is the finding absent that the case was made from?
+
+The trial fails if a metric by code reports a finding of ``absent`` for one of its traces. The grader uses the rule of
+that metric: a case made from a ``false_success`` fails each agent that claims success again.
+It does not judge anything else.
+
+Scale: 1 or 0.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.context import Texts, TraceContext
+from pandaeval_lab.cases.graders import rule_of
+from pandaeval_lab.cases.model import AbsentFinding
+from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import trial_metric
+
+_NO_TEXTS = Texts({}, (), "", None)
+
+
+def _reported(trial: Trial) -> Iterator[tuple[AbsentFinding, Finding | None]]:
+    """Yields each finding that code can check, with the metric's result for each trace of the trial."""
+    for absent in trial.case.absent:
+        metric = rule_of(absent)
+        if metric is None:
+            continue
+        threshold = metric.threshold
+        assert not callable(threshold)  # only metrics of embeddings compute it
+        for trace in trial.traces:
+            yield absent, metric.evaluate(trace, TraceContext(_NO_TEXTS, threshold))
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    reported = [*_reported(trial)]
+    if not reported:
+        return None
+    for absent, finding in reported:
+        if isinstance(finding, Score) and finding.label == absent.label:
+            return Score(0.0, f"{absent.label} again: {finding.reason}", failed=True, span_ids=finding.span_ids)
+    silent = next((finding for _, finding in reported if isinstance(finding, Unscored)), None)
+    if silent is not None:
+        return Unscored(Why.NO_CONTENT, silent.reason)
+    labels = ", ".join(dict.fromkeys(absent.label for absent, _ in reported))
+    return Score(1.0, f"absent: {labels}")
+
+
+METRIC = trial_metric(_evaluate, needs="a case with absent", unscored=(Why.NO_CONTENT,), layer="outcome")

@@ -1,0 +1,117 @@
+"""Separates the thoughts that a model writes into the text of its answer, between tags such as ``<think>``, as servers
+without a reasoning parser pass them on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text
+
+_WORDS = r"(?:seed:|ant)?(?:think(?:ing)?|thoughts?|reasoning|reflection|chain_of_thought|scratchpad)"
+_TAG = re.compile(
+    rf"(?P<open><{_WORDS}(?:\s[^<>]{{0,80}})?>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|START_THINKING)\|>"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>|\Aanalysis(?=[A-Z]))"
+    rf"|</{_WORDS}\s*>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|END_THINKING)\|>"
+    r"|(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>|(?<=[.!?\s])assistantfinal(?=\S)",
+    re.IGNORECASE,
+)
+_MARKS = ("<", "[/THINK]", "◁", "assistantfinal")
+"""Each tag has at least one of them; most answers have none."""
+_QUOTES = frozenset("`'\"“”‘’")
+_FENCE = "```"
+_END = re.compile(r"<\|(?:end|return|END_RESPONSE)\|>\Z|<\|START_RESPONSE\|>")
+_ENDS, _BREAKS = ("", *".!?:;…)\n。！？"), ("", "\n", "\r")
+_NOTHING = Text("")
+
+
+def without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Returns the messages of a model with the thoughts in their texts as reasoning."""
+    if not any(_may_think(message.parts) for message in messages):
+        return messages
+    return tuple([message.with_parts(*told(message.role, message.parts)) for message in messages])
+
+
+def told(role: str, parts: Sequence[Part]) -> Sequence[Part]:
+    """Returns the parts of a message, those of the model with the thoughts in its texts as reasoning."""
+    if role != "assistant" or not _may_think(parts):
+        return parts
+    found: list[Part] = []
+    row: list[str] = []
+    for part in (*parts, NOT_CAPTURED):
+        if type(part) is Text:
+            row.append(part.text)
+            continue
+        found += _of_row(row)
+        row = []
+        found.append(part)
+    found.pop()
+    if all(type(part) is Reasoning for part in found):
+        found.append(_NOTHING)  # nothing was left for the answer
+    return found
+
+
+def _may_think(parts: Iterable[Part]) -> bool:
+    for part in parts:
+        if type(part) is Text and any(mark in part.text for mark in _MARKS) and _TAG.search(part.text):
+            return True
+    return False
+
+
+def _of_row(texts: Sequence[str]) -> Iterator[Part]:
+    """Yields the parts of adjacent texts. A tag that is closed in a later text shows that they are parts of one
+    stream."""
+    open_ = [sum(-1 if tag["open"] is None else 1 for tag in _tags(text)) for text in texts]
+    for text in ["".join(texts)] if len(texts) > 1 and any(open_) else texts:
+        yield from _split(text)
+
+
+def _split(text: str) -> Iterator[Part]:
+    at, since, depth = 0, -1, 0
+    tags = _tags(text)
+    for index, tag in enumerate(tags):
+        opens = tag["open"] is not None
+        if since < 0 and not _counts(text, at, tags[index:]):
+            continue
+        depth = depth + 1 if opens else max(0, depth - 1)
+        if opens and since < 0:
+            yield from _said(text[at : tag.start()])
+            since = tag.end()
+        follows_close = index + 1 < len(tags) and tags[index + 1]["open"] is None
+        if opens or depth or follows_close:
+            continue
+        thought = text[max(since, at) : tag.start()].strip()
+        if thought:
+            yield Reasoning(thought)
+        at, since = tag.end(), -1
+    if since >= 0:
+        yield Reasoning(text[since:].strip())
+        return
+    yield from _said(text[at:], trim=at > 0)
+
+
+def _counts(text: str, at: int, tags: Sequence[re.Match[str]]) -> bool:
+    """Returns whether the first tag begins or ends thoughts, rather than being the subject of the answer: an opening
+    tag in the middle has a closing one, a closing tag alone ends a sentence or a line."""
+    first = tags[0]
+    before = text[at : first.start()]
+    if first["open"] is not None:
+        return not before.strip() or any(tag["open"] is None for tag in tags)
+    return before.rstrip(" ")[-1:] in _ENDS or text[first.end() : first.end() + 1] in _BREAKS
+
+
+def _said(text: str, trim: bool = True) -> Iterator[Part]:
+    if not trim or (text := _END.sub("", text).strip()):
+        yield Text(text)
+
+
+def _tags(text: str) -> list[re.Match[str]]:
+    """Returns the tags that are no quotation and, if they open thoughts, begin a line."""
+    found: list[re.Match[str]] = []
+    for tag in _TAG.finditer(text):
+        before, behind = text[: tag.start()], text[tag.end() : tag.end() + 1]
+        quoted = not _QUOTES.isdisjoint((before[-1:], behind))
+        begins = tag["open"] is None or not before.strip() or before.endswith("\n") or bool(found)
+        if not quoted and begins and before.count(_FENCE) % 2 == 0:
+            found.append(tag)
+    return found

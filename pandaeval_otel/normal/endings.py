@@ -1,0 +1,143 @@
+"""Finds out whether a run was stopped, cut off or filtered: from its errors, its finish reasons and notices of
+interruption. Runs that are side by side in one trace are read one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._values import as_dict, as_list, parsed
+from pandaeval_otel.model import Kind, Span, Trace
+from pandaeval_otel.model.raw import RawSpan
+
+STOPPED, TRUNCATED, BLOCKED = "stopped", "truncated", "blocked"
+_REASON_KEYS = (
+    *(semconv.FINISH_REASONS, "gen_ai.response.finish_reason", "ai.response.finishReason", "llm.finish_reason"),
+    *("gen_ai.completion.0.finish_reason", "llm.response.finish_reason", "llm.response.stop_reason"),
+)
+_REASONS = {
+    **dict.fromkeys(("aborted", "abort", "cancelled", "canceled", "cancel", "interrupted", "useraborted"), STOPPED),
+    **dict.fromkeys(
+        """
+        length maxtokens maxtoken maxoutputtokens maxlength modellength maxcompletiontokens incomplete tokenlimit
+        maxtokensreached tokenlimitreached modelcontextwindowexceeded contextlength errorlimit
+        """.split(),  # noqa: SIM905 - a list of words to be read
+        TRUNCATED,
+    ),
+    **dict.fromkeys(
+        """
+        contentfilter contentfiltered guardrailintervened safety prohibitedcontent recitation blocklist spii
+        imagesafety imageprohibitedcontent imagerecitation refusal refused errortoxic contentblocked blocked moderation
+        modelarmor contentpolicyviolation policyviolation flagged
+        """.split(),  # noqa: SIM905 - a list of words to be read
+        BLOCKED,
+    ),
+}
+"""The ending that each provider's finish reason means, by its letters alone in lower case."""
+_REFUSALS = frozenset({"refusal", "refused"})
+_NO_LETTER = re.compile(r"[^a-z]")
+_CANCELLED = re.compile(
+    r"\b\w*(?:CancelledError|CanceledError|AbortError|GeneratorExit|KeyboardInterrupt|InterruptedException|"
+    r"Cancell?edException|CancellationException|CancellationError|ClientDisconnect\w*|ERR_CANCELED|ABORT_ERR)\b"
+    r"|\bcontext[. ]cancell?ed\b|\bcode = cancell?ed\b|\bStatusCode\.CANCELLED\b"
+    r"|\b(?:task|operation|request|run|generation|stream|call|response) (?:was|has been|is) (?:cancell?ed|aborted)\b"
+    r"|\bsignal is aborted\b|\b(?:cancell?ed|aborted|interrupted|stopped) by (?:the )?(?:user|client|cancel scope)\b"
+    r"|\b(?:user|client) (?:cancell?ed|aborted|interrupted|stopped|disconnected)\b|\bclient closed request\b"
+    r"|\A\W{0,3}(?:cancell?ed|aborted|interrupted)\W{0,3}\Z",
+    re.IGNORECASE,
+)
+_TIMED_OUT = re.compile(r"time[ds]?[ _-]?out|deadline|max(?:imum)? duration", re.IGNORECASE)
+_CUT_OFF = re.compile(r"LengthFinishReason|token limit\b.{0,40}\bexceeded before any response|IncompleteToolCall")
+_NOTICE = re.compile(
+    r"\W{0,3}(?:(?:request|response|generation|run|task|turn|operation|execution|message|output) (?:was )?)?"
+    r"(?:interrupted|cancell?ed|aborted|stopped) by (?:the )?user(?: for tool use)?\W{0,3}",
+    re.IGNORECASE,
+)
+_SPEAKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
+_LONGEST, _OF_ANSWER = 200, 200
+"""Characters of a detail, and of an answer's end in which a notice is looked for."""
+
+
+def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
+    """Returns ``STOPPED``, ``TRUNCATED`` or ``BLOCKED`` with the error, notice or finish reason; ``("", "")`` for other
+    ends. A time-out is an error, not a stop."""
+    found = _by_error(trace.error, trace)
+    if found[0]:
+        return found
+    turn = trace.turns[-1] if trace.turns else None
+    said = (trace.output or "") if turn is None else turn.assistant or turn.user or ""
+    if _NOTICE.fullmatch(said[-_OF_ANSWER:].strip().rpartition("\n")[2]) is not None:
+        return STOPPED, said.strip()[-_LONGEST:]
+    attributes = {raw.span_id: raw.attributes for raw in raws}
+    ends = {span.span_id: end for span in trace.spans if (end := _own_end(span, attributes, trace))[0]}
+    at = _speaker(trace) if ends else ""
+    return ends.get(at) or ends.get(trace.root_span_id) or ("", "")
+
+
+def _by_error(error: str | None, trace: Trace) -> tuple[str, str]:
+    if error is None:
+        return "", ""
+    if _CUT_OFF.search(error) is not None:
+        return TRUNCATED, error[:_LONGEST]
+    late = any(span.error is not None and _TIMED_OUT.search(span.error) for span in trace.spans)
+    if late or _CANCELLED.search(error) is None:
+        return "", ""
+    return STOPPED, error[:_LONGEST]
+
+
+def _own_end(span: Span, attributes: Mapping[str, Mapping[str, Any]], trace: Trace) -> tuple[str, str]:
+    if span.kind not in _SPEAKS:
+        return "", ""
+    if span.error is not None:
+        return _by_error(span.error, trace)
+    reason = span.output[-1].finish_reason if span.output else ""
+    if not reason:
+        held = attributes.get(span.span_id, {})
+        stated = next((held[key] for key in _REASON_KEYS if held.get(key)), None) or _of_message(held)
+        reason = str(next(reversed(as_list(stated)), "") if isinstance(stated, list | tuple) else stated or "")
+    word = _NO_LETTER.sub("", reason.rpartition(".")[2].lower()).removeprefix("finishreason")
+    return _REASONS.get(word, ""), reason[:_LONGEST]
+
+
+def _of_message(attributes: Mapping[str, Any]) -> Any:
+    """Returns the finish reason of a message without parts, which is no captured message."""
+    messages = parsed(attributes.get(semconv.OUTPUT_MESSAGES))
+    return as_dict(messages[-1]).get("finish_reason") if isinstance(messages, list) and messages else None
+
+
+def _speaker(trace: Trace) -> str:
+    """Returns the ID of the model call that gave the answer: the last call with its words. If no call's words were
+    captured, or there is no answer, it is the call that ended last."""
+    models = [span for span in trace.spans if span.kind is Kind.LLM]
+    answer = (trace.output or "").strip()
+    if answer and any(span.output is not None for span in models):
+        texts = [(span, [message.text.strip() for message in span.output or ()]) for span in models]
+        models = [span for span, said in texts if any(text and text in answer for text in said)]
+    return max(models, key=lambda span: (span.end_ns, span.start_ns)).span_id if models else ""
+
+
+def blocked_for(reason: str) -> tuple[str, str]:
+    """Returns who blocked an answer with this finish reason, and the reason."""
+    refused = _NO_LETTER.sub("", reason.lower()) in _REFUSALS
+    return ("refusal of the model" if refused else "content filter of the provider"), reason
+
+
+def side_by_side(trace: Trace) -> list[list[str]]:
+    """Returns the span IDs of each run if several runs with different questions overlap in the trace; else ``[]``."""
+    heads = [span for span in trace.spans if span.span_id in {turn.span_id for turn in trace.turns}]
+    questions = {turn.user for turn in trace.turns}
+    if len(heads) < 2 or not len(heads) == len(trace.turns) == len(questions) or None in questions:
+        return []
+    latest = 0
+    for head in heads:  # in start order
+        if head.start_ns < latest:
+            break
+        latest = max(latest, head.end_ns)
+    else:
+        return []
+    owner = {head.span_id: head.span_id for head in heads}
+    for span in trace.spans:
+        owner.setdefault(span.span_id, owner.get(span.parent_id, ""))
+    return [[id_ for id_, of in owner.items() if of == head.span_id] for head in heads]

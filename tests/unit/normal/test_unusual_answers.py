@@ -1,0 +1,155 @@
+"""Answers that are not the last words of the agent's own span."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.model import Kind, Message, Span, Text
+from pandaeval_otel.model.raw import RawSpan
+from pandaeval_otel.normal.evidence import Evidence
+from pandaeval_otel.normal.speech import answered
+from pandaeval_otel.normal.trace import build_trace
+from pandaeval_otel.normal.tree import Tree
+from pandaeval_otel.normal.turns import turns
+from tests.support.builders import MS, Spans, asks, says, user
+from tests.unit.dialects.composed import seen
+
+ADDRESS = {"street": "Kai 4", "zip": "8006"}
+TOLD = "Returning structured response: street='Kai 4' zip='8006'"
+CALL = {"id": "c2", "name": "Address", "args": ADDRESS, "type": "tool_call"}
+LANGCHAIN = [
+    {"type": "human", "content": "Extract the address"},
+    {"type": "ai", "content": "", "tool_calls": [CALL]},
+    {"type": "tool", "content": TOLD, "tool_call_id": "c2", "name": "Address"},
+]
+PARTS = [
+    {"role": "assistant", "parts": [{"type": "tool_call", "id": "c2", "name": "Address", "arguments": ADDRESS}]},
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c2", "response": TOLD}]},
+]
+PROCESSED = json.loads(json.dumps(PARTS).replace(json.dumps(TOLD), '"Final result processed."'))
+
+
+def gen_ai(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": json.dumps(messages)}
+
+
+def chain(**state: Any) -> dict[str, Any]:
+    return {"openinference.span.kind": "AGENT", "output.value": json.dumps(state)}
+
+
+HANDED_OVER = {
+    "state": chain(messages=LANGCHAIN, structured_response=ADDRESS),
+    "state without receipt": chain(messages=LANGCHAIN[:2], structured_response=ADDRESS),
+    "state alone": chain(structured_response=ADDRESS),
+    "messages alone": chain(messages=LANGCHAIN, structured_response=None),
+    "traceloop": {
+        "traceloop.span.kind": "workflow",
+        "traceloop.entity.output": json.dumps({"outputs": {"messages": LANGCHAIN, "structured_response": ADDRESS}}),
+    },
+    "langfuse": {
+        "langfuse.observation.type": "agent",
+        "langfuse.observation.output": json.dumps({"messages": LANGCHAIN, "structured_response": ADDRESS}),
+    },
+    "gen_ai": gen_ai(PARTS),
+    "pydantic_ai": gen_ai(PROCESSED),
+}
+
+
+@pytest.mark.parametrize("attributes", HANDED_OVER.values(), ids=HANDED_OVER)
+def test_an_answer_with_a_schema_is_the_output(attributes: dict[str, Any]) -> None:
+    text = answered(seen(attributes).output).text
+    assert text is not None
+    assert json.loads(text) == ADDRESS
+
+
+def test_the_last_message_alone_tells_the_answer_in_words() -> None:
+    assert answered(seen(gen_ai(PARTS[1:])).output).text == "street='Kai 4' zip='8006'"
+
+
+def test_the_tool_that_carried_the_answer_is_no_call() -> None:
+    def raw(span_id: str, parent: str, at: int, attributes: dict[str, Any]) -> RawSpan:
+        return RawSpan("a" * 32, span_id * 16, parent, "s", at * MS, (9 - at) * MS, attributes=attributes)
+
+    model = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(PARTS[:1])}
+    spans = (raw("b", "", 1, gen_ai(PARTS)), raw("c", "b" * 16, 2, model))
+    trace = build_trace(Evidence(spans, (), "d"))
+    assert trace is not None
+    assert trace.tool_calls == ()
+    assert json.loads(trace.output or "") == ADDRESS
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        (Message("system", (Text("Be brief."),)),),
+        (user("How much?"),),
+        (Message("system", (Text("Be brief."),)), user("How much?")),
+        (Message("tool", (Text("49"),)),),
+        None,
+    ],
+)
+def test_an_agent_without_words_of_its_own_answers_in_its_last_model_call(output: Any) -> None:
+    spans = Spans()
+    agent = spans.agent(input=(user("How much?"),), output=output)
+    spans.llm(agent, [user("How much?")], "49 EUR.")
+    assert turns(Tree(spans())).turns[-1].assistant == "49 EUR."
+
+
+def test_an_empty_answer_is_the_agents_own() -> None:
+    spans = Spans()
+    agent = spans.agent(input=(user("How much?"),), output=())
+    spans.llm(agent, [user("How much?")], "49 EUR.")
+    assert turns(Tree(spans())).turns[-1].assistant == ""
+
+
+def test_a_model_call_that_stays_open_until_its_tools_have_run_is_not_the_last() -> None:
+    spans = Spans()
+    agent = spans.agent(input=(user("How much?"),))
+    first = spans.llm(agent, [user("How much?")], says(asks("price")), end_ns=90 * MS)
+    spans.llm(spans.agent(first, "prices"), [user("How much?")], "49 EUR.", end_ns=80 * MS)
+    assert turns(Tree(spans())).turns[-1].assistant == "49 EUR."
+
+
+def tool(given: Any, made: Any, **more: Any) -> Span:
+    sides = {"gen_ai.input.messages": json.dumps(given), "gen_ai.output.messages": json.dumps(made)}
+    return seen({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "price", **sides, **more})
+
+
+REQUEST = {"type": "tool_call", "id": "c1", "name": "price", "arguments": {"class": "B"}}
+RESPONSE = {"type": "tool_call_response", "id": "c1", "response": {"eur": 49}}
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ([{"role": "assistant", "parts": [REQUEST]}], [{"role": "tool", "parts": [RESPONSE]}]),
+        ([{"role": "tool", "parts": [REQUEST]}], [{"role": "tool", "parts": [RESPONSE]}]),
+        (
+            [{"role": "tool", "parts": [{"type": "text", "content": '{"class": "B"}'}]}],
+            [{"role": "tool", "parts": [{"type": "text", "content": '{"eur": 49}'}]}],
+        ),
+        (
+            [{"role": "tool", "content": '{"class": "B"}'}],
+            [{"role": "tool", "content": '{"eur": 49}'}],
+        ),
+        (
+            [{"role": "user", "parts": [{"type": "text", "content": '{"class": "B"}'}]}],
+            [{"role": "assistant", "parts": [{"type": "text", "content": '{"eur": 49}'}]}],
+        ),
+    ],
+)
+def test_a_tools_span_with_messages(given: Any, made: Any) -> None:
+    span = tool(given, made)
+    assert span.kind is Kind.TOOL
+    assert span.arguments is not None
+    assert span.arguments.value == {"class": "B"}
+    assert span.result is not None
+    assert span.result.value == {"eur": 49}
+
+
+def test_the_attributes_of_a_call_come_first() -> None:
+    span = tool([], [], **{"gen_ai.tool.call.arguments": '{"class": "A"}', "gen_ai.tool.call.result": '{"eur": 90}'})
+    assert (span.arguments and span.arguments.value, span.result and span.result.value) == ({"class": "A"}, {"eur": 90})

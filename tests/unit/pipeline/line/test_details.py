@@ -1,0 +1,129 @@
+"""``judge.detail``: the verdict comes first, and decides whether anything else is asked, about which trace and turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.judge.call import JudgeConfig
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.store.series import EVALUATIONS, SCORE, SeriesLabels, increments
+from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.replay.judge import ReplayJudge
+from pandaeval_lab.replay.replay import replay
+from pandaeval_lab.replay.trace_files import TraceFiles
+from support.asked import GOOD, RIGHT, Answers, ScriptedCaller
+from support.embedder import WordEmbedder
+
+CAPTURES = Path(__file__).parents[3] / "golden" / "captures"
+SESSION = CAPTURES / "langgraph_genai" / "good_session.otlp.jsonl"
+ALONE = CAPTURES / "openai_openllmetry" / "good.otlp.jsonl"
+LOOP = CAPTURES / "openai_openllmetry" / "tool_loop.otlp.jsonl"
+_TALK = {"goal_completed": True, "friction": "none", "friction_turns": []}
+_FAULT = {"things": [{"thing": "renew the loan", "became": "wrong", "shown_by": "call 5"}], "sure": 9}
+WRONG = {**RIGHT, **_FAULT, "correct": False, "first_wrong_step": "call 5"}
+ALONE_WRONG = {**RIGHT, **_FAULT, "correct": False, "first_wrong_step": None}
+ALONE_WRONG["things"] = [{"thing": "find it", "became": "missing", "shown_by": None}]
+
+
+def judged(
+    file: Path, answers: Answers, thresholds: dict[str, float] | None = None, **settings: Any
+) -> tuple[list[Result], list[str], ScriptedCaller]:
+    """The results of a file, the names of the questions in order, and who answered."""
+    caller = ScriptedCaller(answers)
+    judge = JudgeSettings("openai/m", **{"detail": "failing", **settings})
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(thresholds=thresholds or {}, judge=judge))
+    with TraceFiles() as files:
+        files.add_all(requests([str(file)]))
+        with ReplayJudge(files.store, evaluator, JudgeConfig(("openai/m",)), caller=caller) as asked:
+            results = [*replay(files, evaluator, asked)]
+    names = [name for name in caller.asked if name not in ("error_deduplication", "same_cause")]
+    return results, names, caller
+
+
+def detailed(results: Sequence[Result]) -> list[Result]:
+    """What a judge was asked about traces and turns, the verdict excepted."""
+    levels = ("trace", "turn")
+    return [r for r in results if r.evaluator.kind == "llm" and r.unit.level in levels and r.metric != "correctness"]
+
+
+def test_of_a_right_session_nothing_but_the_verdict_is_asked() -> None:
+    results, asked, _ = judged(SESSION, {})
+    assert asked == ["conversation"]
+    assert not detailed(results)
+
+
+def test_of_a_wrong_session_one_call_asks_about_the_trace_and_turn_of_the_first_wrong_step() -> None:
+    results, asked, caller = judged(SESSION, {"conversation": {**WRONG, **_TALK}})
+    assert asked == ["conversation", "trace"]
+    assert '"turn"' in caller.questions[-1]
+    assert "turn: 1" in caller.questions[-1]
+    [verdict] = [each for each in results if (each.unit.level, each.metric) == ("session", "correctness")]
+    found = detailed(results)
+    assert {each.unit.trace_id for each in found} == {verdict.finding.metadata["blame"]["trace_id"]}
+    assert {each.metric for each in found if each.unit.level == "turn"} >= {"helpfulness", "agent_behavior_failure"}
+    assert {each.metric for each in found if each.unit.level == "trace"} >= {"task_completion", "confidence"}
+
+
+def test_what_is_asked_because_of_a_verdict_enters_no_rate() -> None:
+    results, _, _ = judged(SESSION, {"conversation": {**WRONG, **_TALK}})
+    found = detailed(results)
+    assert found
+    assert not any(each.is_rated for each in found)
+    added = increments(found, (), SeriesLabels())
+    assert SCORE not in {each.instrument for each in added}
+    passed = {dict(each.attributes).get("pandaeval.passed") for each in added if each.instrument == EVALUATIONS}
+    assert passed == {None}
+    [reliability] = [each for each in results if each.metric == "agent_reliability"]
+    assert reliability.finding.metadata["basis"] == "inline"
+
+
+@pytest.mark.parametrize("file", [SESSION, ALONE])
+def test_none_asks_for_the_verdict_only(file: Path) -> None:
+    wrong = {"conversation": {**WRONG, **_TALK}, "correctness": ALONE_WRONG}
+    results, asked, _ = judged(file, wrong, detail="none")
+    assert asked == ["conversation"] if file is SESSION else ["correctness"]
+    assert not detailed(results)
+
+
+def test_without_a_session_the_verdict_on_the_trace_comes_first() -> None:
+    assert judged(ALONE, {})[1] == ["correctness"]
+    results, asked, _ = judged(ALONE, {"correctness": ALONE_WRONG})
+    assert asked == ["correctness", "trace"]
+    assert len({each.unit.trace_id for each in detailed(results)}) == 1
+
+
+def test_a_finding_of_code_is_looked_into_though_the_verdict_is_right() -> None:
+    results, asked, _ = judged(LOOP, {})
+    assert any(each.success is False and each.evaluator.kind == "code" for each in results)
+    assert asked == ["correctness", "trace"]
+    assert detailed(results)
+
+
+def test_a_metric_with_a_threshold_is_asked_about_each_trace_and_enters_rates() -> None:
+    results, asked, _ = judged(SESSION, {}, thresholds={"trace.confidence": 0.2})
+    assert sorted(asked) == [*["confidence"] * 4, "conversation"]
+    assert {each.metric for each in detailed(results)} == {"confidence"}
+    assert all(each.is_rated for each in detailed(results))
+
+
+def test_all_asks_every_question_about_each_trace() -> None:
+    results, asked, _ = judged(SESSION, {}, detail="all")
+    assert sorted(asked) == ["conversation", *["trace"] * 4, *["turn"] * 4]
+    assert all(each.is_rated for each in detailed(results))
+
+
+def test_without_a_verdict_among_the_metrics_the_others_are_asked_about_each_trace() -> None:
+    caller = ScriptedCaller(GOOD)
+    settings = EvaluatorSettings(enabled={"trace.confidence"}, judge=JudgeSettings("openai/m", detail="failing"))
+    evaluator = Evaluator(WordEmbedder(), settings)
+    with TraceFiles() as files:
+        files.add_all(requests([str(SESSION)]))
+        with ReplayJudge(files.store, evaluator, JudgeConfig(("openai/m",)), caller=caller) as asked:
+            results = [*replay(files, evaluator, asked)]
+    assert caller.asked == ["confidence"] * 4
+    assert all(each.is_rated for each in results)

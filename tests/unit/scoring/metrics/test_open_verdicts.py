@@ -1,0 +1,96 @@
+"""Verdicts that decide nothing: the judge is unsure, or code found a failure in a run that the judge finds correct."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.results import ResultView
+from pandaeval_collector.store.failures import failure_of
+from support.embedder import WordEmbedder
+from support.judged import trace
+
+CRASH = {"metric": "trace.response", "trace_id": "t", "reason": "the run failed"}
+
+
+def answered(sure: float, correct: bool = True, against: Any = None, **settings: Any) -> Result:
+    by = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.correctness"}, judge=JudgeSettings("m", **settings)))
+    [question] = by.judged.questions(trace())[1]
+    value = max(sure / 100, 0.51) if correct else min(sure / 100, 0.49)
+    label = None if correct else "wrong_thing"
+    return by.judged.answered(question, Score(value, "So it is.", {"sure": sure}, label=label), against=against)
+
+
+@pytest.mark.parametrize(
+    ("sure", "correct", "label", "success"),
+    [
+        (25, False, "unclear", None),
+        (75, True, "unclear", None),
+        (50, True, "unclear", None),
+        (24.9, False, "wrong_thing", False),
+        (75.1, True, "pass", True),
+        (0, False, "wrong_thing", False),
+        (100, True, "pass", True),
+    ],
+)
+def test_inside_the_band_and_on_its_bounds_a_verdict_is_unclear(
+    sure: float, correct: bool, label: str, success: bool | None
+) -> None:
+    result = answered(sure, correct)
+    assert (result.label, result.success, result.outcome) == (label, success, "scored")
+    assert result.score == answered(sure, correct, unclear=(0, 0)).score, "the score stays"
+    assert (failure_of(result) is not None) is (success is False), "an unclear verdict is no failure"
+
+
+def test_another_band_is_another_result() -> None:
+    narrow = answered(40, False, unclear=(45, 55))
+    assert (narrow.label, narrow.success) == ("wrong_thing", False)
+    assert narrow.id != answered(40, False).id
+    assert answered(40, False, unclear=(25.0, 75.0)).id == answered(40, False).id
+
+
+@pytest.mark.parametrize(
+    ("sure", "correct", "label"), [(96, True, "disputed"), (4, False, "wrong_thing"), (60, True, "unclear")]
+)
+def test_a_correct_run_in_which_code_found_a_failure_is_disputed(sure: float, correct: bool, label: str) -> None:
+    result = answered(sure, correct, CRASH)
+    assert result.label == label
+    if label == "disputed":
+        assert (result.success, result.score) == (None, 0.96)
+        assert result.finding.reason == "So it is. Disputed by trace.response: the run failed"
+        assert result.finding.metadata["disputed_by"] == CRASH
+
+
+@pytest.mark.parametrize(("sure", "against"), [(50, None), (96, CRASH)])
+def test_lists_show_the_label_and_sort_by_no_signal(sure: float, against: Any) -> None:
+    result = answered(sure, against=against)
+    view = ResultView.of(result.to_dict())
+    assert (view.word, view.says, view.signal) == (result.label, result.label, None)
+
+
+@pytest.mark.parametrize(
+    ("counts", "decided", "handled"),
+    [
+        ((56, 14, 20, 0), "80 % of 70 decided, 20 unclear", "56 runs were handled correctly: {} (69% to 88%)"),
+        ((1, 0, 1, 2), "100 % of 1 decided, 1 unclear, 2 disputed", "1 run was handled correctly: {} (21% to 100%)"),
+        ((0, 0, 3, 0), "0 decided, 3 unclear", "runs handled correctly: {}"),
+        ((0, 0, 0, 0), "0 decided", ""),
+        ((3, 1, 0, 0), "75 % of 4 decided", "3 of 4 runs were handled correctly: 75% (30% to 95%)"),
+    ],
+)
+def test_rates_count_what_is_decided(counts: tuple[int, int, int, int], decided: str, handled: str) -> None:
+    passed, failed, unclear, disputed = counts
+    tally = OutcomeCounts()
+    tally.add("scored", True, None, passed, "pass")
+    tally.add("scored", False, None, failed, "wrong_thing")
+    tally.add("scored", None, None, unclear, "unclear")
+    tally.add("scored", None, None, disputed, "disputed")
+    assert (tally.decided, tally.handled("run")) == (decided, handled.format(decided))
+    twice = OutcomeCounts.of(tally.to_dict())
+    twice.take(tally)
+    assert (twice.unclear, twice.open) == (2 * unclear, 2 * (unclear + disputed))
