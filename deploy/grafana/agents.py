@@ -68,7 +68,7 @@ def _verdicts() -> Panel:
     return number(
         "Handled correctly",
         "Share of the sessions (without any: of the runs) that a judge found to be handled correctly (correctness). "
-        "Only what was judged counts.",
+        "Only decided verdicts count: unclear and disputed verdicts are in the table.",
         handled(""),
         "percentunit",
         steps=((0, BAD), (0.8, WARN), (0.95, GOOD)),
@@ -81,13 +81,18 @@ def _verdicts_over_time() -> Panel:
     legend = "{{pandaeval_level}} handled correctly: {{pandaeval_passed}}"
     labels = chosen('gen_ai_evaluation_name="correctness"', DECIDED)
     closed = per_bar(EVALUATIONS + chosen('gen_ai_evaluation_name="agent_reliability"'), "pandaeval_level")
-    judged = per_bar(verdicts("session", DECIDED), "pandaeval_level")
+    judged = per_bar(verdicts("session", SCORED), "pandaeval_level")
+    every, decided = (
+        per_bar(EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', which), "pandaeval_level")
+        for which in (SCORED, DECIDED)
+    )
     return graph(
         "Verdicts",
         "Whether agents did their job, by a judge. Runs are judged where they belong to no session. A verdict may come "
         "some bars after its session closed.",
         {
             legend: per_bar(EVALUATIONS + labels, f"pandaeval_level, {PASSED}"),
+            "{{pandaeval_level}} unclear or disputed": f"clamp_min({every} - ({decided} or 0 * {every}), 0)",
             "{{pandaeval_level}} closed and not judged": f"clamp_min({closed} - ({judged} or 0 * {closed}), 0)",
         },
         width=10,
@@ -97,14 +102,22 @@ def _verdicts_over_time() -> Panel:
 
 def _handled() -> Panel:
     by = f"{SERVICE}, {AGENT}"
-    judged = in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', DECIDED), by)
+    judged, *undecided = (
+        in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', which), by)
+        for which in (SCORED, 'pandaeval_verdict="unclear"', 'pandaeval_verdict="disputed"')
+    )
     panel = listing(
         "Handled correctly, per agent",
-        "verdicts: how many there are. An agent without any is not judged, whatever else was found or not found.",
+        "verdicts: how many there are. An agent without any is not judged, whatever else was found or not found. "
+        "handled correctly: of the decided verdicts, without those that are unclear or disputed.",
         {SERVICE: "service", AGENT: "agent"},
         {
             "verdicts": kept(f"round({judged} or 0 * {in_range(EVALUATIONS + chosen(), by)})", judged, by),
             "handled correctly": handled(by),
+            **{
+                label: kept(f"round({count} or 0 * {judged})", judged, by)
+                for label, count in zip(("unclear", "disputed"), undecided, strict=True)
+            },
         },
         width=10,
     )

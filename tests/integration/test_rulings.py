@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from support.asked import GOOD, said
+from support.chromium import Page, chromium
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, question_of, rubric_of
 from support.judged_files import environ
@@ -21,20 +23,29 @@ from support.made_traces import Composer
 from support.senders import HttpDoor
 from support.ungrounded import booking, post
 
-RUNS = 6
+PROGRAM = chromium()
+RUNS = 8
 WORDINGS = (
     "Is an explicit null for an optional argument wrong?",
     "Does passing null for an optional parameter count as a wrong argument?",
 )
 RULING = "An explicit null for an optional argument is right."
-UNTOLD = {"correct": None, "sure": 50}
+UNSURE = {"correct": True, "sure": 60}
+WRONG = {
+    "things": [{"thing": "cancel it", "became": "wrong", "shown_by": "turn 1"}],
+    "first_wrong_step": "turn 1",
+    "correct": False,
+    "sure": 5,
+}
 
 
 def script(number: int, body: dict[str, Any]) -> Say:
-    """Decides only if the ruling is in the question; else asks, in two wordings."""
+    """By the ruling everything is right. Without it a cancelled booking is wrong, and the rest is open in two
+    wordings."""
     reply = json.loads(said(body["messages"], rubric_of(body), GOOD))
     if RULING not in question_of(body):
-        reply |= UNTOLD | {"open_question": WORDINGS[number % 2]}
+        is_wrong = "Cancel my booking" in str(body["messages"])
+        reply |= WRONG if is_wrong else {**UNSURE, "open_question": WORDINGS[number % 2]}
     return Say(json.dumps(reply))
 
 
@@ -66,6 +77,10 @@ def open_runs(collector: CollectorProcess) -> int:
         return sum(each["runs"] for each in client.get("/questions").json()["items"])
 
 
+def newest(collector: CollectorProcess) -> list[dict[str, Any]]:
+    return [*{(each["level"], each["session_id"] or each["trace_id"]): each for each in collector.results()}.values()]
+
+
 def run(collector: CollectorProcess, *arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, [*arguments, "--url", collector.http])
     assert done.exit_code == code, done.output
@@ -79,27 +94,33 @@ def test_a_ruling_is_tried_then_kept_and_decides_all_runs_of_the_question(
     file = Path(collector.data, "rulings.yaml")
     with api(collector) as client:
         [question] = client.get("/questions").json()["items"]
-    waiting = question["runs"]
+        example = question["examples"][0]
+        unit = {"session_id": example["session_id"]} if example["session_id"] else {"trace_id": example["trace_id"]}
+        metric = f"{'session' if example['session_id'] else 'trace'}.correctness"
+        client.post("/annotations", json={**unit, "metric": metric, "passed": True}).raise_for_status()
+    waiting, before = question["runs"], collector.results()
+    flips = sum(each["success"] is False for each in before)
+    assert flips
     assert {question["question"], *question["wordings"]} == {*WORDINGS}, "one meaning, one question"
     assert question["id"] in run(collector, "questions")
 
     asked = len(server.requests)
     told = run(collector, "rulings", "try", RULING, "--question", question["id"], "--yes")
-    assert f"decided 0 → {waiting} of {waiting}; 0 verdicts flipped" in told
+    found = [tuple(map(int, re.findall(r"\d+", line))) for line in told.splitlines() if ": decided" in line]
+    assert [sum(each[n] for each in found) for n in range(4)] == [flips, waiting + flips, waiting + flips, flips]
+    assert "agrees with labels 0 → 1 of 1" in told
     assert "tokens" in told, "what it takes comes first"
     assert not file.exists()
     assert open_runs(collector) == waiting, "a trial changes no result"
 
     tried = len(server.requests)
-    assert tried == asked + waiting
+    assert tried == asked + waiting + flips
     run(collector, "rulings", "answer", RULING, "--question", question["id"], "--author", "Jo", "--yes")
     collector.until(lambda: collector.at_rest() and not open_runs(collector), "judged again", 60.0)
     assert len(server.requests) == tried, "the answers of the trial are used"
     [kept] = yaml.safe_load(file.read_text())
     assert (kept["text"], kept["author"], kept["question"] in WORDINGS) == (RULING, "Jo", True)
-    newest = {(each["level"], each["trace_id"]): each for each in collector.results()}
-    assert all("+" in each["evaluator"]["version"] and each["success"] for each in newest.values())
-    assert max(each["revision"] for each in newest.values()) == 2
+    assert all("+" in each["evaluator"]["version"] and each["success"] for each in newest(collector))
 
     assert kept["id"] in run(collector, "rulings", "list")
     run(collector, "rulings", "remove", kept["id"])
@@ -131,3 +152,31 @@ def test_text_of_spans_becomes_no_ruling(judged: tuple[JudgeServer, CollectorPro
     with api(collector) as client:
         assert client.get("/rulings").json()["items"] == []
         assert len(client.get("/questions").json()["items"]) == 1
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+def test_the_page_shows_cost_and_effect_before_it_keeps_a_ruling(
+    judged: tuple[JudgeServer, CollectorProcess], tmp_path: Path
+) -> None:
+    _, collector = judged
+    assert PROGRAM is not None
+    with Page(PROGRAM, tmp_path) as page:
+        page.visit(f"{collector.http}/#/questions")
+        assert "Questions for you" in page.text("h1")
+        page.run("Object.assign(document.querySelector('textarea'), {value: " + json.dumps(RULING) + "})")
+        for told in (
+            "1 call, ",
+            ", 0 verdicts flipped",
+            "The ruling is in force.",
+        ):
+            page.click(".answer .more")
+            page.wait(f"document.querySelector('.answer [role=status]').innerText.includes({json.dumps(told)})")
+        collector.until(lambda: collector.at_rest() and not open_runs(collector), "judged again", 60.0)
+        page.visit(f"{collector.http}/#/questions")
+        assert "No question is open." in page.text()
+        assert RULING in page.text()
+        page.click(".card .link")
+        page.wait(f"!document.body.innerText.includes({json.dumps(RULING)})")
+        assert page.complaints == []
+    with api(collector) as client:
+        assert client.get("/rulings").json()["items"] == []

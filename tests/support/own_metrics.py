@@ -47,7 +47,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.exporter.state": "`exporter`, `signal`",
     "pandaeval.judge.answers": "`outcome`: asked, remembered",
     "pandaeval.evaluation.score": _EVALUATED,
-    "pandaeval.evaluations": f"{_EVALUATED}, `outcome`, `why`, `passed`",
+    "pandaeval.evaluations": f"{_EVALUATED}, `outcome`, `why`, `passed`, `verdict`",
     "pandaeval.revisions": "`gen_ai.evaluation.name`, `level`, `service`",
     "pandaeval.judge.duration": _JUDGED,
     "pandaeval.judge.tokens": _JUDGED,

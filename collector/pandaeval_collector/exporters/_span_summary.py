@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from pandaeval_collector.base.result import NOTED, Result, cut
+from pandaeval_collector.base.result import DISPUTED, NOTED, UNCLEAR, Result, cut
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._fields import before_number, double, pairs, sized, text_pair
 
@@ -31,6 +31,7 @@ _LINK_SAMPLED = b"\x35\x01\x00\x00\x00"
 _FAIL, _PASS = pairs({"pandaeval.verdict": "fail"}), pairs({"pandaeval.verdict": "pass"})
 _UNSCORED, _THIN = pairs({"pandaeval.verdict": "unscored"}), pairs({"pandaeval.verdict": "hardly_checked"})
 """``hardly_checked``: only ``response`` passed, which shows no more than that the run ended with an answer."""
+_OPEN = {label: pairs({"pandaeval.verdict": label}) for label in (UNCLEAR, DISPUTED)}
 _SPAN_ID = re.compile("[0-9a-f]{16}")
 
 
@@ -47,7 +48,7 @@ class SpanSummary(NamedTuple):
     """The results of one span. ``scores``: the lowest score of each metric; ``lowest``: the lowest score of a verdict;
     ``worst``: the worst failure, else the result with the lowest score; ``failed``: results that fail the span, worst
     first; ``failing``: metrics with ``success`` false; ``explaining``: scores that are no verdicts; ``is_open``:
-    whether ``correctness`` decides."""
+    whether ``correctness`` decides; ``undecided``: the label of a verdict that decides nothing, else empty."""
 
     results: Sequence[Result]
     scores: Mapping[str, float]
@@ -58,11 +59,12 @@ class SpanSummary(NamedTuple):
     passing: Sequence[Result]
     explaining: Sequence[Result]
     is_open: bool
+    undecided: str
 
     @property
     def passed(self) -> bool:
         """Whether a result passes that shows more than an answer, and no result fails."""
-        if self.failed or self.is_open:
+        if self.failed or self.is_open or self.undecided:
             return False
         return any(result.metric != "response" for result in self.passing)
 
@@ -85,7 +87,7 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
     passing: list[Result] = []
     explaining: list[Result] = []
     lowest: float | None = None
-    worst = results[0]
+    worst, undecided = results[0], ""
     for result in results:  # a hot loop: for each result of each trace
         finding = result.finding
         if not isinstance(finding, Score):
@@ -95,6 +97,8 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
             scores[result.metric] = score
         if not result.is_verdict:
             explaining.append(result)
+        elif finding.label in _OPEN:
+            undecided = finding.label or ""
         elif finding.label not in NOTED and (lowest is None or score < lowest):
             lowest, worst = score, result
         if result.success:
@@ -108,7 +112,7 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
         failures.sort(key=_score)
         failed = [result for _, result in failures]
         worst = failed[0]
-    return SpanSummary(results, scores, lowest, worst, failed, failing, passing, explaining, is_open)
+    return SpanSummary(results, scores, lowest, worst, failed, failing, passing, explaining, is_open, undecided)
 
 
 def encode(summary: SpanSummary, role: Role, shows_failed: bool) -> SpanFields:
@@ -165,6 +169,8 @@ def _leaves_it_open(result: Result) -> bool:
 def _verdict(summary: SpanSummary, role: Role) -> tuple[bytes, ...]:
     if summary.failed:
         return _FAIL
+    if summary.undecided:
+        return _OPEN[summary.undecided]
     if summary.is_open or not role.may_pass:
         return ()
     if summary.passed:

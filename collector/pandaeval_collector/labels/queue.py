@@ -93,7 +93,7 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
     """Draws at most ``count`` runs, and stores their chances, so that later draws are weighed right. The same call
     gives the same runs until somebody labels them. ``now``: Unix seconds."""
-    judged = people.judged(connection, metric, agent)
+    judged = people.judged(connection, metric, agent, picked=False)
     if not judged:
         return Queue([], 0, 0)
     runs = [run for run, _ in judged]
@@ -109,6 +109,20 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
     people.keep_draws(connection, rows, now)
     found = [DrawnRun(runs[at], float(chances[at])) for at in places]
     return Queue(found, int((~is_open).sum()), int(is_open.sum()))
+
+
+def unclear_first(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> Queue:
+    """Picks at most ``count`` unlabelled runs: first those whose verdict decides nothing, then those nearest to the
+    threshold. This is no draw: their labels enter no rate."""
+    judged = people.judged(connection, metric, agent)
+    waiting = sorted((run for run, labelled in judged if not labelled), key=_certainty)
+    found = [DrawnRun(run, people.PICKED) for run in waiting[:count]]
+    return Queue(found, len(judged) - len(waiting), len(waiting))
+
+
+def _certainty(run: JudgedRow) -> tuple[bool, float, str]:
+    threshold = _MIDDLE if run.threshold is None else run.threshold
+    return run.passed is not None, abs(run.score - threshold), run.unit
 
 
 def wanted(scores: Values, thresholds: Values) -> Values:

@@ -24,10 +24,13 @@ from pandaeval_collector.store import StoreAccess, people
 MOST_AGENTS = 50
 """Agents per metric, those with the most runs; the others count as one."""
 OTHER = "__other__"
+_OPEN = "passed IS NULL AND threshold IS NOT NULL"
+"""The condition on a verdict that decides nothing."""
 _UNLABELLED = f"""
-    SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight), sum(runs) FROM
+    SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight), sum(runs), sum(open) FROM
       (SELECT metric, agent, count(*) AS runs, sum(1.0 / probability) AS weight, sum(score / probability) AS total,
-              sum(coalesce(passed, score >= 0.5) / probability) AS passed
+              sum(iif({_OPEN}, 0, coalesce(passed, score >= 0.5)) / probability) AS passed,
+              sum(iif({_OPEN}, 1, 0) / probability) AS open
        FROM {people.STANDING} WHERE probability > 0
        GROUP BY metric, agent, CASE session WHEN '' THEN unit ELSE session END)
     GROUP BY metric, agent ORDER BY count(*) DESC, metric, agent
@@ -42,7 +45,7 @@ _LABELLED = f"""
            max(coalesce(d.probability, l.probability)), CASE s.session WHEN '' THEN s.unit ELSE s.session END
     FROM {people.STANDING} s JOIN people_labels l USING (metric, unit)
          LEFT JOIN label_draws d USING (metric, unit)
-    WHERE s.probability > 0 GROUP BY s.metric, s.unit
+    WHERE s.probability > 0 AND l.probability IS NOT {people.PICKED} GROUP BY s.metric, s.unit
 """  # noqa: S608
 K = TypeVar("K")
 Key = tuple[str, str]
@@ -53,15 +56,17 @@ _NAME = "pandaeval.pass_rate"
 
 @dataclass(frozen=True, slots=True)
 class AgentRate:
-    """The pass rate of one metric and agent. ``judge``: the share that the judge passes. ``rate`` is ``None`` while
+    """The pass rate of one metric and agent. ``judge``: the share of decided runs that the judge passes.
+    ``undecided``: the share of runs whose verdict is unclear or disputed. ``rate`` is ``None`` while
     fewer than 50 drawn runs are labelled (``n``). ``by_hand``: labelled runs that people chose themselves: whoever
     labels the worst first learns nothing of the others, so they count only where every run has a label."""
 
     metric: str
     agent: str
     n: int
-    judge: float
+    judge: float | None
     rate: CorrectedRate | None
+    undecided: float = 0.0
     by_hand: int = 0
 
     @property
@@ -111,7 +116,7 @@ def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
     Each drawn run is weighed by one over its chance to be judged and labelled. Runs that people chose count only if
     every run has a label.
     """
-    weight, total, passed, squares, runs = population
+    weight, total, passed, squares, runs, undecided = population
     if len(labels) >= runs:
         kept, chances = labels, [judged for _, _, judged, _, _ in labels]
     else:
@@ -122,7 +127,8 @@ def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
         people, judge, _, _, sessions = zip(*kept, strict=True)
         labelled = Labelled.of(people, judge, [1.0 / chance for chance in chances], sessions)
         rate = corrected_rate(labelled, Scores(total / weight, weight**2 / squares))
-    return AgentRate(*key, len(kept), passed / weight, rate, len(labels) - len(kept))
+    passing = passed / (weight - undecided) if weight > undecided else None
+    return AgentRate(*key, len(kept), passing, rate, undecided / weight, len(labels) - len(kept))
 
 
 def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:

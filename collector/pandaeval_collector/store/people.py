@@ -18,6 +18,8 @@ from pandaeval_otel.wire.labels import HumanLabel
 MOST_LABELS = 100_000
 """Verdicts kept. The oldest ones make room."""
 MOST_JUDGED = 100_000
+PICKED = 0
+"""The probability of a label whose run was not drawn, but picked because its verdict is unclear."""
 _LABEL = "unit, metric, score, passed, annotator, at, comment, probability"
 JUDGED = ", ".join((*JudgedRow.__dataclass_fields__, "at"))
 Fate = Literal["new", "changed", "known"]
@@ -74,11 +76,15 @@ def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float
 def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
     key = label.unit, label.metric, label.annotator
     there = connection.execute(
-        "SELECT score, passed, comment, at FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ?",
+        """SELECT score, passed, comment, at, probability FROM people_labels
+           WHERE unit = ? AND metric = ? AND annotator = ?""",
         key,
     ).fetchone()
     passed, at = None if label.passed is None else int(label.passed), min(label.at or now, now)
-    if there is not None and (there[:3] == (label.score, passed, label.comment) or at < there[3]):
+    same = there is not None and there[:3] == (label.score, passed, label.comment)
+    if same and there[4] == PICKED and label.probability:
+        same = False  # a draw chose the run, too
+    if there is not None and (same or at < there[3]):
         return "known"
     connection.execute(
         f"""INSERT INTO people_labels ({_LABEL}, door) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'person')
@@ -93,7 +99,8 @@ def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
 def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
     """Yields the verdicts that count, with the chance that their run was drawn, if it was, in order of arrival."""
     rows = connection.execute(
-        """SELECT l.unit, l.metric, score, passed, annotator, l.at, comment, coalesce(d.probability, l.probability)
+        """SELECT l.unit, l.metric, score, passed, annotator, l.at, comment,
+                  iif(l.probability = 0, 0.0, coalesce(d.probability, l.probability))
             FROM people_labels l LEFT JOIN label_draws d USING (unit, metric) ORDER BY no"""
     )
     for unit, metric, score, passed, annotator, at, comment, chance in rows:
@@ -124,10 +131,15 @@ def counts(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))
 
 
-def judged(connection: sqlite3.Connection, metric: str = "", agent: str = "") -> list[tuple[JudgedRow, bool]]:
-    """Returns the standing scores, of one metric and agent or all, each with whether somebody labelled its run."""
+def judged(
+    connection: sqlite3.Connection, metric: str = "", agent: str = "", *, picked: bool = True
+) -> list[tuple[JudgedRow, bool]]:
+    """Returns the standing scores, of one metric and agent or all, each with whether somebody labelled its run.
+    ``picked``: a label counts even if its run was picked as unclear (:data:`PICKED`)."""
+    which = "1" if picked else f"l.probability IS NOT {PICKED}"
     rows = connection.execute(
-        f"""SELECT s.*, EXISTS (SELECT 1 FROM people_labels l WHERE l.unit = s.unit AND l.metric = s.metric)
+        f"""SELECT s.*, EXISTS (
+                SELECT 1 FROM people_labels l WHERE l.unit = s.unit AND l.metric = s.metric AND {which})
             FROM {STANDING} s WHERE ? IN ('', metric) AND ? IN ('', agent)""",  # noqa: S608
         (metric, agent),
     )

@@ -18,7 +18,7 @@ from pandaeval_collector.cli._config import StoreConfig, opened_store
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import file_argument, output_option
 from pandaeval_collector.cli._output import print_table
-from pandaeval_collector.labels.queue import Queue, draw, metric_to_label
+from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
 from pandaeval_collector.labels.rates import pass_rates
 from pandaeval_collector.show.view.texts import NONE, interval, number
 from pandaeval_collector.store import people
@@ -33,6 +33,7 @@ _RATES = Listing(
         ("agent", lambda row: row["agent"] or NONE),
         ("drawn labels", itemgetter("n")),
         ("judge's pass rate", lambda row: number(row["judge"], ".3f")),
+        ("undecided", lambda row: number(row["undecided"], ".3f")),
         ("corrected", lambda row: number(row["rate"]["value"], ".3f") if row["rate"] else "unknown"),
         (
             "95 % interval",
@@ -108,6 +109,9 @@ def next_(
     number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="Number of runs to draw.")] = 20,
     metric: Annotated[str, typer.Option(help="Judged metric to label; required if there are several.")] = "",
     agent: Annotated[str, typer.Option(help="Draw only runs of this agent.")] = "",
+    unclear: Annotated[
+        bool, typer.Option("--unclear", help="Draw unclear and disputed runs first; rates ignore their labels.")
+    ] = False,
     out: Annotated[Path | None, output_option("Write a CSV or .jsonl file to fill in and import.", "--out")] = None,
     config: StoreConfig = None,
     store: Path | None = None,
@@ -119,7 +123,10 @@ def next_(
     with opened_store(config, store) as connection:
         key = metric_to_label(connection, metric, metric_names(config), "--metric")
         connection.execute("BEGIN IMMEDIATE")
-        queue = draw(connection, key, agent, number, time.time())
+        if unclear:
+            queue = unclear_first(connection, key, agent, number)
+        else:
+            queue = draw(connection, key, agent, number, time.time())
         connection.execute("COMMIT")
         _print_queue(connection, key, queue)
     if out is not None and queue.drawn:

@@ -102,7 +102,7 @@ def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
     """Returns each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
     are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
     found = [1.0 / chance for chance in judged]
-    parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
+    parts = [[at for at, chance in enumerate(drawn) if (not chance) == by_hand] for by_hand in (False, True)]
     for at in parts[0]:
         found[at] /= drawn[at] or 1.0
     for part in filter(None, parts):

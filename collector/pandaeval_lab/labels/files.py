@@ -166,10 +166,10 @@ def _probability(value: Any) -> float | None:
     try:
         found = float(value)
     except (TypeError, ValueError):
-        found = 0.0
-    if not 0.0 < found <= 1.0:
+        found = -1.0
+    if not 0.0 <= found <= 1.0:
         raise LabelError(
-            f"the probability {str(value)[:40]!r} is no chance above 0 and up to 1; leave it as `pandaeval labels "
+            f"the probability {str(value)[:40]!r} is no chance from 0 to 1; leave it as `pandaeval labels "
             "next` wrote it, or empty"
         )
     return found

@@ -147,6 +147,13 @@ class TestVerdict:
     def test_passes_where_one_passes_and_none_fails(self) -> None:
         assert facts(result("a", Unscored(Why.NO_CONTENT)), result(finding=Score(0.75)))["pandaeval.verdict"] == "pass"
 
+    @pytest.mark.parametrize("label", ["unclear", "disputed"])
+    def test_a_verdict_that_decides_nothing_is_named_and_passes_nothing(self, label: str) -> None:
+        undecided = result("correctness", Score(0.6, label=label))
+        assert facts(undecided, result(finding=Score(0.75)))["pandaeval.verdict"] == label
+        assert shown(undecided, result(finding=Score(0.75))).name == "evaluate trace"
+        assert facts(undecided, LOOP)["pandaeval.verdict"] == "fail"
+
     def test_what_is_assumed_was_not_looked_at(self) -> None:
         assert facts(result(finding=Assumed("no plan")))["pandaeval.verdict"] == "unscored"
 

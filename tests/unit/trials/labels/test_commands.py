@@ -133,6 +133,20 @@ def test_a_list_is_drawn_filled_in_and_taken(data: Path, tmp_path: Path) -> None
     assert "380 judged runs without a label, 20 with one" in run(data, "labels", "next").output
 
 
+def test_labels_of_unclear_runs_are_marked_and_the_mark_is_exported(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "unclear.jsonl"
+    assert run(data, "labels", "next", "--unclear", "--n", "60", "--out", str(out)).exit_code == 0
+    rows = [json.loads(line) | {"label": "pass"} for line in out.read_text().splitlines()]
+    assert {row["probability"] for row in rows} == {0}
+    out.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    taken = run(data, "labels", "import", str(out))
+    assert taken.output.startswith("60 new, 0 changed, 0 as before\n")
+    assert "there is no corrected pass rate" in run(data, "labels", "rates").output
+    exported = tmp_path / "labels.jsonl"
+    run(data, "labels", "export", "--out", str(exported))
+    assert {json.loads(line)["probability"] for line in exported.read_text().splitlines()} == {0}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -69,7 +69,7 @@ def test_rows_that_nobody_filled_in_are_passed_over(tmp_path: Path) -> None:
         (f"{TRACE},agent_reliability,pass", "line 3: session.agent_reliability is about a session: fill in session_id"),
         (f"{TRACE},task_completion,pass,7", "line 3: the score '7' is no number from 0 to 1 (of 1 to 5 stars:"),
         (f"{TRACE},task_completion,pass,,last week", "line 3: the time 'last week' is not like 2026-01-31T08:00:00Z"),
-        (f"{TRACE},task_completion,pass,,,2", "line 3: the probability '2' is no chance above 0 and up to 1; leave it"),
+        (f"{TRACE},task_completion,pass,,,2", "line 3: the probability '2' is no chance from 0 to 1; leave it"),
     ],
 )
 def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, row: str, said: str) -> None:

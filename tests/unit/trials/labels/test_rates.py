@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, 
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.labels import rates as rates_module
-from pandaeval_collector.labels.queue import draw
+from pandaeval_collector.labels.queue import draw, unclear_first
 from pandaeval_collector.labels.rates import OTHER, PassRates, pass_rates
 from pandaeval_collector.store import Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
@@ -175,6 +175,54 @@ class TestQueue:
         assert {each.probability for each in queue.drawn} == {1.0}
         assert draw(connection, METRIC, "nobody", 20, 5.0).drawn == []
         connection.close()
+
+
+class TestUnclear:
+    """Verdicts that decide nothing: outside of the judge's rate, and their labels outside of the corrected rate."""
+
+    @pytest.fixture
+    def unsure(self, store: Store) -> Store:
+        """The runs from 300 on are unclear, the last of them nearest to the threshold."""
+        rows = [replace(judged_row(at, 0.75 - (at - 300) / 500), passed=None) for at in range(300, 400)]
+        store.commit(WriteSet(judged=rows)).result()
+        return store
+
+    def test_the_judges_rate_counts_decided_runs(self, unsure: Store) -> None:
+        (found,) = pass_rates(unsure.reads.connection())
+        scores = flattered(400)[1][:300]
+        assert found.judge == pytest.approx(float((scores >= 0.5).mean()))
+        assert found.undecided == 0.25
+
+    def test_without_any_decided_run_the_judge_has_no_rate(self, tmp_path: Path) -> None:
+        opened = filled(tmp_path / "open", runs=60, labelled=60)
+        opened.commit(WriteSet(judged=[replace(judged_row(at, 0.6), passed=None) for at in range(60)])).result()
+        (found,) = pass_rates(opened.reads.connection())
+        assert (found.judge, found.undecided, found.n) == (None, 1.0, 60)
+        opened.close()
+
+    def test_they_are_picked_first_and_their_labels_enter_no_rate(self, unsure: Store) -> None:
+        before = pass_rates(unsure.reads.connection())
+        queue = unclear_first(unsure.reads.connection(), METRIC, "", 105)
+        assert [each.run.unit for each in queue.drawn[:2]] == [unit(399), unit(398)]
+        assert [each.run.passed is None for each in queue.drawn] == [True] * 100 + [False] * 5
+        assert {each.probability for each in queue.drawn} == {people.PICKED}
+        labels = [HumanLabel(each.run.unit, METRIC, None, False, probability=each.probability) for each in queue.drawn]
+        unsure.people.put(labels, 1.0).result()
+        assert pass_rates(unsure.reads.connection()) == before
+        again = unclear_first(unsure.reads.connection(), METRIC, "", 105)
+        assert not {each.run.unit for each in again.drawn} & {each.run.unit for each in queue.drawn}
+
+    def test_a_later_draw_can_still_choose_them_and_then_they_count(self, unsure: Store) -> None:
+        picked = HumanLabel(unit(399), METRIC, None, True, probability=people.PICKED)
+        unsure.people.put([picked], 1.0).result()
+        connection = connect(unsure.path / FILE_NAME, "off")
+        drawn = draw(connection, METRIC, "", 400, 1.0).drawn
+        connection.close()
+        assert unit(399) in {each.run.unit for each in drawn}
+        assert [each.probability for each in people.labels(unsure.reads.connection()) if each.unit == unit(399)] == [0]
+        before = pass_rates(unsure.reads.connection())[0].n
+        unsure.people.put([replace(picked, probability=0.3)], 2.0).result()
+        assert pass_rates(unsure.reads.connection())[0].n == before + 1
 
 
 async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
