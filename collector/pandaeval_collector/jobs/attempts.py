@@ -15,6 +15,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained
+from pandaeval_collector.jobs.format_pauses import FormatPauses, cause
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret
 from pandaeval_collector.jobs.outcome import (
     FailureWarnings,
@@ -65,6 +66,8 @@ class _Ends:
 
     running: int = 0
     ended: list[tuple[Job, Judgement]] = field(default_factory=list)
+    replies: dict[str, bool] = field(default_factory=dict)
+    """Whether any reply of a model was valid, by model."""
 
 
 class Attempts:
@@ -91,6 +94,7 @@ class Attempts:
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._failures = budgets or RecordBudgets(), failures
         self._warnings = FailureWarnings()
+        self._formats = FormatPauses(store)
         self._ends: dict[bytes, _Ends] = {}
         self.pauses = Pauses(self._patience.interactive)
         """While a pause lasts, no job should be started."""
@@ -114,6 +118,8 @@ class Attempts:
             ends.running -= 1
             if not ends.running:
                 self._ends.pop(job.trace_id, None)
+                for model, is_valid in ends.replies.items():
+                    self._formats.note(model, is_valid)
         if ends.ended and not ends.running:
             await self._file(ends.ended)
 
@@ -142,6 +148,8 @@ class Attempts:
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
         budget, settings = USUAL_RECORD, self._evaluator.settings.judge
+        if instead is None and settings is not None and (later := self._paused(settings.model_of(job.metric))):
+            return await self._put_back(job, later)
         if instead is None and settings is not None and not self.pauses.given_up:
             budget = await self._budgets.of(settings.model_of(job.metric))
         try:
@@ -225,13 +233,21 @@ class Attempts:
     ) -> Finding | Later | GivenUp | None:
         if given_up := self.pauses.given_up:
             return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
+        permit = self._formats.permit(question.model)
+        if permit.until:
+            missed = Unscored(Why.INVALID_VERDICT, cause(question.model))
+            return self._paused(question.model) or GivenUp(missed, "not asked")
+        judge.about, judge.is_test = job.trace_id.hex(), permit.is_test
         try:
             subject = loaded.about(job.metric)
             finding = await question.metric.ask(subject, judge) if question.metric.ask is not None else None
             self.pauses.answered()
+            if judge.spent.calls:
+                self._replied(job, question.model, True)
             return finding
         except NoVerdictError as error:
             self.pauses.answered()
+            self._replied(job, question.model, error.why is not Why.INVALID_VERDICT)
             return Unscored(error.why, str(error))
         except OverBudgetError:
             return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
@@ -243,13 +259,23 @@ class Attempts:
             ERRORS.note(METRIC, job.metric, error)
             return Unscored(Why.METRIC_ERROR, explained(error))
 
+    def _paused(self, model: str) -> Later | None:
+        until = 0.0 if self._patience.interactive else self._formats.paused_until(model)
+        return Later(until, cause(model), free=True) if until else None
+
+    def _replied(self, job: Job, model: str, is_valid: bool) -> None:
+        replies = self._ends[job.trace_id].replies
+        replies[model] = is_valid or replies.get(model, False)
+
     async def _put_back(self, job: Job, later: Later) -> None:
         if later.pause:
             self.pauses.begin(later.due_at)
         reason = CallFailure.CRASHED.value if later.crashed else "waiting" if later.pause else "failed"
         self._telemetry.add("pandaeval.jobs", "put_back", 1, reason)
         await asyncio.wrap_future(
-            self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.pause)
+            self._store.jobs.put_back(
+                job.id, later.due_at, later.error, crashed=later.crashed, free=later.pause or later.free
+            )
         )
 
     def _end(self, job: Job, end: JobEnd, result: Result | None = None) -> None:

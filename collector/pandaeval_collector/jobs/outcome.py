@@ -67,12 +67,13 @@ class Patience:
 @dataclass(frozen=True, slots=True)
 class Later:
     """Asks for another attempt at ``due_at`` of the store's running clock. ``pause``: this attempt does not
-    count, and no other job should be tried before either."""
+    count, and no other job should be tried before either. ``free``: this attempt does not count."""
 
     due_at: float
     error: str
     crashed: bool = False
     pause: bool = False
+    free: bool = False
 
 
 @dataclass(frozen=True, slots=True)

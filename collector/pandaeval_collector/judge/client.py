@@ -13,14 +13,16 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
+from pandaeval_collector.judge.invalid_replies import MOST_INVALID, ReplyCount, ReplyCounts
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
@@ -109,16 +111,26 @@ class JudgeClient:
         self.secrets = secrets
         self._caller, self._memory, self._parameters = caller, memory, parameters
         self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
+        self._counts = ReplyCounts()
         self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
         """Failures that are remembered, with the names of the askers that were told."""
 
     async def ask(
-        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
+        self,
+        pack: Pack,
+        model: str,
+        rubric: Rubric[V],
+        given: Mapping[str, Any],
+        spent: AnswerCost,
+        asker: str = "",
+        about: str = "",
+        once: bool = False,
     ) -> V:
         """Returns the verdict; waits if the same question is being asked already. The costs go to the first asker.
 
         ``asker``: the metric that asks. A failure that would not pass is raised once for each asker without a call;
-        whoever asks again, or has no name, has the model asked again.
+        whoever asks again, or has no name, has the model asked again. ``about``: the trace, about which at most nine
+        invalid replies are taken. ``once``: an invalid reply is not repaired.
         """
         spent.saw(pack)
         facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
@@ -136,7 +148,9 @@ class JudgeClient:
             del self._refused[key]
         task = self._asking.get(key)
         if task is None:
-            task = self._asking[key] = asyncio.create_task(self._verdict(key, pack, model, rubric, given, spent))
+            task = self._asking[key] = asyncio.create_task(
+                self._verdict(key, pack, model, rubric, given, spent, self._counts.of(about), once)
+            )
             task.add_done_callback(lambda done: self._done(key, done))
         try:
             verdict, spent.model = await asyncio.shield(task)
@@ -158,7 +172,15 @@ class JudgeClient:
             task.exception()  # whoever waits has it; without this the loop complains if nobody waits any more
 
     async def _verdict(
-        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
+        self,
+        key: str,
+        pack: Pack,
+        model: str,
+        rubric: Rubric[V],
+        given: Mapping[str, Any],
+        spent: AnswerCost,
+        count: ReplyCount,
+        once: bool,
     ) -> tuple[V, str]:
         """Returns the remembered verdict with its model; else asks, and asks once more with what is wrong with the
         answer if it is no verdict."""
@@ -169,23 +191,43 @@ class JudgeClient:
                 return rubric.verdict.model_validate_json(json.dumps(held["verdict"])), held["model"]
             except (KeyError, TypeError, ValueError):
                 _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
-        echo = echo_code(pack, rubric)
         asked, form = messages(pack, rubric, given), response_format(rubric)
-        call = ModelCall(model, asked, rubric.max_tokens, form, cache_key=pack.agent_key)
-        answer, call = await self._whole(call, spent)
-        try:
-            verdict = read_reply(pack.without_codes(answer.text), rubric, echo, sure=False, given=given)
-        except InvalidReplyError as error:
-            said = [*call.messages, repair(str(error))]
-            answer, _ = await self._whole(replace(call, messages=said, held=True), spent)
-            try:
-                verdict = read_reply(pack.without_codes(answer.text), rubric, echo, given=given)
-            except InvalidReplyError as again:
-                raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {again}") from again
+        call = ModelCall(model, asked, rubric.max_tokens, form, more=once, cache_key=pack.agent_key)
+        async with count.turn if once else nullcontext():
+            verdict, answer = await self._read(call, pack, rubric, given, spent, count, once)
         if self._memory is not None:
             kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
             await self._memory.keep(key, json.dumps(kept).encode())
         return verdict, answer.model
+
+    async def _read(
+        self,
+        call: ModelCall,
+        pack: Pack,
+        rubric: Rubric[V],
+        given: Mapping[str, Any],
+        spent: AnswerCost,
+        count: ReplyCount,
+        once: bool,
+    ) -> tuple[V, ModelAnswer]:
+        """Asks, and unless ``once`` repairs an invalid reply once."""
+        wrong = ""
+        for is_last in (True,) if once else (False, True):
+            if count.is_over:
+                reason = f"no valid reply in {MOST_INVALID} calls about this trace"
+                raise NoVerdictError(Why.INVALID_VERDICT, f"{reason}: {wrong}" if wrong else reason)
+            try:
+                answer, call = await self._whole(call, spent)
+                said, echo = pack.without_codes(answer.text), echo_code(pack, rubric)
+                return read_reply(said, rubric, echo, sure=is_last and not once, given=given), answer
+            except InvalidReplyError as error:
+                count.invalid += 1
+                wrong = str(error)
+                call = replace(call, messages=[*call.messages, repair(wrong)], held=True)
+            except NoVerdictError:
+                count.invalid += 1
+                raise
+        raise NoVerdictError(Why.INVALID_VERDICT, f"no verdict: {wrong}" if once else f"twice no verdict: {wrong}")
 
     async def _whole(self, call: ModelCall, spent: AnswerCost) -> tuple[ModelAnswer, ModelCall]:
         """Returns an answer that was not cut, with its call, which is made once more with more room if that helps.
@@ -215,7 +257,12 @@ class Judge:
     rulings that are added to the metric's own question. ``beside``: a turn that some of ``together`` are about."""
 
     together: tuple[QuestionPart[Any], ...] = ()
+    about = ""
+    """The trace, about which at most nine invalid replies are taken."""
+    is_test = False
+    """Whether one call alone is made, to see whether the model gives valid replies."""
     _guidance = Guidance()
+    _was_shared = False
 
     def __init__(
         self,
@@ -237,8 +284,9 @@ class Judge:
         """The record as it is shown now."""
         return self._pack
 
-    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
+    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
         """Returns the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
+        ``once``: an invalid reply is not repaired.
 
         Raises :class:`NoVerdictError` when the reply is no verdict, or when the trace tries to instruct the judge: such
         verdicts are worth nothing, good or bad.
@@ -248,13 +296,13 @@ class Judge:
         if self._client.secrets:
             facts = {name: redact_value(value) for name, value in facts.items()}
         try:
-            verdict = await self._ask(rubric, facts)
+            verdict = await self._ask(rubric, facts, once)
         except CallFailedError as error:
             shorter, self._shorter = self._shorter, None
             if error.failure is not CallFailure.TOO_LONG or shorter is None:
                 raise
             self._pack = await shorter()
-            verdict = await self._ask(rubric, facts)
+            verdict = await self._ask(rubric, facts, once)
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
         return verdict
@@ -265,12 +313,15 @@ class Judge:
         own = self._guidance.added_to(part) in self.together
         shared = await self._shared({part.level: subject, **self._subjects}) if own else None
         facts: dict[str, Any] = {}
+        lacking = [each for each in part.needs if each.known(subject, self.pack) is None]
+        if self._was_shared and any(getattr(shared, each.name, None) is None for each in (*lacking, part)):
+            shared = await self._again((*lacking, part), subject)
         for needed in part.needs:
             known = needed.known(subject, self.pack)
             if known is None:
                 found = getattr(shared, needed.name, None)
-                if found is None:  # what the shared answer rests on is not known
-                    shared, found = None, await self.ask(rubric_of((needed,)), needed.given(subject, facts))
+                if found is None:
+                    found = await self.ask(rubric_of((needed,)), needed.given(subject, facts))
                 known = needed.facts(found, subject)
             facts |= known
         found = getattr(shared, part.name, None)
@@ -278,6 +329,22 @@ class Judge:
             found = await self.ask(rubric_of((part,)), {**part.given(subject, facts), **part.of_pack(self.pack)})
         assert isinstance(found, part.answer)
         return found, facts
+
+    async def _again(self, parts: tuple[QuestionPart[Any], ...], subject: Any) -> Any:
+        """Asks once more for the part, with the facts that it lacks, that did not hold in the shared call."""
+        if self.is_test:
+            raise NoVerdictError(Why.INVALID_VERDICT, "the shared call has no valid answer to this question")
+        facts: dict[str, Any] = {}
+        for needed in parts[-1].needs:
+            facts |= needed.known(subject, self.pack) or {}
+        given: dict[str, Any] = {}
+        for part in parts:
+            given |= {**part.given(subject, facts), **part.of_pack(self.pack)}
+        rubric = rubric_of(parts)
+        verdict = await self.ask(rubric, given, once=True)
+        if rubric.parts and (lost := [part.name for part in parts if getattr(verdict, part.name) is None]):
+            raise NoVerdictError(Why.INVALID_VERDICT, f"no valid answer to {', '.join(lost)}")
+        return verdict if rubric.parts else SimpleNamespace(**{parts[0].name: verdict})
 
     async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
         """Returns the verdict of the shared call, which is asked for once; ``None`` where nothing of it holds, or there
@@ -292,6 +359,7 @@ class Judge:
         parts = (*asked, *self.together)
         if len(parts) < 2:
             return None
+        self._was_shared = True
         given: dict[str, Any] = {}
         for part in parts:
             given |= {**part.given(subjects[part.level], facts), **part.of_pack(self.pack)}
@@ -303,5 +371,6 @@ class Judge:
             return None
         return verdict
 
-    async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:
-        return await self._client.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
+    async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any], once: bool) -> V:
+        once = once or self.is_test
+        return await self._client.ask(self._pack, self._model, rubric, facts, self.spent, self._asker, self.about, once)

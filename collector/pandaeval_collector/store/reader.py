@@ -31,6 +31,8 @@ from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
+PAUSED = "judge.paused"
+"""The key of the fact which models are paused."""
 _RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 

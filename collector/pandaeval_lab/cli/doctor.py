@@ -23,8 +23,10 @@ from pandaeval_collector.cli._config import StoreFolder, given, opened_folder, r
 from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
+from pandaeval_collector.jobs.format_pauses import cause
 from pandaeval_collector.store import StoreVersionError
 from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.reader import PAUSED
 
 _ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
 """The names of keys that hold addresses."""
@@ -119,6 +121,10 @@ def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
         yield Diagnosis("note", f"judge: {dead} jobs failed for good", "retry them with `pandaeval jobs retry`")
+    paused = connection.execute("SELECT value FROM meta WHERE key = ?", (PAUSED,)).fetchone()
+    for model in orjson.loads(paused[0]) if paused else ():
+        what, _, cure = cause(model).partition("; choose ")
+        yield Diagnosis("wrong", what, f"choose {cure}")
     yield Diagnosis("ok", "store: readable")
 
 

@@ -207,7 +207,7 @@ class _Asked(Judge):
         self._pack = packed
         self.given: dict[str, Mapping[str, Any]] = {}
 
-    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
+    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
         self.given[rubric.name] = given or {}
         whole = shape(rubric)
         return rubric.verdict.model_validate_json(json.dumps(made_up(whole, whole, text=TOLD)))

@@ -55,12 +55,6 @@ def report(
 
     --where keys: agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339 or a day
     in UTC) and attribute=KEY=VALUE, if the store lists it. All keys must match; of a repeated key, any value.
-
-    --where keys: agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339 or a day
-    in UTC) and attribute=KEY=VALUE, if the store lists it. All keys must match; of a repeated key, any value.
-
-    --where keys: agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339 or a day
-    in UTC) and attribute=KEY=VALUE, if the store lists it. All keys must match; of a repeated key, any value.
     """
     settings = config_with_trials(config, given_store(store))
     times = {name: datetime.fromisoformat(time) for name, time in given.api_times(filters).items()}

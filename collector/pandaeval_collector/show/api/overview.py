@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+import orjson
 from fastapi import FastAPI, Request, Response
 
 from pandaeval_collector.show.api.read_threads import Reads
@@ -13,6 +14,7 @@ from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.rows import ComponentErrors, Metrics, MetricShape, Missing, Overview, Rate
 from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.reader import PAUSED
 from pandaeval_collector.store.series import VERDICT
 
 _COUNTER = "pandaeval.evaluations"
@@ -68,6 +70,7 @@ def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping
         services=names["service"],
         environments=names["environment"],
         judge=work.judge,
+        judge_paused=[],
         jobs={},
         spent_usd=0.0,
         daily_usd=work.daily_usd,
@@ -83,6 +86,7 @@ def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping
     if work.store is not None:
         spending = work.store.spending
         overview.jobs, overview.data = work.store.jobs.counts(), str(work.store.path)
+        overview.judge_paused = sorted(orjson.loads(work.store.reads.get(PAUSED) or "{}"))
         overview.spent_usd = spending.spent(spending.today(time.time()))
     return overview
 

@@ -190,6 +190,7 @@ class Overview(BaseModel):
     services: list[str]
     environments: list[str]
     judge: str | None
+    judge_paused: Annotated[list[str], Field(description="Judge models that are paused: no reply of them is valid.")]
     jobs: dict[str, int]
     spent_usd: float
     daily_usd: float | None

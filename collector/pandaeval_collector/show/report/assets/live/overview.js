@@ -114,6 +114,7 @@ function judging() {
   const ended = Object.entries(jobs).filter(([state, count]) => count && !["due", "leased"].includes(state)).map(([state, count]) => `${number(count)} ${state}`);
   return el("section", { class: "card" }, el("h2", {}, "Judge"), model ? [
     el("p", { class: "big" }, number(waiting), el("span", { class: "muted" }, ` ${waiting === 1 ? "question waits" : "questions wait"} for ${model}`)),
+    whole.judge_paused.map((name) => el("p", { class: "bad" }, `The judge ${name} is paused: it gave no valid reply for three traces in a row. One call every 10 minutes tries it again. Choose another judge.model.`)),
     ended.length ? el("p", { class: "muted" }, ended.join(" · ")) : null,
     el("p", {}, el("b", {}, dollars(spent)), most === null ? " spent today (UTC); no limit is set (judge.daily_usd)" : ` of ${dollars(most)} spent today (UTC)`)]
     : el("p", { class: "muted" }, "No model is configured (judge.model): task success is not judged."));

@@ -1,0 +1,72 @@
+"""Pauses a model that gives no valid reply: after three traces in a row, and one call every ten minutes tries it
+again. Pauses are stored, so that a restart keeps them, and page and ``doctor`` can show them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import orjson
+
+from pandaeval_collector.store import StoreAccess
+from pandaeval_collector.store.reader import PAUSED
+
+MOST_TRACES = 3
+"""Traces in a row without a valid reply, after which a model is paused."""
+PAUSE_S = 600.0
+_log = logging.getLogger(__name__)
+
+
+def cause(model: str) -> str:
+    """Returns why a model is paused, and what to do."""
+    return (
+        f"the judge {model} is paused: it gave no valid reply for {MOST_TRACES} traces in a row; one call every "
+        f"{PAUSE_S / 60:.0f} minutes tries it again; choose another judge.model, or set judge.parameters: "
+        "{response_format: {type: json_schema}}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Whether a model may be asked now, if not: from when on. ``is_test``: with one call only."""
+
+    until: float = 0.0
+    is_test: bool = False
+
+
+class FormatPauses:
+    """The pauses of one store's models, by its running clock. On one event loop."""
+
+    def __init__(self, store: StoreAccess) -> None:
+        self._store = store
+        self._until: dict[str, float] = orjson.loads(store.reads.get(PAUSED) or "{}")
+        self._in_vain: dict[str, int] = {}
+
+    def paused_until(self, model: str) -> float:
+        """Returns from when on a model may be asked again; 0 for now."""
+        until = self._until.get(model, 0.0)
+        return until if until > self._store.clock.running() else 0.0
+
+    def permit(self, model: str) -> Permit:
+        """Returns whether a model may be asked. The test of a paused model is permitted once in ten minutes."""
+        if (until := self.paused_until(model)) or model not in self._until:
+            return Permit(until)
+        self._pause(model, self._store.clock.running())
+        return Permit(is_test=True)
+
+    def note(self, model: str, is_valid: bool) -> None:
+        """Notes whether any reply about a trace was valid."""
+        self._in_vain[model] = 0 if is_valid else self._in_vain.get(model, 0) + 1
+        if is_valid and self._until.pop(model, None) is not None:
+            _log.info("the judge %s gives valid replies again", model)
+            self._keep()
+        if self._in_vain[model] >= MOST_TRACES and model not in self._until:
+            _log.warning("%s", cause(model))
+            self._pause(model, self._store.clock.running())
+
+    def _pause(self, model: str, now: float) -> None:
+        self._until[model] = now + PAUSE_S
+        self._keep()
+
+    def _keep(self) -> None:
+        self._store.put(PAUSED, orjson.dumps(self._until).decode())

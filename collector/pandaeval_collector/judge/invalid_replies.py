@@ -1,0 +1,39 @@
+"""How much is tried with a judge that cannot follow the format: at most nine invalid replies about one trace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+MOST_INVALID = 9
+"""Invalid replies about one trace, after which nothing more is asked about it."""
+_REMEMBERED = 1024
+
+
+@dataclass(slots=True)
+class ReplyCount:
+    """The replies about one trace. ``turn``: questions that are asked again one by one wait for each other."""
+
+    invalid: int = 0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def is_over(self) -> bool:
+        return self.invalid >= MOST_INVALID
+
+
+class ReplyCounts:
+    """The trials of the latest traces, by an id. On one event loop."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, ReplyCount] = OrderedDict()
+
+    def of(self, about: str) -> ReplyCount:
+        """Returns the count of a trace; a new one for ``""``."""
+        count = self._known.pop(about, None) or ReplyCount()
+        if about:
+            self._known[about] = count
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return count

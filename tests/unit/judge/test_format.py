@@ -1,0 +1,123 @@
+"""A judge that cannot follow the format stays cheap: at most nine calls for a trace, and three traces in a row."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.jobs.format_pauses import PAUSE_S, FormatPauses
+from pandaeval_collector.judge.call import JudgeConfig, ModelAnswer, ModelCall
+from pandaeval_collector.judge.invalid_replies import MOST_INVALID
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.store import Store
+from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.replay.judge import ReplayJudge
+from pandaeval_lab.replay.replay import replay
+from pandaeval_lab.replay.trace_files import TraceFiles
+from support.asked import ScriptedCaller
+from support.embedder import WordEmbedder
+
+CAPTURES = Path(__file__).parents[2] / "golden" / "captures"
+ALONE = CAPTURES / "openai_openllmetry" / "good.otlp.jsonl"
+FIVE = [CAPTURES / name / "good.otlp.jsonl" for name in ("openai_openllmetry", "pydantic_ai", "langgraph_genai")]
+FIVE += [CAPTURES / name / "tool_error.otlp.jsonl" for name in ("openai_openllmetry", "langgraph_genai")]
+MODEL = "openai/m"
+
+
+class _Empty(ScriptedCaller):
+    """Answers ``{}`` to questions of some names, to all without any."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__({})
+        self._names = names
+
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        answer = await super().complete(call)
+        return ModelAnswer("{}", 1, 1) if not self._names or self.asked[-1] in self._names else answer
+
+
+class _WithoutPart(ScriptedCaller):
+    """Leaves a part out of the shared call, and answers ``{}`` where it is asked alone."""
+
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        answer = await super().complete(call)
+        said = json.loads(answer.text)
+        said.pop("confidence", None)
+        return ModelAnswer(json.dumps(said), 1, 1)
+
+
+def judged(files: Sequence[Path], caller: ScriptedCaller) -> list[Result]:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL)))
+    with TraceFiles() as read:
+        read.add_all(requests([*map(str, files)]))
+        setup = JudgeConfig((MODEL,), concurrency=1)
+        with ReplayJudge(read.store, evaluator, setup, caller=caller) as asked:
+            return [each for each in replay(read, evaluator, asked) if each.evaluator.kind == "llm"]
+
+
+def test_a_model_that_answers_nothing_gets_nine_calls_for_a_trace() -> None:
+    caller = _Empty()
+    results = judged([ALONE], caller)
+    assert len(caller.asked) == MOST_INVALID
+    assert {each.why for each in results if each.outcome == "unscored"} >= {"invalid_verdict"}
+
+
+def test_a_part_that_does_not_hold_is_asked_once_by_itself() -> None:
+    caller = _WithoutPart({})
+    [confidence] = [each for each in judged([ALONE], caller) if each.metric == "confidence"]
+    assert caller.asked.count("confidence") == 1
+    assert confidence.why == "invalid_verdict"
+
+
+def test_a_model_that_answers_single_questions_only_is_not_paused() -> None:
+    caller = _Empty("trace", "turn")
+    results = judged(FIVE, caller)
+    answered = {each.unit.trace_id for each in results if each.outcome == "scored"}
+    assert len(answered) == len({each.unit.trace_id for each in results})
+
+
+def test_after_three_traces_in_a_row_nobody_asks_any_more(caplog: pytest.LogCaptureFixture) -> None:
+    caller = _Empty()
+    with caplog.at_level(logging.WARNING):
+        results = judged(FIVE, caller)
+    told = [each.message for each in caplog.records if "is paused" in each.message]
+    assert len(told) == 1
+    assert any("is paused" in each.finding.reason for each in results)
+    traces = len({each.unit.trace_id for each in results})
+    assert traces > 3
+    assert len(caller.asked) < traces * MOST_INVALID
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+def test_a_pause_survives_a_restart_and_one_call_ends_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(type(store.clock), "running", lambda self: now)
+    pauses = FormatPauses(store)
+    for _ in range(2):
+        pauses.note(MODEL, False)
+    assert not pauses.paused_until(MODEL)
+    pauses.note(MODEL, True)
+    for _ in range(3):
+        pauses.note(MODEL, False)
+    assert pauses.permit(MODEL).until == now + PAUSE_S
+    store.put("barrier", "").result()
+    again = FormatPauses(store)
+    assert again.permit(MODEL).until == now + PAUSE_S
+    now += PAUSE_S + 1
+    assert again.permit(MODEL).is_test
+    assert again.permit(MODEL).until, "one call alone"
+    again.note(MODEL, True)
+    store.put("barrier", "").result()
+    assert not again.permit(MODEL).until
+    assert not FormatPauses(store).permit(MODEL).until
