@@ -65,7 +65,7 @@ def test_verdicts_that_prompts_have_outgrown_leave_sessions_not_judged(
     monkeypatch.setattr("pandaeval_lab.cli.demo.recorded_judge", lambda: recorded)
     outcome = CliRunner().invoke(app, ["demo"])
     assert outcome.exit_code == 0, outcome.output
-    assert outcome.output.startswith("not judged: 4 of 10 sessions have findings\n")
+    assert outcome.output.startswith("not judged: 6 of 10 sessions have findings\n")
     assert "outcome" not in outcome.output
 
 

@@ -148,7 +148,7 @@ class TestJudge:
     def test_it_cannot_be_asked(self, model: str, cure: str) -> None:
         """Nobody is asked, so no network is needed."""
         done = _run("evaluate", _RECORDING, "--model", model, "--metrics", "trace.confidence")
-        assert f"the judge {model} cannot be asked" in done.stderr
+        assert f"the judge {model} cannot be called" in done.stderr
         assert cure in done.stderr
         assert "judge_failed" in done.stdout
 

@@ -64,7 +64,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
 METRIC = SessionMetric(
     name="agent_consistency",
     kind="math",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Was the agent consistent throughout this session?",
     needs="session ID; confidence (judged)",

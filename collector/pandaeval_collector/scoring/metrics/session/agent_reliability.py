@@ -162,7 +162,7 @@ def _traces(count: int) -> str:
 METRIC = SessionMetric(
     name="agent_reliability",
     kind="math",
-    version="7",
+    version="8",
     threshold=0.5,
     question="Did the agent ever fail badly in this session?",
     needs="session ID; any of coherence, loop_detection, confidence, tool_correctness",
