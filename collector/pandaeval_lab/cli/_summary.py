@@ -181,7 +181,9 @@ class Summary:
             if error is not None:
                 why = error or "it ended with an error"
                 row.note(ResultView("run failed", "", None, 0.0, False, reason=why, agent=result["agent"]))
-        row.note(ResultView.of(result))
+        row.note(cell := ResultView.of(result))
+        if cell.metric == "trace.correctness" and result["session_id"] is None:
+            row.verdict = cell
 
 
 def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
@@ -199,7 +201,7 @@ class SessionSummaryRow:
     traces: int = 0
     reliability: ResultView | None = None
     verdict: ResultView | None = None
-    """Whether a judge found that it was handled correctly."""
+    """Whether a judge found that it was handled correctly: the session, or the trace without one."""
     failures: int = 0
     lowest: float = NO_SCORE
     _of_traces: ResultView | None = None

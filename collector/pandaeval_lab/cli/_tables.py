@@ -90,10 +90,13 @@ def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:
-    columns = ("metric", "scored", "mean", "assumed", "unscored", "reason unscored")
+    columns: tuple[str, ...] = ("metric", "scored", "mean", "assumed", "unscored", "reason unscored")
+    if has_open := any(tally.open for tally in summary.tallies.values()):
+        columns = (*columns, "passed")
     means = summary.means()
     rows = [
         (key, tally.scored, number(means.get(key), ".3f"), tally.assumed, tally.missing, tally.whys)
+        + ((tally.decided if tally.open else "",) if has_open else ())
         for key, tally in sorted(summary.tallies.items())
     ]
     return table(columns, rows, on=out, title="Metrics")

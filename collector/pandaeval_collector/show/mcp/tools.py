@@ -12,12 +12,13 @@ from urllib.parse import quote
 from pydantic import Field
 
 from pandaeval_collector.base.filters import MOST_TEXT, in_place_of, meaning
+from pandaeval_collector.base.result import DISPUTED, UNCLEAR
 from pandaeval_collector.show import API
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.api.filters import RunFilters, filter_types
 from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import compared, handled_line, rate_lines
+from pandaeval_collector.show.view.rates import OutcomeCounts, compared, handled_line, rate_lines
 from pandaeval_collector.store.triage import Standing
 
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Last hours to include; null: all.")]
@@ -151,21 +152,29 @@ class Tools:
     ) -> str:
         """The share of runs that failed, at all or by one metric, in two groups: two versions of an agent, or the times
         before and after a change. With the 95 % interval of the difference."""
-        return await self._answer([compared(await self._failed(a, metric), await self._failed(b, metric))], "/")
+        one, other = await self._counted(a, metric), await self._counted(b, metric)
+        lines = [compared((one.failed, one.judged), (other.failed, other.judged))]
+        if one.open or other.open:
+            lines.append(f"of verdicts in a: {one.decided}; in b: {other.decided}")
+        return await self._answer(lines, "/")
 
     async def _trace(self, trace_id: str) -> Any:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
 
-    async def _failed(self, group: RunFilters, metric: str | None) -> tuple[int, int]:
-        """Returns how many runs of a group failed, and of how many: of all, or of those with a score of the metric."""
+    async def _counted(self, group: RunFilters, metric: str | None) -> OutcomeCounts:
+        """Counts the runs of a group that failed and those that did not: of all, or of those that the metric decides,
+        with those that it leaves open."""
         asked = {**group.model_dump(mode="json"), "limit": 1}
         if metric is None:
             found = await self._asker.get("/incidents", **asked)
-            return sum(found["failed"]), sum(found["runs"])
-        asked["metric"] = metric
-        failed = await self._asker.get("/incidents", **asked | {"success": False})
-        passed = await self._asker.get("/incidents", **asked | {"success": True})
-        return sum(failed["runs"]), sum(failed["runs"]) + sum(passed["runs"])
+            return OutcomeCounts(passed=sum(found["runs"]) - sum(found["failed"]), failed=sum(found["failed"]))
+        parts: dict[str, dict[str, bool | str]] = {"passed": {"success": True}, "failed": {"success": False}}
+        parts |= {label: {"label": label} for label in (UNCLEAR, DISPUTED)}
+        counts = OutcomeCounts()
+        for name, part in parts.items():
+            found = await self._asker.get("/incidents", **asked | {"metric": metric} | part)
+            setattr(counts, name, sum(found["runs"]))
+        return counts
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
         """Returns the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for
