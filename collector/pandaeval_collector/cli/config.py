@@ -26,7 +26,7 @@ def check(
         typer.Option("--strict", help="Also fail on missing variables, files and packages."),
     ] = False,
 ) -> None:
-    """List all problems in the configuration.
+    """Find all problems in the configuration.
 
     Exit code 2: a problem was found.
 
