@@ -84,7 +84,7 @@ def prometheus_name(each: Instrument) -> str:
 
 def _item(each: Instrument) -> str:
     unit, by = each.unit.strip("{}"), ATTRIBUTES.get(each.name)
-    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}). {each.description}."
+    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}): {each.description}."
     return f"{text} *By* {by}." if by else text
 
 

@@ -48,8 +48,10 @@ class SessionSection(Section):
     interim: Duration | None = 60.0
     """Time without a new trace or verdict after which an open session is scored as far as it has come; such results say
     final: false, are log events, and enter no metric. null: only when it closes."""
+    loop_signal: Literal["sure", "raw"] = "sure"
+    """Which loop_detection counts for a session. sure: only failing results; raw: every score."""
     coherence_signal: Literal["sure", "raw"] = "sure"
-    """Which coherence counts for a session. sure: only answers that are off topic beyond doubt; raw: every cosine."""
+    """Which coherence counts for a session. sure: only answers that fail as off topic; raw: every cosine."""
     extra_signals: tuple[Literal["response", "grounding", "tool_loop", "correctness"], ...] = (
         "response",
         "grounding",

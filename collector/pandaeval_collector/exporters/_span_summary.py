@@ -93,8 +93,9 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
         if not isinstance(finding, Score):
             continue
         score = finding.value
-        if score <= scores.get(result.metric, score):
-            scores[result.metric] = score
+        name = result.wire_name
+        if score <= scores.get(name, score):
+            scores[name] = score
         if not result.is_verdict:
             explaining.append(result)
         elif finding.label in _OPEN:
@@ -105,7 +106,7 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
             passing.append(result)
         elif result.success is False:
             failures.append((score, result))
-    failing = [result.metric for _, result in failures]
+    failing = [result.wire_name for _, result in failures]
     is_open = all(map(_leaves_it_open, results))
     failed: list[Result] = []
     if failures and not is_open:
@@ -208,7 +209,7 @@ def _label(summary: SpanSummary, role: Role) -> str:
 
 def _names(results: Sequence[Result]) -> str:
     """Return the metrics of results, such as ``response, grounding +1``."""
-    names = ", ".join([result.metric for result in results[:_MOST_NAMES]])
+    names = ", ".join([result.wire_name for result in results[:_MOST_NAMES]])
     more = len(results) - _MOST_NAMES
     return f"{names} +{more}" if more > 0 else names
 

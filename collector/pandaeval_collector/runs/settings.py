@@ -34,6 +34,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         thresholds=names.thresholds(config),
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=config.session.extra_signals,
+        loop_signal=config.session.loop_signal,
         coherence_signal=config.session.coherence_signal,
         end_tokens=config.response.end_tokens,
         modules=config.metrics.modules,

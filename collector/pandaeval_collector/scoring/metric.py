@@ -242,10 +242,10 @@ class TraceMetric(Metric[Trace, TraceContext]):
     """Which other traces of the session it reads."""
     calibrated: str | None = None
     """The key, in a score's metadata, of the value on a scale that does not depend on the embedder. Session metrics see
-    that value unless ``session.coherence_signal`` is ``raw``."""
-    sure: str | None = None
-    """The key, in a score's metadata, of a mark: true where a low score is sure. With ``session.coherence_signal:
-    sure`` session metrics see marked scores alone."""
+    no score without it, unless the signal is ``raw``."""
+    signal: str = ""
+    """The key of the section ``session`` that decides which scores session metrics see: with ``sure`` only those of
+    failing results, and 1.0 for others; with ``raw`` every score."""
     signals_failures_only: bool = False
     """Session metrics see its score only where that fails its threshold."""
     explains: bool = False

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument, instruments
-from pandaeval_collector.base.result import OPEN, Result
+from pandaeval_collector.base.result import OPEN, Result, wire_name
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.rows import ListedRow, SeriesRow
 from pandaeval_otel.base.names import bounded
@@ -98,7 +98,7 @@ class SeriesLabels:
             if len(self._named) >= _REMEMBERED:
                 self._named.clear()
             found = self._named[key] = filled(
-                ("gen_ai.evaluation.name", bounded(metric)),
+                ("gen_ai.evaluation.name", bounded(wire_name(level, metric))),
                 ("pandaeval.level", level),
                 ("gen_ai.agent.name", self.admit("agent", agent)),
                 ("pandaeval.service", self.admit("service", service)),
@@ -258,7 +258,7 @@ class _Batch:
     def judge(self, result: Result) -> None:
         """Adds what a judged result took."""
         asked = filled(
-            ("gen_ai.evaluation.name", bounded(result.metric)),
+            ("gen_ai.evaluation.name", bounded(result.wire_name)),
             ("gen_ai.request.model", self._labels.admit("model", result.evaluator.model or "")),
             ("pandaeval.outcome", result.outcome),
         )

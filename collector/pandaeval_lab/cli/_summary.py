@@ -170,7 +170,7 @@ class Summary:
         """If the judge answered no question at all: how many there were, and why the first one failed; else empty."""
         if self._answered or not self._unanswered:
             return ""
-        return f"none of {self._unanswered.total()} questions was answered: {self._silence}"
+        return f"{self._silence}. 0 of {self._unanswered.total()} questions were answered."
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Returns the rows of all sessions and single traces, worst first; those without any score come last."""
@@ -189,7 +189,9 @@ class Summary:
             if error is not None:
                 why = error or "it ended with an error"
                 row.note(ResultView("run failed", "", None, 0.0, False, reason=why, agent=result["agent"]))
-        row.note(ResultView.of(result))
+        row.note(cell := ResultView.of(result))
+        if cell.metric == "trace.correctness" and result["session_id"] is None:
+            row.verdict = cell
 
 
 def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
@@ -207,7 +209,7 @@ class SessionSummaryRow:
     traces: int = 0
     reliability: ResultView | None = None
     verdict: ResultView | None = None
-    """Whether a judge found that it was handled correctly."""
+    """Whether a judge found that it was handled correctly: the session, or the trace without one."""
     failures: int = 0
     lowest: float = NO_SCORE
     _of_traces: ResultView | None = None
@@ -261,4 +263,4 @@ class SessionSummaryRow:
         held = self.reliability
         if held is not None and held.says:
             return spelled_out(held.label, held.reason)
-        return f"nothing failed (lowest: {worst.metric})"
+        return f"no failures (lowest: {worst.metric})"

@@ -1,10 +1,11 @@
 """Does the answer say what the case expects?
 
-A judge compares the last answer with ``expected_answer`` (and each answer of a conversation with that of its
-interaction), by what both say, not by their words; ``knowledge`` of the case may be taken for true. Of several
-interactions the score is the mean. It does not judge how the agent came to the answer, nor its tone.
+A judge compares the last answer with ``expected_answer`` by meaning, not by words. In a conversation, the judge
+compares each answer with the expected answer of its interaction. The judge accepts ``knowledge`` of the case as true.
+Of several interactions the score is the mean. It does not judge how the agent found the answer, or the tone of the
+answer.
 
-Scale: 0..1, 1 says all that is expected and nothing that contradicts it.
+Scale: 0..1, 1 means that the answer contains the expected answer and does not contradict it.
 Source: Agentic metric, *Answer correctness* (threshold 0.7).
 """
 

@@ -32,7 +32,7 @@ _PROMISED = """
 server: {grpc: "127.0.0.1:4327", http: "127.0.0.1:4328", health: "127.0.0.1:4329", insecure_bind: false, tls: null, token_env: null}
 close: {quiet: 10s, idle: 180s, max_age: 30m, max_spans: 10000, max_bytes: 32MiB}
 late: {policy: rescore, window: 10m}
-session: {idle: 15m, max_age: 24h, coherence_signal: sure, extra_signals: [response, grounding, tool_loop, correctness], weights: {}}
+session: {idle: 15m, max_age: 24h, loop_signal: sure, coherence_signal: sure, extra_signals: [response, grounding, tool_loop, correctness], weights: {}}
 metrics: {enabled: all, thresholds: {}, modules: []}
 embedding: {model: embedded}
 judge: {model: null, api_base: null, api_key_env: null, timeout: 60s, concurrency: 8, rpm: null, tpm: null, daily_usd: null, delay: 30s, sample: 1.0, models: {}}

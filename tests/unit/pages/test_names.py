@@ -1,4 +1,4 @@
-"""Commands, options, configuration keys, variables and paths that the documentation names exist."""
+"""Commands, options, configuration keys, variables, API operations, metrics and paths of the documentation exist."""
 
 from __future__ import annotations
 
@@ -13,18 +13,32 @@ from typer.main import get_command
 from pandaeval_collector.config._tree import keys
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_otel.processor.settings import VARIABLES
+from support.api_page import document
 from support.commands import whole
+from support.own_metrics import ATTRIBUTES, instruments, prometheus_name
 
 ROOT = Path(__file__).parents[3]
 _PAGES = [
     ROOT / "README.md",
+    ROOT / "SECURITY.md",
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "internals" not in page.parts),
 ]
 _KEYS = {".".join(path) for path in keys()}
 _LEAVES = {".".join(path) for path, key in keys().items() if not key.section}
 _SECTIONS = {path[0] for path in keys()}
-_FOREIGN = {"response.id", "session.id", "session.timeout.ms"}
-"""Names of OpenTelemetry and Kafka that begin with the name of a section."""
+_FOREIGN_OPTIONS = {"--build-arg", "--enable-feature", "--max-model-len", "--require-hashes"}
+_SOURCES = "".join(
+    path.read_text(encoding="utf-8", errors="replace")
+    for folder in ("pandaeval_otel", "collector/pandaeval_collector", "collector/pandaeval_lab")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+)
+_SERIES = {prometheus_name(each) + part for each in instruments() for part in ("", "_bucket", "_sum", "_count")}
+_LABELS = {word.replace(".", "_") for text in ATTRIBUTES.values() for word in re.findall(r"`([\w.]+)`", text)}
+_OPERATIONS = [re.sub(r"\{\w+\}", "[^/]+", path) for path in ("/openapi.json", *document()["paths"])]
+_OTHER = {"pandaeval_otel", "pandaeval_collector", "pandaeval_lab", "pandaeval_url"}
+"""Packages, and the external label of alerts."""
+_FOREIGN = {"judge.txt", "response.id", "session.id", "session.timeout.ms"}
+"""Names of OpenTelemetry, Kafka and files that begin with the name of a section."""
 _CALL = re.compile(r"(?:^ *|`|&& |\| |PANDAEVAL_\S+ )pandaeval((?: [a-z][a-z-]*){1,2})([^`\n|#]*)", re.MULTILINE)
 
 
@@ -78,3 +92,30 @@ def test_paths_of_the_repository_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for path in re.findall(r"(?<![\w/.-])((?:deploy|collector|docs|tests)/[\w/.-]*\w)", text):
         assert list(ROOT.glob(f"{path}*")), path
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=_name)
+def test_options_without_a_command_exist(page: Path) -> None:
+    named = set(re.findall(r"`(--[a-z][a-z-]*)", page.read_text(encoding="utf-8")))
+    assert named <= set().union(*_COMMANDS.values(), _FOREIGN_OPTIONS)
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=_name)
+def test_operations_of_the_api_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"/api/v1(/[\w/{}.-]*\w)", text):
+        assert any(re.fullmatch(each, path) for each in _OPERATIONS), path
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=_name)
+def test_metrics_and_labels_of_prometheus_exist(page: Path) -> None:
+    named = set(re.findall(r"(?<![\w/.-])(pandaeval_[a-z_]+)\b(?![/.-])", page.read_text(encoding="utf-8")))
+    assert {name for name in named if name.removeprefix("pandaeval_") not in _LABELS} <= _SERIES | _OTHER
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=_name)
+def test_attributes_and_entry_points_exist(page: Path) -> None:
+    """A name is in the code, or begins with a name in the code that ends with a dot."""
+    for name in set(re.findall(r"`(pandaeval(?:\.[a-z_]+)+)\b", page.read_text(encoding="utf-8"))):
+        prefix = name.rpartition(".")[0]
+        assert name in _SOURCES or f"{prefix}.{{" in _SOURCES, name

@@ -20,8 +20,8 @@ class EmbedderError(UserError):
 @dataclass(frozen=True, slots=True)
 class Bands:
     """The spread of an embedder's cosines, measured on labelled pairs: below ``off`` an answer is off topic, above
-    ``on`` it is on topic, ``cut`` separates the two best. Fewer than one in a hundred good answers lie below ``sure``;
-    0 if that was not measured. ``0 <= sure <= off < cut < on <= 1``."""
+    ``on`` it is on topic, ``cut`` separates the two best. Answers below ``sure`` fail as off topic; 0 if no such
+    cut was measured. ``0 <= sure <= off < cut < on <= 1``."""
 
     off: float
     cut: float

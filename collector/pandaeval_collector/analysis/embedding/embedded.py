@@ -20,7 +20,7 @@ from pandaeval_collector.analysis.embedding._wordpiece import English, Pieces, W
 
 SCHEME = "embedded"
 # Measured on pairs of requests and answers: labelled runs, recordings, and topics written for it.
-BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.06)
+BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.02)
 LONGEST_TEXT = 5000
 
 

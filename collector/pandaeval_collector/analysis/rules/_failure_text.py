@@ -235,12 +235,12 @@ _REFUSED = (
 )
 _TOOL_USE = r"(?:tool|function|command|action|operation)(?: (?:call|execution|use|invocation|request))*"
 DECLINED = _any(
-    rf"(?:(?:error|failed|permission denied)\W{1, 4})?{_PERSON} (?:has |have )?(?:explicitly )?{_REFUSED}"
+    rf"(?:(?:error|failed|permission denied)\W{{1,4}})?{_PERSON} (?:has |have )?(?:explicitly )?{_REFUSED}"
     r" (?:this|that|the|permission|your|it|to|tool|execution|execute)\b",
     rf"(?:.{{0,80}}\breason: )?{_PERSON} (?:does not|doesn't|did not|didn't|do not|don't) (?:want|wish|allow|approve|"
     r"permit|consent|authori[sz]e|confirm)\b",
-    rf"(?:(?:error|failed)\W{1, 4})?(?:[\w`'\"./-]+ ){{0,7}}{_REFUSED} by {_PERSON}\b",
-    rf"(?:error\W{1, 4})?(?:the |this |your )?{_TOOL_USE}(?: \S+)? (?:is |was |has been )?(?:not approved"
+    rf"(?:(?:error|failed)\W{{1,4}})?(?:[\w`'\"./-]+ ){{0,7}}{_REFUSED} by {_PERSON}\b",
+    rf"(?:error\W{{1,4}})?(?:the |this |your )?{_TOOL_USE}(?: \S+)? (?:is |was |has been )?(?:not approved"
     rf"(?! by (?!{_PERSON}))\b|(?:rejected|denied|declined){_END})",
     r".{1,60} requested permissions? to .{1,80} but you haven't granted it yet",
     rf"(?:human |user )?(?:approval|confirmation|permission) (?:is |was )?(?:denied|rejected|declined) by {_PERSON}",

@@ -227,23 +227,21 @@ class Evaluator:
         return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged)
 
     def signal_value(self, result: Result) -> float | None:
-        """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
-        and ``coherence_signal: sure`` the value there of a sure one. ``None`` for a result without such a value, for
-        one that is excused, unclear or disputed, for a suspect without such a scale, and for one that passed where the
-        metric counts by its failures only."""
+        """Returns the value of a trace's result for session metrics: its score, or ``None`` for a result that is open
+        or a suspect, and for one that passed if the metric counts by its failures only.
+
+        A metric with a setting for its signal (``loop_signal``) counts with its score if that is ``raw``. If it is
+        ``sure``, a failing result counts with its score and any other as 1.0, or not at all without a calibration.
+        """
         finding, metric = result.finding, self._by_name.get(result.metric)
-        if not isinstance(finding, Score) or finding.label in (EXCUSED, *OPEN):
+        if not isinstance(finding, Score) or finding.label in OPEN:
             return None
-        if metric is not None and metric.signals_failures_only and result.success:
-            return None
-        if metric is None or metric.calibrated is None:
-            return None if finding.label == SUSPECT else finding.value
-        if self.settings.coherence_signal == "raw":
+        if metric is None or not metric.signal:
+            passed = metric is not None and metric.signals_failures_only and result.success
+            return None if passed or finding.label in (EXCUSED, SUSPECT) else finding.value
+        if getattr(self.settings, metric.signal) == "raw" or result.success is False:
             return finding.value
-        if metric.sure is None or not finding.metadata.get(metric.sure):
-            return None
-        calibrated: float | None = finding.metadata.get(metric.calibrated)
-        return calibrated
+        return None if metric.calibrated and metric.calibrated not in finding.metadata else 1.0
 
     def _on_trace(
         self, metrics: Sequence[TraceMetric], trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any

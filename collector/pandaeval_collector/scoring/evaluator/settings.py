@@ -86,6 +86,7 @@ class EvaluatorSettings:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop", "correctness")
+    loop_signal: str = "sure"
     coherence_signal: str = "sure"
     end_tokens: tuple[str, ...] = ()
     """Answers by which agents declare that they are done."""
@@ -112,5 +113,6 @@ class EvaluatorSettings:
         return {
             "weights": dict(self.weights),
             "extra_signals": sorted(self.extra_signals),
+            "loop_signal": self.loop_signal,
             "coherence_signal": self.coherence_signal,
         }

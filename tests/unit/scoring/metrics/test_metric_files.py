@@ -12,7 +12,7 @@ from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_collector.base.score import Assumed, Score, Unscored
-from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.scoring.metric import (
     EarlierOutput,
     SessionContext,
@@ -219,6 +219,14 @@ class TestLoopDetection:
 
     def test_the_same_answer_to_another_question_is_one(self) -> None:
         asked, then = content_tokens("Where is my parcel?"), content_tokens("Can I have a refund?")
+        loop = self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then)
+        assert (loop.label, loop.failed) == ("loop", True)
+        assert loop.reason.startswith("gives the answer of trace 1 in this session again, to another question")
+        near = self.SUMMARY.replace("The total is", "Altogether both of you pay tomorrow")
+        found = self.again(near, self.SUMMARY, asked=asked, asked_then=then)
+        assert 0.5 < found.metadata["max_hybrid"] < 0.9
+        assert (found.label, found.failed) == ("suspect", False)
+        asked, then = frozenset({"parcel", "oslo", "soon"}), frozenset({"parcel", "oslo", "today"})
         assert self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then).label == "suspect"
         assert self.again(self.SUMMARY, self.SUMMARY).label == "suspect", (
             "nor are two messages without words the same question"
@@ -228,10 +236,25 @@ class TestLoopDetection:
         said = "Please hold on, I am still checking your parcel."
         assert self.again(said, said).metadata["excused"] == "the user is still on hold"
 
-    def test_an_excused_result_neither_fails_nor_tells_the_session(self) -> None:
-        told = result("loop_detection", self.again(self.SUMMARY, self.SUMMARY, changed=True), evaluator=CODE)
-        assert (told.outcome, told.success, told.label) == ("scored", None, "excused")
-        assert Evaluator(WordEmbedder()).signal_value(told) is None
+    def test_sessions_read_failing_results_or_every_score(self) -> None:
+        asked, then = content_tokens("Where is my parcel?"), content_tokens("Can I have a refund?")
+        excused, suspect = self.again(self.SUMMARY, self.SUMMARY, changed=True), self.again(self.SUMMARY, self.SUMMARY)
+        loop = self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then)
+        told = [result("loop_detection", finding, evaluator=CODE) for finding in (excused, suspect, loop)]
+        assert [(each.success, each.label) for each in told] == [(None, "excused"), (None, "suspect"), (False, "loop")]
+        sure, raw = Evaluator(WordEmbedder()), Evaluator(WordEmbedder(), EvaluatorSettings(loop_signal="raw"))
+        assert [sure.signal_value(each) for each in told] == [1.0, 1.0, loop.value]
+        assert [raw.signal_value(each) for each in told] == [excused.value, suspect.value, loop.value]
+
+    def test_coherence_is_a_signal_if_its_embedder_is_calibrated(self) -> None:
+        gap = {"calibrated": 0.0}
+        off = result("coherence", Score(0.01, "off", gap, label="off_topic", failed=True), evaluator=CODE)
+        low, plain = (
+            result("coherence", Score(0.1, "low", each, label="suspect"), evaluator=CODE) for each in (gap, {})
+        )
+        sure, raw = Evaluator(WordEmbedder()), Evaluator(WordEmbedder(), EvaluatorSettings(coherence_signal="raw"))
+        assert [sure.signal_value(each) for each in (off, low, plain)] == [0.01, 1.0, None]
+        assert [raw.signal_value(each) for each in (off, low, plain)] == [0.01, 0.1, 0.1]
 
 
 def summary(crashed: bool = False, done: tuple[str, ...] = (), **signals: SessionSignal) -> TraceSummary:

@@ -73,6 +73,12 @@ def test_lists_show_the_label_and_sort_by_no_signal(sure: float, against: Any) -
     assert (view.word, view.says, view.signal) == (result.label, result.label, None)
 
 
+@pytest.mark.parametrize(("sure", "against", "signal"), [(50, None, None), (96, CRASH, None), (4, None, 0.04)])
+def test_they_give_a_session_no_signal(sure: float, against: Any, signal: float | None) -> None:
+    by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings("m")))
+    assert by.signal_value(answered(sure, sure > 49, against)) == signal
+
+
 @pytest.mark.parametrize(
     ("counts", "decided", "handled"),
     [

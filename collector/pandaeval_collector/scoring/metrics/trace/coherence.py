@@ -1,8 +1,7 @@
 """Is the answer on topic?
 
-The cosine of the embeddings of a turn's user message and of its answer, clamped to 0..1; of a trace with several turns
-the mean of those that can be told. It does not judge whether the answer is right: it tells the topic alone, is blind to
-a negation, and an echo of the question scores 1.
+The metric compares the user's message with the answer, by the cosine of their embeddings. If a trace has several turns,
+the score is the mean. It does not judge whether the answer is right: an answer that only repeats the question scores 1.
 
 It speaks only where it can. A message that names no subject by itself (yes, thanks, an id, "do it") is read with the
 turn before it, where the trace shows one; without, and where the answer is a bare value or a yes, the metric does not
@@ -16,9 +15,9 @@ models are taken to know every language.
 
 The scale depends on the embedder, so the default threshold is the embedder's measured best cut where there is a table
 of its cosines, else 0.5. A table gives two more values: ``metadata.calibrated`` on a scale of its own (0 off topic, 1
-on topic), and ``metadata.off_topic`` = true where the cosine is below what fewer than one in a hundred real answers to
-their question have. Without a table ``metadata.calibration`` says that neither is known. A score below the threshold
-is a ``suspect`` and fails no run: read by hand, too few were true. A run that failed or ended in a tool call has no
+on topic), and the failure cut: a cosine below it (.02 for the embedded model) fails with the label ``off_topic``. From
+there to the threshold the label is ``suspect``, which fails no run. Without a table ``metadata.calibration`` states
+that there is no failure cut. A run that failed or ended in a tool call has no
 answer to compare, and of silence there is nothing to say: ``response`` speaks of those.
 
 Source: PandaProbe, trace metrics, *Coherence*.
@@ -40,6 +39,7 @@ from pandaeval_collector.scoring.metric import APPLIES, TraceContext, TraceMetri
 from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
 
+OFF_TOPIC = "off_topic"
 MOST_BEFORE = 1000
 """Characters of each text before that are read: of a message the first, of an answer the last."""
 _TOLERANCE = 1e-9
@@ -161,15 +161,17 @@ def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], 
     else:
         metadata["calibrated"] = bands.calibrated(score)
         if _is_sure(score, context):
-            metadata["off_topic"] = True
+            metadata[OFF_TOPIC] = True
     if len(trace.turns) > 1:
         metadata["turns"] = len(told)
     if any(pair.with_before for pair, _ in told):
         metadata["with_turn_before"] = sum(pair.with_before for pair, _ in told)
     if any(text in context.texts.chunked for pair, _ in told for text in (pair.asked, pair.answered)):
         metadata["note"] = "long text: mean of the embeddings of its parts"
+    fails = _is_sure(score, context)
     label = SUSPECT if score < context.threshold - _TOLERANCE else None
-    return Score(score, _reason(score, context), metadata, label=label, coverage=coverage)
+    reason = _reason(score, context)
+    return Score(score, reason, metadata, label=OFF_TOPIC if fails else label, failed=fails, coverage=coverage)
 
 
 def _is_sure(score: float, context: TraceContext) -> bool:
@@ -193,13 +195,13 @@ def _threshold(bands: Bands | None) -> float:
 METRIC = TraceMetric(
     name="coherence",
     kind="embedding",
-    version="6",
+    version="7",
     threshold=_threshold,
     question="Is the answer on topic?",
     needs="input and answer text",
     evaluate=_evaluate,
     texts=lambda trace: [text for pair in pairs(trace) for text in (pair.asked, pair.answered)],
     calibrated="calibrated",
-    sure="off_topic",
+    signal="coherence_signal",
     unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

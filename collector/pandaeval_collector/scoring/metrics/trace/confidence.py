@@ -1,11 +1,10 @@
 """How confident was the agent?
 
-A judge reads the whole run and rates the manner in which the agent acted and spoke: was it decisive, did it fit what
-was known, do thoughts, calls and answer agree with each other, and are there signs of doubt? It does not judge whether
-the answer is right nor whether the steps were good ones: an agent can be surely wrong, and the metrics of task and
-tools are there for that.
+A judge reads the whole run and rates how confident the agent was. Was the agent decisive, did it act by the known
+facts, do thoughts, calls and answer agree, and are there signs of doubt? It does not judge whether the answer or the
+steps were right: a confident agent can be wrong.
 
-Scale: 0..1, 1 is sure throughout.
+Scale: 0..1, 1 is confident throughout.
 Source: PandaProbe, trace metrics, *Confidence*.
 """
 
@@ -18,7 +17,7 @@ from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace
 
 
 class Confidence(Answer):
-    """``confidence``: 0..1, 1 is sure throughout; ``None``: it cannot be told."""
+    """``confidence``: 0..1, 1 is confident throughout; ``None``: it cannot be told."""
 
     reason: Reason = Field(description="What speaks for and against confidence.")
     confidence: Part

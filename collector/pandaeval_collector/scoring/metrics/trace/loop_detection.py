@@ -1,13 +1,14 @@
 """Does the agent repeat an earlier answer in the session?
 
-1 - the greatest (cosine × Jaccard) of this trace's answer with the newest three earlier answers of the same session and
-root agent. Both factors must be high: talking about the same thing is no loop, saying it again in the same words is.
-It does not see a loop inside one trace; that is ``tool_loop``. What the user asked to hear again, or in a second
-version, with something added ("also …") or in spite of the answer ("is there any way …"), the same answer to the same
-question, a word that the user is still on hold, and an answer in the words of an earlier one that tells of work done
-since or brings new values (another total, a booking's number) is no loop: where nothing else is repeated the label is
-``excused`` (``metadata.excused`` says why). Any other score below the threshold is a ``suspect``: read by hand, too few
-were true. Neither fails a run or is told to its session. The score stays.
+The metric compares the answer with the three previous answers of the same session and root agent. The score is 1 - the
+highest similarity (cosine × Jaccard). Both factors must be high: talking about the same thing is no loop, saying it
+again in the same words is. It does not detect a loop inside a trace; ``tool_loop`` does. What the user asked to hear
+again, or in a second version, with something added ("also …") or in spite of the answer ("is there any way …"), the
+same answer to the same question, a word that the user is still on hold, and an answer in the words of an earlier one
+that tells of work done since or brings new values (another total, a booking's number) is no loop: where nothing else is
+repeated the label is ``excused`` (``metadata.excused`` says why). The same answer (hybrid .9 or more) to another
+question (hybrid below .5) fails with the label ``loop``. Any other score below the threshold is a ``suspect`` and fails
+no run. The score stays. With ``session.loop_signal: raw`` the session reads every score, as the source has it.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
@@ -31,6 +32,9 @@ from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, Trac
 from pandaeval_otel.model import Trace
 
 _LISTED = 10
+LOOP = "loop"
+_SAME_ANSWER, _OTHER_QUESTION = 0.9, 0.5
+"""Two answers are the same from here on, and two questions are different below."""
 _SAME_QUESTION = 0.75
 """Two questions that share so much of their content words are one."""
 _ID = re.compile(r"\b(?=[0-9-]{0,40}[A-Z])[A-Z0-9][A-Z0-9-]{4,40}\b")
@@ -86,10 +90,21 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     excuses = [_excuse(trace, context, context.earlier[each.index], here[1]) for each in close]
     loops = [each for each, excuse in zip(close, excuses, strict=True) if not excuse]
     if not close or loops:
-        reason = _reason(context, loops[0] if loops else worst, "")
-        return Score(found.score, reason, metadata, label=SUSPECT if loops else None)
+        sure = [each for each in loops if _is_sure(context, each)]
+        reason = _reason(context, (sure or loops or [worst])[0], "", bool(sure))
+        label = SUSPECT if loops else None
+        return Score(found.score, reason, metadata, label=LOOP if sure else label, failed=bool(sure))
     metadata[EXCUSED] = excuses[0]
-    return Score(found.score, _reason(context, worst, excuses[0]), metadata, label=EXCUSED)
+    return Score(found.score, _reason(context, worst, excuses[0], False), metadata, label=EXCUSED)
+
+
+def _is_sure(context: TraceContext, comparison: OutputComparison) -> bool:
+    """Returns whether the answers have the same words and their questions do not. The word overlap of two questions is
+    at least their hybrid score."""
+    earlier = context.earlier[comparison.index]
+    if comparison.hybrid_score < _SAME_ANSWER or not (context.asked and earlier.asked):
+        return False
+    return jaccard(context.asked, earlier.asked) < _OTHER_QUESTION
 
 
 def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: frozenset[str]) -> str:
@@ -109,10 +124,12 @@ def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: 
     return f"it brings new values: {', '.join(listed)}" if listed else ""
 
 
-def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
+def _reason(context: TraceContext, worst: OutputComparison, excuse: str, sure: bool) -> str:
     """Writes what was found, with the numbers that it rests on in parentheses."""
     which = f"the answer of trace {context.earlier[worst.index].index + 1} in this session"
     numbers = f"similarity {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
+    if sure:
+        return f"gives {which} again, to another question ({numbers})"
     if excuse:
         return f"repeats {which}, but {excuse} ({numbers})"
     if 1.0 - worst.hybrid_score < context.threshold - TOLERANCE:
@@ -123,13 +140,14 @@ def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
 METRIC = TraceMetric(
     name="loop_detection",
     kind="embedding",
-    version="8",
+    version="9",
     threshold=0.5,
     question="Does the agent repeat an earlier answer in the session?",
     needs="answer text, session id",
     evaluate=_evaluate,
     texts=_texts,
     reads=SessionReads(earlier=WINDOW, answers=True),
+    signal="loop_signal",
     settings={"window": WINDOW, "stopwords": STOPWORDS_VERSION},
     unscored=(Why.NO_CONTENT,),
 )

@@ -1,12 +1,11 @@
 """Did the agent follow its plan?
 
-A judge takes the plan, as it was first declared, from the agent's thoughts and planning calls, each step with the
-call or turn that shows it, and compares it with what happened. Changes that were declared later
-(``metadata.revisions``) are part of it if a result gave cause to them; others are deviations. It does not judge whether
-the plan was a good one (``plan_quality``) nor whether the task was accomplished. A run without a plan has nothing to
-deviate from: assumed.
+A judge finds the first plan in the agent's thoughts and planning calls, with evidence for each step, and compares the
+plan with the run. Changes that were declared later (``metadata.revisions``) are part of it if a result gave cause to
+them; others are deviations. It does not judge whether the plan was good (``plan_quality``) or whether the task was
+completed. A run without a plan has nothing to deviate from: assumed.
 
-Scale: 0..1, 1 is every step, in order, and nothing else.
+Scale: 0..1, 1 is every planned step, in order, without other steps.
 Source: PandaProbe, trace metrics, *Plan Adherence*.
 """
 

@@ -1,9 +1,8 @@
 """Was the agent's plan a good one for its task?
 
-A judge takes the plan, as it was first declared, from the agent's thoughts and planning calls, each step with the
-call or turn that shows it, and rates it by what was known when it was made: it is told to leave calls, results and
-answer aside. It does not judge whether the plan was followed (``plan_adherence``). A run without a plan has nothing to
-rate: assumed.
+A judge finds the first plan in the agent's thoughts and planning calls, with evidence for each step, and rates the plan
+by the facts that were known then. Calls, results and answer do not count. It does not judge whether the plan was
+followed (``plan_adherence``). A run without a plan has nothing to rate: assumed.
 
 Scale: 0..1, 1 is complete, coherent and without a needless step.
 Source: PandaProbe, trace metrics, *Plan Quality*.

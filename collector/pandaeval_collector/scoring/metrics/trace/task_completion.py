@@ -1,8 +1,8 @@
 """Did the agent do what it was asked to do?
 
-What the task was and, strictly factual, what came of it is read from the spans: the user's message, what calls gave
-back, the answer. A judge is asked for the task only where no single message tells it. Then it compares the two. It does
-not judge the way there (tools, steps, plan), nor the tone of the answer.
+Code reads the task and its outcome from the spans: the user's message, the results of calls and the answer. A judge is
+asked for the task only where no single message tells it. Then the judge compares task and outcome. It does not judge
+tools, steps, plan or the tone of the answer.
 
 What code knows limits the judge (``metadata.capped_by``, ``metadata.judged``): a run that ended with an error and gave
 no answer scores 0.49 at most. If the agent neither told of it nor handed over, so does one in which a call that was to
@@ -10,7 +10,7 @@ change something failed and nothing made up for it; and one whose calls all fail
 ``metadata.noted`` says what failed. A number that contradicts the judge's own answers to the parts of the question is
 refused; what rests on results that were not captured is unknown.
 
-Scale: 0..1, the share of the task that was accomplished.
+Scale: 0..1, the completed share of the task.
 Source: PandaProbe, trace metrics, *Task Completion*.
 """
 

@@ -1,9 +1,9 @@
 """Did the agent choose the right tools?
 
-A judge compares the tools that were called with those that the agent had and with what the user asked: were they the
-right ones, was one called without need, was one missing, was one mistaken for another? It does not judge the arguments
-(``argument_correctness``) nor the result (``task_completion``). Calls, definitions and the user's words are read from
-the spans; only when no words of the user were captured is the judge asked what the task was.
+A judge compares the called tools with the available tools and the user's request. Were the called tools right, needed
+and complete, and was no tool mistaken for another tool? It does not judge the arguments (``argument_correctness``) or
+the result (``task_completion``). Calls, definitions and the user's words are read from the spans; only when no words of
+the user were captured is the judge asked what the task was.
 
 Scale: 0..1, 1 is exactly the tools that the task needs.
 Source: PandaProbe, trace metrics, *Tool Correctness*.

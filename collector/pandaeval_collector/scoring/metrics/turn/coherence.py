@@ -1,10 +1,10 @@
 """Is the answer consistent in itself and with the conversation before it?
 
-A judge rates the answer of each turn: does it hold together, and does it agree with what the agent said before? It
-does not judge whether the answer is on the topic (``relevance``); the metric of the same name at level trace compares
-topics by embeddings, and shares nothing with this one but the name.
+A judge rates the answer of each turn: is the answer consistent, and does it agree with the agent's earlier messages? It
+does not judge whether the answer is on topic (``relevance``). The metric ``trace.coherence`` is a different metric,
+which compares topics.
 
-Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is one of ratings.
+Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
 Source: Agentest, evaluation metrics, *Coherence*.
 """
 

@@ -1,10 +1,9 @@
 """Does the answer agree with the knowledge and the tool results?
 
-A judge rates the answer of each turn: does it contradict the knowledge that was given, a document that was found, or a
-result of a tool? It does not penalise omissions: nobody has to tell all that is known. Where nothing is known that an
-answer could contradict, nothing is said.
+A judge rates the answer of each turn: does the answer contradict the given knowledge, a retrieved document or a tool
+result? It does not penalise omissions. Where nothing is known that an answer could contradict, nothing is said.
 
-Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is one of ratings.
+Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
 Source: Agentest, evaluation metrics, *Faithfulness*.
 """
 

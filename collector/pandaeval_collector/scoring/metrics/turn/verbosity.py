@@ -1,9 +1,9 @@
 """Is the answer as long as necessary, and no longer?
 
-A judge rates the length of the answer of each turn, 5 is just right. It does not judge what is said. The source's
-guide puts answers that are too short beside those that are too long, and so does this one.
+A judge rates the length of the answer of each turn. The best rating is 5. It does not judge the content of the answer.
+The source's guide puts answers that are too short beside those that are too long, and so does this one.
 
-Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is one of ratings.
+Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
 Source: Agentest, evaluation metrics, *Verbosity*.
 """
 
