@@ -167,7 +167,7 @@ class RunTable(StoreTable):
 
     @written
     def judge_again(self, connection: sqlite3.Connection, no: int) -> int:
-        """Makes the judging jobs due again whose units a run judged. Returns how many."""
+        """Makes the judging jobs due again whose units a run scored. Returns how many."""
         now = self._clock.running()
         return connection.execute(
             """UPDATE jobs SET state = 'due', due_at = ?1, created_at = ?1, attempts = 0, crashes = 0, why = '',
@@ -176,7 +176,7 @@ class RunTable(StoreTable):
                    SELECT max(j.no) FROM run_items AS i JOIN jobs AS j ON j.trace = i.no
                    JOIN run_results AS r ON r.run = i.run AND r.metric = j.metric
                        AND r.about = iif(r.about > 0, i.no, -i.grp)
-                   WHERE i.run = ?2 GROUP BY r.metric, r.about)""",
+                   WHERE i.run = ?2 AND r.outcome = 'scored' GROUP BY r.metric, r.about)""",
             (now, no),
         ).rowcount
 

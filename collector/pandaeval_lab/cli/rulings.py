@@ -78,7 +78,7 @@ def answer(
         if not yes:
             typer.confirm("Keep the ruling?", abort=True)
         kept = api.post("/rulings", {"run": run})
-    typer.echo(f"ruling {kept['ruling']['id']} is kept; {many(kept['again'], 'run')} judged again", err=True)
+    typer.echo(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}", err=True)
 
 
 @rulings.command("remove")

@@ -6,7 +6,8 @@ import asyncio
 import datetime
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -165,59 +166,78 @@ def question_routes(app: FastAPI, reads: Reads) -> None:
         return OpenQuestions(items=[group.shown() for group in grouped(reads.finder.verdicts())])
 
 
-def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
-    """Adds the operations on rulings, for a collector that works on runs. Text of spans becomes no ruling: only these
-    operations and people write the file."""
+class RulingWork:
+    """Answers the operations on rulings. Text of spans becomes no ruling: only these operations and people write the
+    file."""
 
-    def path() -> Path:
-        return rulings_path(runs.config)
+    def __init__(self, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
+        self._reads, self._stored, self._runs = reads, stored, runs
 
-    def refused(error: Exception) -> ProblemError:
-        return ProblemError(422 if isinstance(error, UserError) else 503, str(error))
+    @property
+    def _path(self) -> Path:
+        return rulings_path(self._runs.config)
 
-    @reads.operation(app, "/rulings", "Rulings of the agents' owners", tagged=False)
-    def rulings() -> RulingList:
-        return RulingList(path=str(path()), items=read_rulings(path()))
+    def listed(self) -> RulingList:
+        """Return the rulings of the file."""
+        return RulingList(path=str(self._path), items=read_rulings(self._path))
 
-    @app.post("/rulings/try", response_model=RunShape | DryRun, responses=WRITES, summary="Try a ruling, or estimate")
-    async def attempt(asked: RulingTrial, response: Response) -> RunShape | DryRun:
-        try:
-            spec = await reads.run(lambda: _trial(asked, reads.finder.verdicts()))
+    async def attempt(self, asked: RulingTrial, response: Response) -> RunShape | DryRun:
+        """Start the run that tries a ruling, or estimate it."""
+        with _refusing():
+            spec = await self._reads.run(lambda: _trial(asked, self._reads.finder.verdicts()))
             if asked.dry_run:
-                return DryRun(**asdict(await runs.dry(spec)))
+                return DryRun(**asdict(await self._runs.dry(spec)))
             response.status_code = 201
-            return RunShape.of(await runs.submit(spec))
-        except (UserError, CallFailedError, EstimateError) as error:
-            raise refused(error) from error
+            return RunShape.of(await self._runs.submit(spec))
 
-    @app.post("/rulings", response_model=KeptRuling, status_code=201, responses=WRITES, summary="Keep a ruling")
-    async def keep(asked: NewRuling) -> KeptRuling:
-        run = await reads.run(lambda: stored.find(asked.run)) if asked.run else None
+    async def keep(self, asked: NewRuling) -> KeptRuling:
+        """Write a ruling into the file, and judge again the units of the run that tried it."""
+        if not asked.run:
+            return KeptRuling(ruling=self._add(asked.model_dump(exclude={"run"})), again=0)
+        run = await self._reads.run(lambda: self._stored.find(asked.run))
         tried = None if run is None else RunSpec.from_json(run.body).ruling
-        if asked.run and tried is None:
+        if run is None or tried is None:
             raise ProblemError(404, f"no run {asked.run} tried a ruling")
-        given = (
-            {name: getattr(asked, name) for name in ("text", "agent", "question", "author")} if tried is None else tried
-        )
-        try:
-            ruling = _ruling(given)
-            kept = [each for each in read_rulings(path()) if each.id != ruling.id]
-            write_rulings([*kept, ruling], path())
-        except UserError as error:
-            raise refused(error) from error
-        again = 0 if run is None else await asyncio.wrap_future(runs.store.runs.judge_again(run.no))
+        ruling = self._add(tried)
+        again = await asyncio.wrap_future(self._runs.store.runs.judge_again(run.no))
         return KeptRuling(ruling=ruling, again=again)
 
-    @app.delete("/rulings/{ruling_id}", status_code=204, responses=WRITES, summary="Remove a ruling")
-    async def remove(ruling_id: str) -> None:
-        try:
-            held = read_rulings(path())
+    async def remove(self, ruling_id: str) -> None:
+        """Remove a ruling from the file."""
+        with _refusing():
+            held = read_rulings(self._path)
             kept = [each for each in held if each.id != ruling_id]
             if len(kept) == len(held):
-                raise ProblemError(404, f"there is no ruling {ruling_id} in {path()}")
-            write_rulings(kept, path())
-        except UserError as error:
-            raise refused(error) from error
+                raise ProblemError(404, f"there is no ruling {ruling_id} in {self._path}")
+            write_rulings(kept, self._path)
+
+    def _add(self, given: Mapping[str, Any]) -> Ruling:
+        with _refusing():
+            ruling = _ruling(given)
+            kept = [each for each in read_rulings(self._path) if each.id != ruling.id]
+            write_rulings([*kept, ruling], self._path)
+            return ruling
+
+
+def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
+    """Adds the operations on rulings, for a collector that works on runs."""
+    work = RulingWork(reads, stored, runs)
+    reads.operation(app, "/rulings", "Rulings of the agents' owners", tagged=False)(work.listed)
+    summary = "Try a ruling, or estimate"
+    app.post("/rulings/try", response_model=RunShape | DryRun, responses=WRITES, summary=summary)(work.attempt)
+    summary = "Keep a ruling, and judge again the runs on which it was tried"
+    app.post("/rulings", response_model=KeptRuling, status_code=201, responses=WRITES, summary=summary)(work.keep)
+    app.delete("/rulings/{ruling_id}", status_code=204, responses=WRITES, summary="Remove a ruling")(work.remove)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except UserError as error:
+        raise ProblemError(422, str(error)) from error
+    except (CallFailedError, EstimateError) as error:
+        raise ProblemError(503, str(error)) from error
 
 
 def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:

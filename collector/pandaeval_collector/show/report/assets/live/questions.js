@@ -46,13 +46,13 @@ function answerForm(question) {
       step("Keep the ruling", async () => {
         const { again } = await tell("/rulings", { run: run.id });
         spot.replaceChildren();
-        status.textContent = `The ruling is in force. ${many(again, "run")} judged again.`;
+        status.textContent = `The ruling is in force. PandaEval judges ${many(again, "verdict")} again.`;
       });
     });
   });
   for (const each of [text, agent, by]) each.addEventListener("input", first);
   first();
-  return el("form", { class: "answer", onsubmit: (event) => event.preventDefault() }, text, agent, by, spot, status);
+  return el("form", { class: "answer", onsubmit: (event) => event.preventDefault() }, text, el("div", { class: "filters" }, el("label", {}, "For ", agent), el("label", {}, "Author ", by)), spot, status);
 }
 
 async function effectOf(id, status) {
