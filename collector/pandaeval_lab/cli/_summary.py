@@ -162,7 +162,7 @@ class Summary:
         """If the judge answered no question at all: how many there were, and why the first one failed; else empty."""
         if self._answered or not self._unanswered:
             return ""
-        return f"none of {self._unanswered.total()} questions was answered: {self._silence}"
+        return f"{self._silence}. 0 of {self._unanswered.total()} questions were answered."
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Returns the rows of all sessions and single traces, worst first; those without any score come last."""
@@ -255,4 +255,4 @@ class SessionSummaryRow:
         held = self.reliability
         if held is not None and held.says:
             return spelled_out(held.label, held.reason)
-        return f"nothing failed (lowest: {worst.metric})"
+        return f"no failures (lowest: {worst.metric})"

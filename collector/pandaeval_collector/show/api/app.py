@@ -70,8 +70,6 @@ def alone(folder: Path) -> Iterator[ASGIApp]:
         reads.finder.change()
         yield api_app(reads, Work(), "0")
     except (FileNotFoundError, sqlite3.OperationalError) as error:
-        raise UserError(
-            f"there is no store to be read in {folder} ({error}): name a collector's data directory"
-        ) from error
+        raise UserError(f"cannot read a store in {folder} ({error}): name a collector's data directory") from error
     finally:
         reads.close()

@@ -2,7 +2,7 @@
 
 // Columns of both lists, by what they are called, and whether they are shown where nobody chose otherwise.
 const COLUMNS = {
-  sessions: { agent: ["Agent", true], id: ["Session id", true], says: ["What is wrong", true], traces: ["Traces", true], verdict: ["Verdict", true], took: ["Duration", true], tokens: ["Tokens", true], cost: ["Cost", true], when: ["When", true] },
+  sessions: { agent: ["Agent", true], id: ["Session id", true], says: ["Problem", true], traces: ["Traces", true], verdict: ["Verdict", true], took: ["Duration", true], tokens: ["Tokens", true], cost: ["Cost", true], when: ["When", true] },
   traces: { agent: ["Agent", true], when: ["When", true], took: ["Duration", true], tools: ["Tool calls", true], tokens: ["Tokens", true], cost: ["Cost", true], scores: ["Scores", true], service: ["Service", false], user: ["User", false], llm: ["Model calls", false], id: ["Trace id", false] },
 };
 const WIDTHS = { head: "minmax(0, 4fr)", says: "minmax(0, 6fr)", traces: "96px", verdict: "minmax(0, 190px)", taken: "96px", when: "80px" };
@@ -39,11 +39,11 @@ function isThin(unit) {
 
 // What is said of a unit in which nothing failed: not what happened to have the lowest score.
 function calm(unit, lowest) {
-  if (isThin(unit)) return "only how it ended was looked at, and nothing else";
+  if (isThin(unit)) return "only the ending was checked";
   const judged = verdictOn(unit), open = openOn(unit), said = unit.session && inWords(unit);
   if (open) return `${humane(open.label)}: ${open.reason}`;
   if (judged) return judged.reason || "handled correctly";
-  return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `nothing failed (lowest: ${metricName(lowest.metric)})`;
+  return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `no failures (lowest: ${metricName(lowest.metric)})`;
 }
 
 // Of a unit without a score: why.

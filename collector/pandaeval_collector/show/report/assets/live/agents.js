@@ -39,8 +39,8 @@ async function agentsPage(query) {
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), filters("agents", query),
     el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.agents.map(row)))),
-    el("p", { class: "muted" }, "Latency, tokens and cost by run, of the newest 5,000. Cost as instrumentations tell it (operation.cost, gen_ai.usage.cost, llm.cost.total)."),
-    whole.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, "since the store began, as are the traces that a number leads to")), rates(query)] : null];
+    el("p", { class: "muted" }, "Latency, tokens and cost per run, of the newest 5,000 runs. Instrumentations report the cost (operation.cost, gen_ai.usage.cost, llm.cost.total)."),
+    whole.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, "since the store was created, like the linked traces")), rates(query)] : null];
 }
 
 // A row for each agent, a column for each metric: the share of its scores that failed.
