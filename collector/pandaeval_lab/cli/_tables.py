@@ -14,6 +14,7 @@ from pandaeval_collector.cli._output import print_list, safe, table
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_lab.cli._costs import print_costs
 from pandaeval_lab.cli._summary import SessionSummaryRow, Summary
 from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
@@ -31,6 +32,7 @@ def print_summary(summary: Summary, out: Console, judge: str | None = None) -> N
     if sessions:
         print_sessions(sessions, out)
     out.print(_metric_table(summary, out))
+    print_costs(summary.costs, out)
     if told := as_text(summary.groups):
         out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
     missing = unasked(summary.tallies, summary.agents_traces, judge)
