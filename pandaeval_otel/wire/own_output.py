@@ -38,10 +38,9 @@ _NAMES = ("evaluate ", "✓ ", "✗ ")
 _INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
 
 
-def span_ids(result_ids: Iterable[str]) -> tuple[bytes, bytes]:
-    """Returns the trace id (used if it has no parent) and the span id of the evaluation span of these results."""
-    digest = hashlib.blake2b(".".join(result_ids).encode(), digest_size=24).digest()
-    return digest[:16], digest[16:]
+def evaluation_span_id(result_ids: Iterable[str]) -> bytes:
+    """Returns the ID of the evaluation span of these results."""
+    return hashlib.blake2b(".".join(result_ids).encode(), digest_size=8).digest()
 
 
 def is_own_span(span: Any) -> bool:
@@ -54,8 +53,7 @@ def is_own_span(span: Any) -> bool:
         if event.name != EVENT or not result:
             return False
         results.append(result)
-    trace_id, span_id = span_ids(results)
-    if span.span_id != span_id or (span.trace_id != trace_id and not span.parent_span_id):
+    if span.span_id != evaluation_span_id(results):
         return False
     return _says_nothing_else(span.attributes) and not any(link.attributes for link in span.links)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pandaeval_collector.base.result import wire_name
 from support.house import House
 from support.jaeger import tags
 from support.otelcol import plain
@@ -21,15 +22,16 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 WAYS = ("by OTLP", "by scrape")
 
 
-def _of(home: House, trace_id: str, level: str = "trace") -> list[dict[str, Any]]:
-    return [result for result in home.results if result["trace_id"] == trace_id and result["level"] == level]
+def _of(home: House, trace_id: str) -> list[dict[str, Any]]:
+    """The results of a trace and of its turns."""
+    return [each for each in home.results if each["trace_id"] == trace_id and each["level"] in ("trace", "turn")]
 
 
 @pytest.mark.parametrize("service", ["plain", "processor", "shop", "silent"])
 def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: str) -> None:
     trace_id = home.agents[service][0]
     spans = {span["spanID"]: span for span in home.jaeger.spans(trace_id)}
-    [root_id] = {result["span_id"] for result in _of(home, trace_id)}
+    [root_id] = {result["span_id"] for result in _of(home, trace_id) if result["level"] == "trace"}
     assert spans[root_id]["operationName"].startswith(("invoke_agent", "chat"))
     evaluations = [span for span in spans.values() if span["operationName"].startswith(("✓ ", "✗ ", "evaluate "))]
     shown = [log for span in evaluations for log in span["logs"]]
@@ -50,7 +52,7 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
         assert all("clock skew" in warning for warning in span["warnings"] or ()), "it begins where its parent ends"
     for result_id, said in told.items():
         result = expected[result_id]
-        assert said["gen_ai.evaluation.name"] == result["metric"]
+        assert said["gen_ai.evaluation.name"] == wire_name(result["level"], result["metric"])
         measured = result["score"] if result["outcome"] == "scored" else None
         assert said.get("gen_ai.evaluation.score.value") == measured
         assert said.get("gen_ai.evaluation.explanation", "") == result["reason"]
@@ -71,8 +73,9 @@ def test_judged_results_of_a_trace_are_one_span(home: House) -> None:
 
 def test_a_search_finds_what_failed(home: House) -> None:
     found = home.jaeger.trace_ids("pandaeval", tags=json.dumps({"pandaeval.verdict": "fail"}))
-    failed = {each["trace_id"] for each in home.results if each["level"] == "trace" and each["success"] is False}
-    fine = {each["trace_id"] for each in home.results if each["level"] == "trace"} - failed
+    of_traces = [each for each in home.results if each["level"] in ("trace", "turn")]
+    failed = {each["trace_id"] for each in of_traces if each["success"] is False}
+    fine = {each["trace_id"] for each in of_traces} - failed
     assert failed
     assert failed <= found
     assert not fine & found
@@ -81,10 +84,10 @@ def test_a_search_finds_what_failed(home: House) -> None:
 def test_a_session_is_found_by_its_carrier_span(home: House) -> None:
     ids = home.jaeger.trace_ids("pandaeval", tags=json.dumps({"pandaeval.level": "session"}))
     sessions = {result["session_id"] for result in home.results if result["level"] == "session"}
-    assert len(ids) >= len(sessions)
-    [carrier] = home.jaeger.spans(sorted(ids)[0])
-    assert carrier["references"], "it links to the traces of the session"
-    assert {reference["refType"] for reference in carrier["references"]} == {"FOLLOWS_FROM"}
+    assert len(ids) == len(sessions), "each session has one trace for its results"
+    for carrier in home.jaeger.spans(sorted(ids)[0]):
+        assert carrier["references"], "it links to the traces of the session"
+        assert {reference["refType"] for reference in carrier["references"]} == {"FOLLOWS_FROM"}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -112,7 +115,7 @@ def test_the_numbers_are_the_results(home: House, way: str) -> None:
     prometheus = home.prometheus[way]
     for metric in ("coherence", "tool_loop", "confidence"):
         scores = {each["trace_id"]: each["score"] for each in reversed(home.results)
-                  if each["metric"] == metric and each["outcome"] == "scored"}  # fmt: skip
+                  if (each["metric"], each["level"], each["outcome"]) == (metric, "trace", "scored")}  # fmt: skip
         selector = f'{{gen_ai_evaluation_name="{metric}"}}'
         assert prometheus.value(f"sum(pandaeval_evaluation_score_count{selector})") == len(scores)
         total = prometheus.value(f"sum(pandaeval_evaluation_score_sum{selector})")
@@ -144,7 +147,7 @@ def test_the_log_store_has_every_result_as_the_conventions_name_it(home: House) 
         said = plain(log["attributes"])
         assert log["eventName"] == "gen_ai.evaluation.result"
         assert (log["traceId"], log["spanId"]) == (result["trace_id"], result["span_id"])
-        assert said["gen_ai.evaluation.name"] == result["metric"]
+        assert said["gen_ai.evaluation.name"] == wire_name(result["level"], result["metric"])
         assert log["resource"]["service.name"] == "pandaeval"
         failed = {"judge_failed", "invalid_verdict", "timeout", "metric_error"}
         assert said.get("error.type") == (result["why"] if result["why"] in failed else None)

@@ -73,7 +73,6 @@ class Balanced:
         """One more collector, started; the balancer does not know it before :meth:`tell`."""
         number = len(self.collectors) + 1
         settings = {"PANDAEVAL_SERVER__GRPC": f"127.0.0.{number}:{self._port}", **self._settings}
-        settings["PANDAEVAL_STORE__DRAIN_TO"] = f"http://{self.balancer.grpc}"
         made = self._stack.enter_context(CollectorProcess(self._folder / f"collector-{number}", settings))
         self.collectors.append(made)
         return made.start()

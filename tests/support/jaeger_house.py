@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.files import Request
-from pandaeval_otel.wire.own_output import span_ids
+from pandaeval_otel.wire.own_output import evaluation_span_id
 from support.asked import GOOD, TURN, of_turn, said
 from support.collector import CollectorProcess
 from support.jaeger import Jaeger
@@ -63,7 +63,7 @@ class JaegerHouse:
     def inline_span(self, trace_id: str) -> str:
         """The id of the evaluation span with the results that took no model."""
         of_trace = [each for each in self.results if each["trace_id"] == trace_id and each["level"] == "trace"]
-        return span_ids(each["id"] for each in of_trace if each["evaluator"]["kind"] != "llm")[1].hex()
+        return evaluation_span_id(each["id"] for each in of_trace if each["evaluator"]["kind"] != "llm").hex()
 
 
 @contextmanager

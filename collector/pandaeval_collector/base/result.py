@@ -33,8 +33,25 @@ _DEEPEST = 100
 _MOST_DETAILS, _CHARS = 4000, 64
 """Most details that are kept, and characters of a text that count as one: a quarter of a megabyte in all."""
 _SMALL = frozenset({int, float, bool, type(None)})
+_WIRE_NAMES = {("turn", "coherence"): "turn_coherence"}
+"""The metrics that have another name in OpenTelemetry, because their names exist on two levels with two meanings."""
+_METRICS = {("turn", wire): name for (_, name), wire in _WIRE_NAMES.items()}
 _TIMES = 512
 """How many formatted times are cached: more than a batch has."""
+
+
+def wire_name(level: str, metric: str) -> str:
+    """Returns the name of a metric in OpenTelemetry (``gen_ai.evaluation.name``).
+
+    >>> wire_name("turn", "coherence"), wire_name("trace", "coherence")
+    ('turn_coherence', 'coherence')
+    """
+    return _WIRE_NAMES.get((level, metric), metric)
+
+
+def metric_of(level: str, name: str) -> str:
+    """Returns the metric that has a name in OpenTelemetry: the reverse of :func:`wire_name`."""
+    return _METRICS.get((level, name), name)
 
 
 # Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
@@ -117,6 +134,11 @@ class Result:
     score says how sure it is."""
     time_ns: int = field(init=False)
     """When the result was concluded, Unix nanoseconds, exact to the microsecond."""
+
+    @property
+    def wire_name(self) -> str:
+        """The value of ``gen_ai.evaluation.name``."""
+        return wire_name(self.unit.level, self.metric)
 
     def __post_init__(self) -> None:
         self.time_ns = nanoseconds(self.time)

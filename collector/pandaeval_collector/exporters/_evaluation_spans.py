@@ -6,6 +6,7 @@ application did not sample get no span.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -17,7 +18,7 @@ from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._fields import fixed64, measured, number_pair, pairs, repeated, sized, tag, text_pair
 from pandaeval_collector.exporters._span_summary import Role, SpanFields, encode, link, links, summarise
 from pandaeval_collector.exporters.encode import EVENT_ATTRIBUTES, SPAN_ATTRIBUTES, EncodedResult
-from pandaeval_otel.wire.own_output import EVENT as EVENT_NAME, span_ids
+from pandaeval_otel.wire.own_output import EVENT as EVENT_NAME, evaluation_span_id
 
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
 _SPAN_EVENTS = tag(11)
@@ -121,13 +122,17 @@ def _span(group: Sequence[EncodedResult], results: Sequence[Result], fields: Spa
 
 
 def _place(results: Sequence[Result], blamed: bytes) -> tuple[bytes, ...]:
-    """Encode the IDs of a span's trace, its parent and itself. A session's span has a trace of its own."""
+    """Encode the IDs of a span's trace, its parent and itself. All spans about a session share a trace of their own."""
     unit = results[0].unit
-    own_trace, own_id = span_ids([result.id for result in results])
+    own_id = evaluation_span_id([result.id for result in results])
     if unit.level == "session":
-        return sized(1, own_trace), sized(2, own_id)
+        return sized(1, _session_trace_id(unit.id)), sized(2, own_id)
     parent = blamed or bytes.fromhex(unit.span_id)
     return sized(1, bytes.fromhex(unit.trace_id)), sized(4, parent), sized(2, own_id)
+
+
+def _session_trace_id(unit_id: str) -> bytes:
+    return hashlib.blake2b(unit_id.encode(), digest_size=16).digest()
 
 
 def _links(results: Sequence[Result]) -> list[bytes]:

@@ -87,25 +87,25 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
     passing: list[Result] = []
     explaining: list[Result] = []
     lowest: float | None = None
-    worst, undecided = results[0], ""
+    worst = results[0]
     for result in results:  # a hot loop: for each result of each trace
         finding = result.finding
         if not isinstance(finding, Score):
             continue
         score = finding.value
-        if score <= scores.get(result.metric, score):
-            scores[result.metric] = score
+        name = result.wire_name
+        if score <= scores.get(name, score):
+            scores[name] = score
         if not result.is_verdict:
             explaining.append(result)
-        elif finding.label in _OPEN:
-            undecided = finding.label or ""
         elif finding.label not in NOTED and (lowest is None or score < lowest):
             lowest, worst = score, result
         if result.success:
             passing.append(result)
         elif result.success is False:
             failures.append((score, result))
-    failing = [result.metric for _, result in failures]
+    failing = [result.wire_name for _, result in failures]
+    undecided = next((result.label for result in results if result.label in _OPEN), None) or ""
     is_open = all(map(_leaves_it_open, results))
     failed: list[Result] = []
     if failures and not is_open:
@@ -208,7 +208,7 @@ def _label(summary: SpanSummary, role: Role) -> str:
 
 def _names(results: Sequence[Result]) -> str:
     """Return the metrics of results, such as ``response, grounding +1``."""
-    names = ", ".join([result.metric for result in results[:_MOST_NAMES]])
+    names = ", ".join([result.wire_name for result in results[:_MOST_NAMES]])
     more = len(results) - _MOST_NAMES
     return f"{names} +{more}" if more > 0 else names
 

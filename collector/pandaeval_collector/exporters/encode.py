@@ -28,6 +28,7 @@ from pandaeval_collector.exporters._fields import (
     text_pair,
 )
 from pandaeval_collector.exporters._span_summary import MAX_TEXT
+from pandaeval_collector.scoring.metric import ends
 from pandaeval_otel.wire.own_output import EVENT as EVENT_NAME
 
 FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
@@ -115,12 +116,16 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
 def _verdict(result: Result) -> Alike:
     finding, by = result.finding, result.evaluator
     coverage = assumed = None
+    threshold = result.threshold
     if isinstance(finding, Assumed):
         assumed = finding.value
     else:
         coverage = finding.coverage
+    if threshold is not None and isinstance(finding, Score) and finding.scale:
+        worst, best = ends(finding.scale)
+        threshold = (threshold - worst) / (best - worst)
     return _verdict_attributes(
-        result.metric,
+        result.wire_name,
         result.label,
         result.outcome,
         result.why,
@@ -130,7 +135,7 @@ def _verdict(result: Result) -> Alike:
         result.revision,
         result.final,
         coverage,
-        result.threshold,
+        threshold,
         result.success,
         assumed,
     )

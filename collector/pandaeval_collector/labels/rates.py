@@ -1,4 +1,4 @@
-"""Pass rates as people would give them, by metric and agent, from a store's judged scores and labels."""
+"""Pass rates, corrected by human labels, by metric and agent, from a store's judged scores and labels."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import (
     corrected_rate,
 )
 from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.result import wire_name
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import StoreAccess, people
 
@@ -157,7 +158,11 @@ class PassRates:
         shown: dict[tuple[str, Attributes], float] = {}
         for each in rates:
             level, _, name = each.metric.partition(".")
-            named = (("gen_ai.evaluation.name", name), ("pandaeval.level", level), ("gen_ai.agent.name", each.agent))
+            named = (
+                ("gen_ai.evaluation.name", wire_name(level, name)),
+                ("pandaeval.level", level),
+                ("gen_ai.agent.name", each.agent),
+            )
             attributes = tuple(pair for pair in named if pair[1])
             shown[f"{_NAME}.labels", attributes] = float(each.n)
             if each.rate is not None:

@@ -14,7 +14,7 @@ from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.exporters._evaluation_spans import spans
 from pandaeval_collector.exporters._span_summary import MAX_TEXT
 from pandaeval_collector.exporters.encode import encode_attributes, log_record
-from pandaeval_otel.wire.own_output import span_ids
+from pandaeval_otel.wire.own_output import evaluation_span_id
 from support.otlp_sink import attributes
 from support.results import CODE, END_NS, JUDGE, SPAN_ID, TRACE_ID, result
 
@@ -49,6 +49,15 @@ def emitted(*results: Result) -> list[Span]:
 
 
 class TestLogEvent:
+    def test_coherence_of_a_turn_has_a_name_of_its_own(self) -> None:
+        assert logged(result(level="turn"))[1]["gen_ai.evaluation.name"] == "turn_coherence"
+
+    def test_score_and_threshold_have_one_scale(self) -> None:
+        _, facts = logged(result(finding=Score(0.25, "poor", raw=2.0, scale="1-5"), threshold=3.0))
+        assert facts["gen_ai.evaluation.score.value"] == 0.25
+        assert facts["pandaeval.threshold"] == 0.5
+        assert facts["pandaeval.passed"] is False
+
     def test_scored(self) -> None:
         record, facts = logged(result())
         assert record.event_name == EVENT
@@ -104,6 +113,12 @@ class TestLogEvent:
         assert facts["pandaeval.assumed_value"] == 1.0
         assert facts["gen_ai.evaluation.score.label"] == "assumed"
         assert "pandaeval.coverage" not in facts
+
+    @pytest.mark.parametrize("label", ["unclear", "disputed"])
+    def test_an_open_verdict_has_its_label_and_score_and_did_not_pass(self, label: str) -> None:
+        _, facts = logged(result("correctness", Score(0.6, label=label)))
+        assert (facts["gen_ai.evaluation.score.label"], facts["gen_ai.evaluation.score.value"]) == (label, 0.6)
+        assert "pandaeval.passed" not in facts
 
     @pytest.mark.parametrize("why", list(Why))
     def test_unscored_says_why(self, why: Why) -> None:
@@ -243,7 +258,7 @@ class TestWholeMessages:
 
     def test_a_span_of_results_without_a_model(self) -> None:
         span = self.span(result())
-        _, own_id = span_ids(["coherence-1"])
+        own_id = evaluation_span_id(["coherence-1"])
         assert bare(span) == Span(
             trace_id=bytes.fromhex(TRACE_ID),
             span_id=own_id,
@@ -264,7 +279,7 @@ class TestWholeMessages:
 
     def test_a_span_of_a_judged_result(self) -> None:
         span = self.span(result(evaluator=JUDGE))
-        _, own_id = span_ids(["coherence-1"])
+        own_id = evaluation_span_id(["coherence-1"])
         assert bare(span) == Span(
             trace_id=bytes.fromhex(TRACE_ID),
             span_id=own_id,
@@ -282,12 +297,19 @@ class TestWholeMessages:
         assert len(span.attributes) == len(expected)
         assert attributes(span.events[0].attributes) == facts
 
+    def test_all_spans_about_a_session_are_in_one_trace(self) -> None:
+        by_code, by_judge = result(level="session"), result("goal_completion", level="session", evaluator=JUDGE)
+        sent = emitted(by_code, by_judge)
+        assert len(sent) == 2
+        assert len({span.trace_id for span in sent}) == 1
+        other = self.span(replace(by_code, unit=replace(by_code.unit, id="another session")))
+        assert other.trace_id != sent[0].trace_id
+
     def test_a_span_of_a_session(self) -> None:
         span = self.span(result(level="session", trace_ids=(f"{TRACE_ID}:{SPAN_ID}",)))
-        own_trace, own_id = span_ids(["coherence-1"])
         assert bare(span) == Span(
-            trace_id=own_trace,
-            span_id=own_id,
+            trace_id=span.trace_id,
+            span_id=evaluation_span_id(["coherence-1"]),
             flags=0x101,
             name="✓ session helper",
             kind=Span.SpanKind.SPAN_KIND_INTERNAL,
@@ -321,7 +343,7 @@ class TestGroups:
 
     def ids(self, *results: Result) -> list[list[str]]:
         found = [[attributes(event.attributes)["pandaeval.result.id"] for event in s.events] for s in emitted(*results)]
-        assert [s.span_id for s in emitted(*results)] == [span_ids(ids)[1] for ids in found]
+        assert [s.span_id for s in emitted(*results)] == [evaluation_span_id(ids) for ids in found]
         return found
 
     def test_a_unit_has_one_and_what_was_judged_of_its_trace_another_behind_it(self) -> None:

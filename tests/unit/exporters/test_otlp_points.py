@@ -101,3 +101,9 @@ def test_own_numbers() -> None:
         ("pandaeval.spans", "stored", ""): 7,
         ("pandaeval.exporter.items", "dropped", "too_large"): 2,
     }
+
+
+def test_whether_results_passed_is_a_boolean() -> None:
+    [metric] = encoded(Point(EVALUATIONS, (*LABELS, ("pandaeval.passed", "false")), 5, 3, 3.0, (3,), ()))
+    [point] = metric.sum.data_points
+    assert attributes(point.attributes) == {**dict(LABELS), "pandaeval.passed": False}

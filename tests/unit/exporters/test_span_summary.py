@@ -209,7 +209,7 @@ class TestPart:
         assert {name: told.get("pandaeval.verdict") for name, told in found.items()} == {
             "✗ tool_loop": "fail",
             "✓ evaluate judged": None,
-            "✓ evaluate coherence": None,
+            "✓ evaluate turn_coherence": None,
         }
 
 

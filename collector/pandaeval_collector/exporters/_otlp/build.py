@@ -40,9 +40,14 @@ _MAX_ROWS = 512
 _REJECTED = "rejected_by_sink"
 _MAX_BYTES = 2 << 20
 """Half of what gRPC servers take by default."""
-
+_PASSED = "pandaeval.passed"
+"""An attribute that is a boolean in OTLP. In the exposition format of Prometheus, every label is a text."""
 
 T = TypeVar("T")
+
+
+def _value(key: str, value: str) -> AnyValue:
+    return AnyValue(bool_value=value == "true") if key == _PASSED else AnyValue(string_value=value)
 
 
 class SignalExporter:
@@ -127,7 +132,7 @@ def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
 def _data_point(point: Point, now_ns: int) -> Any:
     kind = point.instrument.kind
     common: Any = {
-        "attributes": [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in point.attributes],
+        "attributes": [KeyValue(key=key, value=_value(key, value)) for key, value in point.attributes],
         "start_time_unix_nano": 0 if kind == "gauge" else point.start_ns,
         "time_unix_nano": max(now_ns, point.start_ns),
         "exemplars": [

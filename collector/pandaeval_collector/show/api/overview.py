@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import orjson
 from fastapi import FastAPI, Request, Response
 
+from pandaeval_collector.base.result import metric_of
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rates import OutcomeCounts
@@ -56,7 +57,9 @@ def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
         counts.add(given.get("pandaeval.outcome"), success, given.get("pandaeval.why"), times, given.get(VERDICT))
     rates = []
     for named, counts in tallies.items():
-        rates.append(Rate.model_validate(dict(zip(_NAMES, named, strict=True)) | counts.to_dict()))
+        names = dict(zip(_NAMES, named, strict=True))
+        names["metric"] = metric_of(names["level"], names["metric"])
+        rates.append(Rate.model_validate(names | counts.to_dict()))
     return sorted(rates, key=lambda rate: (-rate.failed, rate.metric, rate.agent))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.score import Score
+from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.results import ResultView
@@ -47,6 +47,13 @@ def test_inside_the_band_and_on_its_bounds_a_verdict_is_unclear(
     assert (failure_of(result) is not None) is (success is False), "an unclear verdict is no failure"
 
 
+def test_a_verdict_that_the_judge_leaves_open_stays_unscored() -> None:
+    by = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.correctness"}, judge=JudgeSettings("m")))
+    [question] = by.judged.questions(trace())[1]
+    result = by.judged.answered(question, Unscored(Why.INSUFFICIENT_EVIDENCE, "", {"sure": 50}), against=CRASH)
+    assert (result.outcome, result.label, result.why) == ("unscored", None, Why.INSUFFICIENT_EVIDENCE)
+
+
 def test_another_band_is_another_result() -> None:
     narrow = answered(40, False, unclear=(45, 55))
     assert (narrow.label, narrow.success) == ("wrong_thing", False)
@@ -71,6 +78,12 @@ def test_lists_show_the_label_and_sort_by_no_signal(sure: float, against: Any) -
     result = answered(sure, against=against)
     view = ResultView.of(result.to_dict())
     assert (view.word, view.says, view.signal) == (result.label, result.label, None)
+
+
+@pytest.mark.parametrize(("sure", "against", "signal"), [(50, None, None), (96, CRASH, None), (4, None, 0.04)])
+def test_they_give_a_session_no_signal(sure: float, against: Any, signal: float | None) -> None:
+    by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings("m")))
+    assert by.signal_value(answered(sure, sure > 49, against)) == signal
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pandaeval_collector.show.mcp.tools import RunFilters, Tools
 from pandaeval_collector.show.view.rates import handled_line, rate_lines
 
 
@@ -30,4 +31,20 @@ def test_unclear_verdicts_are_counted_apart() -> None:
 
 def test_without_a_verdict_nothing_is_praised() -> None:
     fine = rate("agent_reliability", 9, 0)
-    assert handled_line([fine]) == "not judged whether it was handled correctly"
+    assert handled_line([fine]) == "no run was judged for correctness"
+
+
+class Counted:
+    """An asker whose incidents have as many runs as each condition on results says."""
+
+    async def get(self, path: str, **asked: Any) -> Any:
+        assert path == "/incidents"
+        key = asked.get("label") or asked.get("success")
+        return {"runs": [{True: 56, False: 14, "unclear": 20, "disputed": 0}[key]], "failed": [0]}
+
+
+async def test_a_comparison_leaves_open_verdicts_out_and_counts_them() -> None:
+    tools = Tools(Counted(), None)  # type: ignore[arg-type]
+    told = await tools.compare_versions(RunFilters(), RunFilters(), "session.correctness")
+    assert "a: 14 of 70 runs failed (0.200)" in told
+    assert "of verdicts in a: 80 % of 70 decided, 20 unclear; in b: 80 % of 70 decided, 20 unclear" in told
