@@ -60,7 +60,7 @@ def _calm(page: Page) -> Iterator[None]:
 
 def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page: Page, demo: Path) -> None:
     page.open(demo)
-    assert page.text("h1") == "Not judged: 4 of 10 sessions have findings"
+    assert page.text("h1") == "Not judged: 6 of 10 sessions have findings"
     failed, grounds, missing = page.texts(".cards .card")
     assert "Tool loop\n1 of 26" in failed
     assert "of applicable results have a score" in grounds
