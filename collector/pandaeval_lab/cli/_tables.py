@@ -10,16 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.cli._output import print_list, safe, table
+from pandaeval_collector.cli._output import print_list, reason_room, safe, table
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_lab.cli._costs import print_costs
 from pandaeval_lab.cli._summary import SessionSummaryRow, Summary
 from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
 
 MAX_ROWS = 40
-_MAX_REASON = 100
 
 
 def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
@@ -31,6 +31,7 @@ def print_summary(summary: Summary, out: Console, judge: str | None = None) -> N
     if sessions:
         print_sessions(sessions, out)
     out.print(_metric_table(summary, out))
+    print_costs(summary.costs, out)
     if told := as_text(summary.groups):
         out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
     missing = unasked(summary.tallies, summary.agents_traces, judge)
@@ -68,9 +69,9 @@ def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
             row.worst.agent if row.worst else "",
             row.traces,
             _verdict(row.verdict),
-            _score(row.shown.signal, False if row.shown.failed else None) if row.shown else NONE,
+            _score(row.shown.signal, False if row.shown.failed else None) if row.shown and row.shown.agrees else NONE,
             _cell(None if row.verdict and row.reliability and row.reliability.inline else row.reliability),
-            excerpt(row.found, _most(out)),
+            excerpt(row.found, reason_room(out)),
         )
         for row in rows[:MAX_ROWS]
     )
@@ -109,7 +110,8 @@ def _cell(row: ResultView | None) -> Text:
     if row.outcome != "scored":
         return Text(row.word, style="dim")
     if row.says:  # never in the colour of a pass
-        return Text(f"{number(row.score)} {row.says}", style="bold red") if row.failed else Text(row.says)
+        told = f"{number(row.score)} {row.says}" if row.agrees else row.says
+        return Text(told, style="bold red") if row.failed else Text(row.says)
     return _score(row.score, row.success)
 
 
@@ -125,11 +127,6 @@ def _verdict(row: ResultView | None) -> Text:
 def _score(value: float | None, success: bool | None) -> Text:
     style = "dim" if value is None else {True: "green", False: "bold red"}.get(success, "")  # type: ignore[arg-type]
     return Text(number(value), style=style)
-
-
-def _most(out: Console) -> int:
-    """Returns how many characters of a reason stand on a line."""
-    return min(_MAX_REASON, out.width - 4)
 
 
 def _tell_more(rows: int, out: Console) -> None:

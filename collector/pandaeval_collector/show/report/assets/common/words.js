@@ -39,6 +39,12 @@ function dollars(value) {
   return value === 0 || value >= 0.01 ? `$${value.toFixed(2)}` : `$${value.toFixed(4)}`;
 }
 
+// A cost in dollars; with a note if the price of some calls is unknown, and empty if nothing is known.
+function costOf(usd, unpriced) {
+  const known = usd === null || usd === undefined ? "" : dollars(usd);
+  return unpriced ? (known ? `at least ${known}` : "cost unknown") : known;
+}
+
 // Of a heat scale: 0 for the worst, 4 for the best.
 function heat(value) {
   return value >= 0.9 ? 4 : value >= 0.7 ? 3 : value >= 0.5 ? 2 : value >= 0.25 ? 1 : 0;
