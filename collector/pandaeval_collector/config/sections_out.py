@@ -40,7 +40,7 @@ class Common(Section):
 
 def _field(way: Way) -> Any:
     if way.settings is None:
-        meaning = "Not read: the package of this exporter cannot be used (the log says why)."
+        meaning = "Ignored: the package of this exporter cannot be used (see the log)."
         return Mapping[str, Any], Field(default={}, description=meaning)
     return way.settings, group(way.settings)
 
