@@ -88,7 +88,8 @@ def message_of(item: Object, role: str) -> Message:
         parts += [call for call in calls if call.id not in known]  # LangChain writes each a second time
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
-    return Message(true_role(role, parts), tuple(told(role, parts)), finish_reason_of(item))
+    parts = [*told(role, parts)] if role == "assistant" else parts
+    return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
 
 
 def _requests(calls: Any) -> list[ToolRequest]:
@@ -106,7 +107,9 @@ def otel_message(item: Object, role: str) -> Message:
     if not BESIDE_PARTS.isdisjoint(item):
         parts = with_members(parts, item, speaker)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
-    return Message(true_role(speaker, parts) if speaker == "user" else speaker, tuple(told(speaker, parts)), reason)
+    if speaker == "assistant":
+        parts = [*told(speaker, parts)]
+    return Message(true_role(speaker, parts) if speaker == "user" else speaker, tuple(parts), reason)
 
 
 def _decoded(content: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._messages import ROLES, Messages
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest
@@ -22,6 +22,13 @@ _DSPY_ARGUMENTS = re.compile(r"</desc>\. It takes arguments (\{.*\})\.$", re.MUL
 _THOUGHT = re.compile(r"\s*+Thoughts?:")
 _CODE = ("<code>", "```")
 _TASK = "New task:\n"
+_SPEAKER = re.compile(
+    r"^(?:(?P<line>System|Human|User|Assistant|AI): ?|<\|im_start\|>(?P<tag>\w+)\n"
+    r"|(?:<\|begin_of_text\|>)?<\|start_header_id\|>(?P<header>\w+)<\|end_header_id\|>\s*)",
+    re.MULTILINE,
+)
+"""What introduces a speaker in a prompt: a name at the start of a line, or the marks of ChatML and Llama."""
+_CLOSERS = re.compile(r"<\|(?:im_end|eot_id|end_of_text)\|>\s*")
 _MAX_TOOLS_TEXT = 100_000
 _MAX_DESCRIPTION = 10_000
 
@@ -93,3 +100,25 @@ def _code_parts(text: str) -> list[Part] | None:
     if thought:
         return [Reasoning(thought), Text(code)]
     return None
+
+
+def split_prompt(messages: Messages | None) -> Messages | None:
+    """Returns the messages of a prompt in one text: instructions, history and question behind the name of each speaker,
+    as completion models and templates have them. Other messages stay as they are."""
+    if not messages or len(messages) != 1 or len(messages[0].parts) != 1:
+        return messages
+    part = messages[0].parts[0]
+    if type(part) is not Text or _SPEAKER.match(part.text) is None:
+        return messages
+    marks = [*_SPEAKER.finditer(part.text)]
+    ends = [*[mark.start() for mark in marks[1:]], len(part.text)]
+    found: list[Message] = []
+    for mark, end in zip(marks, ends, strict=True):
+        role = ROLES.get((mark["line"] or mark["tag"] or mark["header"]).lower(), "")
+        text = _CLOSERS.sub("", part.text[mark.end() : end]).strip()
+        if not role or (not text and role != "assistant"):
+            return messages
+        if text:
+            found.append(Message(role, (Text(text),)))
+    is_prompt = len({message.role for message in found}) > 1 and found[-1].role == "user"
+    return tuple(found) if is_prompt else messages

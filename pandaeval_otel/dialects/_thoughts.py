@@ -16,8 +16,6 @@ _TAG = re.compile(
     r"|(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>|(?<=[.!?\s])assistantfinal(?=\S)",
     re.IGNORECASE,
 )
-_MARKS = ("<", "[/THINK]", "◁", "assistantfinal")
-"""Each tag has at least one of them; most answers have none."""
 _QUOTES = frozenset("`'\"“”‘’")
 _FENCE = "```"
 _END = re.compile(r"<\|(?:end|return|END_RESPONSE)\|>\Z|<\|START_RESPONSE\|>")
@@ -53,8 +51,11 @@ def told(role: str, parts: Sequence[Part]) -> Sequence[Part]:
 
 def _may_think(parts: Iterable[Part]) -> bool:
     for part in parts:
-        if type(part) is Text and any(mark in part.text for mark in _MARKS) and _TAG.search(part.text):
-            return True
+        if type(part) is Text:
+            text = part.text
+            may = "<" in text or "[/THINK]" in text or "◁" in text or "assistantfinal" in text
+            if may and _TAG.search(text) is not None:
+                return True
     return False
 
 

@@ -30,6 +30,7 @@ from pandaeval_otel.dialects._kit import (
     result_value,
     said_by_user,
     session_candidates,
+    split_prompt,
     system_of,
     system_text,
     told_by,
@@ -245,10 +246,13 @@ def _read_messages(reading: Reading, attributes: Attributes, content: EventConte
     # Instructions may be among the inputs.
     known = said.input and (said.system or said.kind is _LLM)
     given, given_cut = (None, was_cut(inputs)) if known else read_messages(inputs, "user")
+    given = split_prompt(given) if semconv.PROMPT_OLD in attributes else given
     made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
     given, made = given or content.input or given, made or content.output or made
     if given == () and reading.kind is _AGENT:
         given = None  # Semantic Kernel's agents write "[]", whatever they were asked
+    if made == () and reading.kind is _LLM and semconv.FINISH_REASONS not in attributes:
+        made = None  # a response that is still queued
     if made:
         made = _completed(made, attributes, reading.kind is _LLM)
     reading.input, reading.output = given, made

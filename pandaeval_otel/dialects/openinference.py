@@ -48,6 +48,7 @@ from pandaeval_otel.dialects._kit import (
     put_output,
     said_by_user,
     salvage,
+    split_prompt,
     system_of,
     tool_arguments,
     tool_definitions,
@@ -194,7 +195,7 @@ class OpenInference(ByKind):
         self.input = without_task_mark(indexed_messages(lists.get(_GIVEN), "user"))
         if self.input is None and _PROMPTS in lists:
             texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
-            self.input = said_by_user("\n".join(texts))
+            self.input = split_prompt(said_by_user("\n".join(texts)))
         if self.input is None:
             read = model_input if self.kind is Kind.LLM else asked
             put_input(self, read(self.get(_INPUT)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pandaeval_otel.dialects._kit import Logs, RawSpan
+from pandaeval_otel.dialects._kit import Logs, RawSpan, Reading
 from pandaeval_otel.dialects.openinference import OpenInference
 from pandaeval_otel.model import Kind
 
@@ -43,10 +43,11 @@ class TraceAI(OpenInference):
         translated = {_translated(key): value for key, value in span.attributes.items()}
         super().__init__(replace(span, attributes=translated), logs)
 
-    def kind_of(self) -> Kind | None:
-        if "openinference.span.kind" not in self.attributes:
+    @classmethod
+    def read(cls, span: RawSpan, logs: Logs) -> Reading | None:
+        if cls.marks.isdisjoint(span.attributes):
             return None
-        return super().kind_of()
+        return super().read(span, logs)
 
     def read_any(self) -> None:
         super().read_any()

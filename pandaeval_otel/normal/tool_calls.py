@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -23,7 +24,14 @@ from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import MAX_ERROR
 from pandaeval_otel.dialects._tool_values import may_say_failed, says_failed, unwrapped
 from pandaeval_otel.model import Captured, Kind, Message, Span, ToolCall, ToolRequest, ToolResponse
-from pandaeval_otel.normal.speech import asks_for_tool, current_turn, is_user_turn, tool_requests
+from pandaeval_otel.normal.speech import (
+    asks_for_tool,
+    by_user_message,
+    current_turn,
+    is_user_turn,
+    previous_turn,
+    tool_requests,
+)
 from pandaeval_otel.normal.tree import RUNS, Tree
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
@@ -128,24 +136,26 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     """Returns the calls of a trace, ordered by the time at which a model asked for them."""
     run = [call_on_span(span, tree, index) for index, span in enumerate(tree.spans) if span.kind is _TOOL]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
-    asked = _asked(speakers, tree)
+    groups = _groups(speakers, tree)
+    asked = _asked(speakers, tree, groups)
     if not speakers or not (run or asked):
         speakers = [span for span in tree.roots if span.kind in RUNS]
-        asked = _asked(speakers, tree)
+        asked = _asked(speakers, tree, ())
     carried = _carried(tree)
     if carried:
         asked = [call for call in asked if call.id not in carried]
     _match(run, asked, {span.tool_name for span in tree.spans if span.kind is _TOOL and is_served(span)})
     calls = sorted([*run, *[call for call in asked if not call.matched]], key=_ORDER)
-    give_results(speakers, calls)
+    give_results(speakers, calls, {group[0].span_id for group in groups[1:]})
     return tuple([call.finished() for call in calls])
 
 
 def _caller(span: Span, tree: Tree) -> str:
     """Returns the agent that calls a tool. A tool's span with model calls below names the agent that it starts."""
-    above = tree.parent(span)
-    if span.agent_name and above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
-        return tree.agent(above)
+    if span.agent_name and tree.children(span):
+        above = tree.parent(span)
+        if above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
+            return tree.agent(above)
     return tree.agent(span)
 
 
@@ -184,7 +194,7 @@ def call_on_span(span: Span, tree: Tree, index: int) -> Call:
     )
 
 
-def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
+def _asked(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]]) -> list[Call]:
     """Returns the calls that models asked for in this trace, and those that only its first or last input mentions:
     calls of earlier traces (where each model call is a trace), and calls that an instrumentation left out of outputs.
     """
@@ -199,7 +209,35 @@ def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
         for index, request in enumerate(history):
             if known is not None and not known.takes(request):
                 calls.append(call_asked_for(request, span, tree, _HISTORY + index))
+    for group, after in pairwise(groups):
+        calls += _told_later(group, after[0], tree, calls)
     return calls
+
+
+def _groups(speakers: Sequence[Span], tree: Tree) -> list[list[Span]]:
+    """Returns the model calls of each turn; nothing where the first and the last call answer the same message."""
+    if len(speakers) < 2 or _heard_last(speakers[0]) == _heard_last(speakers[-1]):
+        return []
+    return by_user_message([span for span in speakers if not tree.asides(span)])
+
+
+def _heard_last(span: Span) -> Message | None:
+    return next((message for message in reversed(span.input or ()) if is_user_turn(message)), None)
+
+
+def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[Call]) -> list[Call]:
+    """Returns the calls of a turn of which only the first input of the next turn tells, in a trace that is a whole
+    conversation. A turn with tool spans tells its calls itself."""
+    since, until = min(span.start_ns for span in group), after.start_ns
+    if any(span.kind is _TOOL and since <= span.start_ns < until for span in tree.spans):
+        return []
+    known = _Known([call for call in calls if since <= call.order[0] < until])
+    requests = tool_requests(previous_turn(after.input or ()))
+    return [
+        call_asked_for(request, group[-1], tree, _HISTORY + index)
+        for index, request in enumerate(requests)
+        if not known.takes(request)
+    ]
 
 
 def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
@@ -245,14 +283,16 @@ def _match(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -
     of MCP servers."""
     names = {call.name for call in asked}
     strict = {name: asked_name(name, names) for name in {call.name for call in run}}
+    by_id = {(request.id, request.name): request for request in asked if request.id}
+    if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
+        for call in run:
+            _unite(call, by_id.pop((call.id, strict[call.name]), None))
+        if not by_id:
+            return
     plain = {
         name: own if own in names else next((other for other in sorted(names) if same_served(name, other)), name)
         for name, own in strict.items()
     }
-    by_id = {(request.id, request.name): request for request in asked if request.id}
-    if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
-        for call in run:
-            _unite(call, by_id.pop((call.id, plain[call.name]), None))
     for of_span, of_request in _WAYS:
         if "id" != of_span != "arguments":  # the name alone tells of tools of MCP servers
             plain = {name: own if name in served else strict[name] for name, own in plain.items()}
@@ -321,15 +361,16 @@ def _inside(name: str) -> Iterator[str]:
         yield name[: found[0].start()]
 
 
-def give_results(speakers: Sequence[Span], calls: Sequence[Call]) -> None:
+def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str] = ()) -> None:
     """Completes ``calls`` (in order) with the tool responses in the inputs of ``speakers`` (by start time), and in
-    their outputs: of a model call, those of tools that its provider ran."""
+    their outputs: of a model call, those of tools that its provider ran. ``next_turns``: IDs of the model calls that
+    begin another turn of this trace, whose inputs also tell of the turn before."""
     if all(call.has_result for call in calls):
         return
     made = _Made(calls)
     passed = 0
     due: dict[int, Call] = {}
-    for before, messages in _heard(speakers):
+    for before, messages in _heard(speakers, next_turns):
         while passed < len(calls) and calls[passed].order < before:
             if not calls[passed].has_result:
                 due[id(calls[passed])] = calls[passed]
@@ -351,12 +392,14 @@ def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[i
             return
 
 
-def _heard(speakers: Sequence[Span]) -> Iterator[tuple[Order, Sequence[Message]]]:
+def _heard(speakers: Sequence[Span], next_turns: Container[str]) -> Iterator[tuple[Order, Sequence[Message]]]:
     """Yields messages that may hold results, and before what all calls were made that these may answer."""
     for span in speakers:
         if span.kind is not Kind.LLM:
             yield (span.end_ns, 0), (*(span.input or ()), *(span.output or ()))
             continue
+        if span.span_id in next_turns:
+            yield (span.start_ns, 0), previous_turn(span.input or ())
         yield (span.start_ns, 0), span.input or ()
         if any(message.role == "tool" for message in span.output or ()):
             yield (span.start_ns, _OWN), span.output or ()

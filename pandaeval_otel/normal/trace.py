@@ -10,6 +10,7 @@ from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.model import (
     Kind,
+    Message,
     Reasoning,
     Span,
     ToolCall,
@@ -39,6 +40,7 @@ _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
 _CALLS_APART = frozenset({"mcp", "gemini_cli"})
 """Dialects of tool calls that may be in a trace of their own."""
+_SUMMARY, _COMPACTION = "summary", " (compaction)"
 _FEW = 3
 """Model calls of a trace that serves an editor or a framework: one, and what was tried again."""
 _DROPPED, _SAMPLED, _RESPONSE_ID = map(attrgetter, ("dropped_attributes", "sampled", "response_id"))
@@ -69,6 +71,8 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     if batch:
         trace.runs = tuple([_run_of(trace, evidence, set(ids)) for ids in batch])
         trace.error = next((run.error for run in trace.runs if run.error is not None), None)
+        shown = next((turn for turn in trace.turns if turn.assistant), trace.turns[0])
+        trace.input, trace.output = shown.user, shown.assistant  # each question keeps its own answer
     return trace
 
 
@@ -108,9 +112,11 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     tree, folded = merge_duplicates(whole)
     roots = tree.roots
     root = _root(tree)
+    models = [span for span in tree.spans if span.kind is _LLM]
+    _choose(models, roots)
     said = turns(tree)
     question, answer = (said.turns[0].user, said.turns[-1].assistant) if said.turns else (None, None)
-    models = [span for span in tree.spans if span.kind is _LLM]
+    notes = (*notes, *_compactions(models))
     session, user, calls = session_id(tree), user_id(tree), tool_calls(tree)
     names = _distinct([span.agent_name for span in tree.spans])
     agent, service, environment, *agents = all_bounded((_agent(root, tree), root.service, root.environment, *names))
@@ -204,6 +210,35 @@ def is_genai(trace: Trace) -> bool:
         or (span.kind is _STEP and (span.input or span.output))
         for span in trace.spans
     )
+
+
+def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
+    """Keeps, of several choices for one answer, the choice with which the run went on."""
+    for span in models:
+        choices = span.output or ()
+        if len(choices) < 2 or not all(each.role == "assistant" and each.finish_reason for each in choices):
+            continue
+        later = [message for other in models if other.start_ns >= span.end_ns for message in other.input or ()]
+        later += [message for root in roots if root is not span for message in root.output or ()]
+        said = {_gist(message) for message in later}
+        chosen = [each for each in choices if _gist(each) in said]
+        if len(chosen) == 1:
+            span.output = (chosen[0],)
+
+
+def _gist(message: Message) -> tuple[str, ...]:
+    """Returns a message's words and the tools that it asks for."""
+    return (message.text, *[request.id or request.name for request in message.tool_requests])
+
+
+def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
+    """Names the model calls that replace the history by a summary, and returns a note on them."""
+    made = [span for span in models if utility_of(span, in_session=True) == _SUMMARY] if len(models) > 1 else []
+    for span in made:
+        span.name = f"{span.name.removesuffix(_COMPACTION)}{_COMPACTION}"
+    if made:
+        return (f"history compacted: {len(made)} model call{'s' if len(made) > 1 else ''} for a summary",)
+    return ()
 
 
 def _evaluations(tree: Tree) -> set[str]:

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from pandaeval_otel.model import Kind, Reasoning, Span, Trace, Turn
 from pandaeval_otel.model.message import all_parts
-from pandaeval_otel.normal.speech import NOTHING, Said, answered, asked, user_messages
+from pandaeval_otel.normal.speech import NOTHING, Said, answered, asked, by_user_message
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.utility import own_calls
 
@@ -41,7 +41,7 @@ def turns(tree: Tree) -> Turns:
             exchanges += _of_run(root, tree)
     if not exchanges:
         calls = own_calls([root for root in tree.roots if root.kind is _LLM])
-        exchanges = [_of_calls(group) for group in _by_user_message(calls)]
+        exchanges = [_of_calls(group) for group in by_user_message(calls)]
     exchanges = _without_handovers(exchanges)
     notes = dict.fromkeys(note for exchange in exchanges for note in exchange.notes)
     pending = bool(exchanges) and exchanges[-1].answer.pending
@@ -86,7 +86,7 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
     # The spans of the run itself and of agents that it handed over to, but not of agents that it used as tools.
     depth = tree.asides(root)
     inner = [span for span in tree.below(root) if tree.asides(span) == depth]
-    groups = _by_user_message(own_calls([span for span in inner if span.kind is _LLM])) or [[]]
+    groups = by_user_message(own_calls([span for span in inner if span.kind is _LLM])) or [[]]
     if len(groups) > 1 and exchange.question == NOTHING:
         return [_of_calls(group) for group in groups]
     runs = [span for span in inner if span.kind in RUNS]
@@ -146,25 +146,6 @@ def _last(spans: Sequence[Span]) -> Span | None:
 
 def _ended(span: Span) -> tuple[int, int, str]:
     return span.end_ns, span.start_ns, span.span_id
-
-
-def _by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
-    """Groups model calls by the user message that they answer: a new turn begins where a call's history has the last
-    turn's message and another one after it. A different prompt (a router's, a summary's) stays in its turn."""
-    groups: list[list[Span]] = []
-    heard: list[str] = []
-    for call in calls:
-        words = user_messages(call.input or ())
-        begins = words != heard and bool(heard) and heard[-1] in words[:-1]
-        if call.previous_response_id:  # the server keeps the history: the input holds only what is new
-            begins = bool(words)
-        if begins or not groups:
-            groups.append([call])
-            heard = words
-        else:
-            groups[-1].append(call)
-            heard = heard or words
-    return groups
 
 
 def of_turn(trace: Trace, index: int) -> Trace:

@@ -75,7 +75,7 @@ def _section(metric: Metric[Any, Any]) -> str:
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`")
     scale = re.search(r"^Scale: (.*?)\.?$", text, re.MULTILINE)
     text = re.sub(r"^(?:Scale|Source): .*$", "", text, flags=re.MULTILINE)
-    facts = [f"Needs {metric.needs}."] if metric.needs else []
+    facts = [f"The metric needs {metric.needs}."] if metric.needs else []
     if scale:
         facts.append(f"Scale: {scale[1]}.")
     return f"### {metric.key}\n\n**{metric.question}** {_first_sentences(text)}\n\n{' '.join(facts)}\n"
@@ -92,7 +92,7 @@ def _first_sentences(text: str) -> str:
         if sentence in limits or (shown and left < 0):
             break
         shown.append(sentence if left >= 0 else f"{sentence.partition(': ')[0]}.")
-    return " ".join([*shown, *limits])
+    return " ".join([*shown, *(f"The metric{limit[2:]}" for limit in limits)])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pandaeval_collector.store import series
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "telemetry.md"
 _EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`, `deployment.environment.name`"
 _RATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`"
+_OF_AGENT = "`gen_ai.agent.name`, `service`"
 _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
 ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored; `reason`",
@@ -39,7 +40,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.readers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
     "pandaeval.jobs": "`outcome`: done, put_back, dead, cancelled, parked; `reason`",
     "pandaeval.runs": "`outcome`: ended, failed, given_up, scheduled, process_ended",
-    "pandaeval.requests": "`outcome`: accepted, partial, or why it was refused; `reason`: the door",
+    "pandaeval.requests": "`outcome`: accepted, partial, or the reason of a refusal; `reason`: the protocol",
     "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",
     "pandaeval.component.errors": "`component`: its name; `kind`: dialect, metric, exporter, embedder",
     "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe",
@@ -53,6 +54,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.judge.tokens": _JUDGED,
     "pandaeval.judge.cost": _JUDGED,
     "pandaeval.judge.cached_tokens": _JUDGED,
+    **dict.fromkeys(("pandaeval.agent.tokens", "pandaeval.agent.cost", "pandaeval.agent.unpriced"), _OF_AGENT),
 }
 """What a series is told apart by; instruments that are not named here have one series."""
 
@@ -82,7 +84,7 @@ def prometheus_name(each: Instrument) -> str:
 
 def _item(each: Instrument) -> str:
     unit, by = each.unit.strip("{}"), ATTRIBUTES.get(each.name)
-    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}). {each.description}."
+    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}): {each.description}."
     return f"{text} *By* {by}." if by else text
 
 

@@ -16,7 +16,7 @@ import orjson
 from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument, instruments
 from pandaeval_collector.base.result import OPEN, Result, wire_name
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.rows import SeriesRow
+from pandaeval_collector.store.rows import ListedRow, SeriesRow
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
@@ -35,19 +35,22 @@ _BOUNDS = {
     "pandaeval.judge.duration": (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
 }
 _TABLE = """
-pandaeval.evaluation.score histogram {score} Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric
-pandaeval.evaluations counter {evaluation} Results by outcome, why there is no score, and pass or fail
-pandaeval.revisions counter {revision} Results that replace an earlier one of the same unit and metric
-pandaeval.failures counter {failure} Results whose label says what went wrong, each unit once per metric
-pandaeval.judge.duration histogram s How long a judged result waited for its model
-pandaeval.judge.tokens counter {token} Tokens that judged results took
-pandaeval.judge.cost counter {USD} US dollars that judged results did cost
-pandaeval.judge.cached_tokens counter {token} Those of them that came from the provider's prompt cache
+pandaeval.evaluation.score histogram {score} Scores of traces and sessions, from 0 to 1. The best score is 1
+pandaeval.evaluations counter {evaluation} Number of results by outcome, reason of a missing score, and pass or fail
+pandaeval.revisions counter {revision} Number of results that replace an earlier revision
+pandaeval.failures counter {failure} Number of failed results by label and severity
+pandaeval.judge.duration histogram s Time for which a judged result waited for the reply of the judge
+pandaeval.judge.tokens counter {token} Number of tokens of judged results
+pandaeval.judge.cost counter {USD} US dollars for judged results
+pandaeval.judge.cached_tokens counter {token} Number of tokens that came from the provider's prompt cache
+pandaeval.agent.tokens counter {token} Number of tokens of agents' runs
+pandaeval.agent.cost counter {USD} US dollars of agents' runs, from the spans or by list price
+pandaeval.agent.unpriced counter {run} Number of runs with calls whose price is unknown
 """
 INSTRUMENTS = instruments(_TABLE, _BOUNDS)
 """The instruments of the score series."""
 SCORE, EVALUATIONS, REVISIONS, FAILURES, *_JUDGE = INSTRUMENTS.values()
-JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED = _JUDGE
+JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, AGENT_TOKENS, AGENT_COST, AGENT_UNPRICED = _JUDGE
 
 
 class SeriesLabels:
@@ -290,6 +293,23 @@ def increments(
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
             batch.judge(result)
     return [increment for increment in batch.found.values() if increment.count]
+
+
+def spent(rows: Iterable[ListedRow], labels: SeriesLabels) -> list[Increment]:
+    """Returns what the tokens and costs of new runs add to the series of their agents and services."""
+    batch = _Batch(labels)
+    for row in rows:
+        facts = orjson.loads(row.facts)
+        about = filled(
+            ("gen_ai.agent.name", labels.admit("agent", row.agent)),
+            ("pandaeval.service", labels.admit("service", row.service)),
+        )
+        batch.at(AGENT_TOKENS, about).observe(float(sum(facts["tokens"])), None)
+        if "usd" in facts:
+            batch.at(AGENT_COST, about).observe(facts["usd"], None)
+        if "unpriced" in facts:
+            batch.at(AGENT_UNPRICED, about).observe(1.0, None)
+    return [*batch.found.values()]
 
 
 def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:

@@ -1,10 +1,9 @@
 """Are all interactions of the conversation correct?
 
-An interaction is correct if its answer reaches the threshold of ``answer_correctness`` (where one is expected), and its
-tools that of ``tool_correctness`` (where tools were used or are expected); the conversation is if all are. Interactions
-that the trial did not come to are not correct. What cannot be told (an answer that was not judged, arguments that were
-not captured, the use of results that nobody judged) makes nothing correct or wrong. It does not judge the conversation
-as a whole beyond that.
+An interaction is correct if its answer passes ``answer_correctness`` and its tool calls pass ``tool_correctness``. The
+conversation is correct if all interactions are correct. Interactions that the trial did not come to are not correct.
+What cannot be told (an answer that was not judged, arguments that were not captured, the use of results that nobody
+judged) makes nothing correct or wrong. It does not judge other qualities of the conversation.
 
 Scale: 1 or 0; ``metadata.correct_interactions`` of ``metadata.total_interactions``.
 Source: Agentic metric, *Conversation Correctness*.
@@ -54,7 +53,7 @@ def _untold(expected: Sequence[Interaction], tools: Sequence[Weighed | None], an
     if not all(judged):
         return "answers were not judged (no judge, or it could not tell)"
     parts = {name for each in tools if each is not None for name, part in each.parts.items() if part is None}
-    names = {"parameters": "arguments of calls were not captured", "utilization": "nobody says if results were used"}
+    names = {"parameters": "arguments of calls were not captured", "utilization": "use of results was not decided"}
     return "; ".join(text for name, text in names.items() if name in parts)
 
 

@@ -1,7 +1,7 @@
 """Did the run leave with the expected exit code?
 
-The code is read from the attribute ``pandaeval.exit_code``, else from the result of the last call that tells one
-(``exit_code``, ``returncode`` and their like). It does not judge what was printed.
+The exit code comes from the attribute ``pandaeval.exit_code``. If this attribute is missing, the exit code comes from
+the last tool result with a field such as ``exit_code`` or ``returncode``. It does not judge the output of the program.
 
 Scale: 1 or 0.
 Source: Agent Evaluation Framework, *Code-based graders*.

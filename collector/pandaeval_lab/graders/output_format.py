@@ -1,7 +1,7 @@
 """Has the answer the expected form?
 
-JSON, a JSON schema, a regular expression, texts that have to stand in what the agent said and texts that may not: all
-that ``output_format`` of the case says has to hold. It does not judge whether the answer is right.
+The answer must meet every condition in ``output_format`` of the case: JSON, a JSON schema, a regular expression,
+required texts or forbidden texts. It does not judge whether the answer is right.
 
 Scale: 1 or 0.
 Source: Agent Evaluation Framework, *Code-based graders*.

@@ -1,10 +1,10 @@
 """Did the agent do what it had planned?
 
-The longest common subsequence of planned and called tools, as a share of those planned. The plan is read from the
-attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``), else from a numbered or bulleted
-list of at least two lines in what the model thought or said before its first call: each line counts for the first tool
-of the run that it names. Without a plan it does not apply. It does not judge whether the plan was good
-(``plan_quality``).
+The score is the share of planned tools that the agent called in the planned order (longest common subsequence). The
+plan is read from the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``), else from a
+numbered or bulleted list of at least two lines in what the model thought or said before its first call: each line
+counts for the first tool of the run that it names. Without a plan it does not apply. It does not judge whether the plan
+was good (``plan_quality``).
 
 Scale: 0..1, the share of planned tools that were called in the planned order.
 Source: Agent Evaluation Framework, layer 1, *Plan adherence*.

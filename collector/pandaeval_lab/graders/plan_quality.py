@@ -1,9 +1,9 @@
 """Does the plan hold the expected tools in the expected order?
 
-The longest common subsequence of planned and expected tools, as a share of those expected. The plan is the one that the
-agent declared, as far as it names tools (see ``plan_adherence``), else the calls that it made. It does not judge
-arguments, nor whether the plan was followed; tools beyond those expected cost nothing and stand in
-``metadata.extra_steps``. Where the case expects no call, 1.0 is assumed.
+The score is the share of expected tools that the plan contains in the expected order (longest common subsequence). The
+plan is the one that the agent declared, as far as it names tools (see ``plan_adherence``), else the calls that it made.
+It does not judge arguments, or whether the agent followed the plan. Extra tools do not lower the score;
+``metadata.extra_steps`` lists them. Where the case expects no call, 1.0 is assumed.
 
 Scale: 0..1, the share of expected tools in the right order.
 Source: Agent Evaluation Framework, layer 1, *Plan quality* (the sentence, not the listing).

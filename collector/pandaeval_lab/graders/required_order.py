@@ -1,8 +1,8 @@
 """Were the required tools called, in the required order?
 
-Every tool of ``required_order`` has to be called, the list must stand in the calls in its order, and each tool's first
-call comes after the first call of the one before it: what was done once before it was confirmed is not made right by a
-second confirmation. Calls in between may be any. It does not judge arguments.
+The agent must call every tool of ``required_order`` in this order. The first call of each tool must come after the
+first call of the previous tool: a later confirmation does not correct an unconfirmed change. Calls in between may be
+any. It does not judge arguments.
 
 Scale: 1 or 0.
 Source: Agent Evaluation Framework, *Grade Outcomes, Not Paths* (the path as part of the contract).

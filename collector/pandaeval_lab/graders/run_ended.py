@@ -1,8 +1,8 @@
 """Did the trial end with an answer, or by declaring its end?
 
-The rule of ``trace.response``, on the last trace of the trial: a run that crashed, stayed silent, ended in a call that
-nothing answered or lost the call that mattered did not. It does not judge whether the answer is right. A case declares
-it by naming it in ``graders``, as those made by ``pandaeval cases from-trace`` do.
+The metric applies the rule of ``trace.response`` to the last trace of the trial. For example, a run that crashed or
+returned no answer fails. It does not judge whether the answer is right. A case declares it by naming it in ``graders``,
+as those made by ``pandaeval cases from-trace`` do.
 
 Scale: 0..1, as ``trace.response``.
 Source: ours.

@@ -1,7 +1,8 @@
 """How many calls did it take, compared with the fewest?
 
-``minimum_steps`` of the case (else the number of expected calls), divided by the calls that were made, at most 1. It
-does not judge whether they were the right ones. Without any call there is no score.
+The score is ``minimum_steps`` of the case, divided by the number of actual calls, at most 1. Without ``minimum_steps``,
+the number of expected calls is used. It does not judge whether the calls were right. Without any call there is no
+score.
 
 Scale: 0..1; below 0.5 it took more than twice as many as needed.
 Source: Agent Evaluation Framework, layer 3, *Step efficiency*.

@@ -1,6 +1,6 @@
 """Were the expected tools called, with the expected arguments, in the expected order, and were their results used?
 
-The weighted mean of four parts (``tool_weights`` of the case, 0.25 each without):
+The score is the weighted mean of four parts. The weights are ``tool_weights`` of the case, 0.25 each by default:
 
 - selection: F1 of called and expected tools as multisets;
 - parameters: calls matched one to one with expected ones of the same tool so that the sum is best; a pair counts 1 for

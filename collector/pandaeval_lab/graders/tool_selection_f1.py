@@ -1,7 +1,8 @@
 """Were the expected tools called, as often as expected, and no others?
 
-F1 of called and expected tools as multisets. It does not judge their order or arguments. Where nothing is expected and
-nothing was called, 1.0 is assumed; where only one of the two is empty, the score is 0.
+The score is the F1 score of called and expected tools, counted with repetitions. It does not judge the order or the
+arguments of the calls. Where nothing is expected and nothing was called, 1.0 is assumed; where only one of the two is
+empty, the score is 0.
 
 Scale: 0..1, 1 is the same tools equally often.
 Source: Agent Evaluation Framework, layer 2, *Selection F1*.

@@ -1,11 +1,11 @@
 """Is the trial correct?
 
-1 if every grader that its case declares passes, 0 if one fails, and no score if one could not tell and none fails. An
-attempt that `pandaeval cases run` made and whose agent raised, or took too long, is not correct. A
-case declares a grader by a field that demands something (``expected_tools`` or ``tools_called``: ``tool_correctness``;
-``end_state``, ``exit_code``, ``output_format``, ``required_order``, ``forbidden_tools``; ``expected_answer``:
-``answer_correctness``; ``interactions``: ``conversation_correctness``) and by naming it in ``graders``. It does not
-look at other metrics of the trial: what took a detour may be right.
+The score is 1 if every grader of the case passes, and 0 if a grader fails. If a grader has no score and no grader
+fails, there is no score. An attempt that `pandaeval cases run` made and whose agent raised, or took too long, is not
+correct. A case declares a grader by a field that demands something (``expected_tools`` or ``tools_called``:
+``tool_correctness``; ``end_state``, ``exit_code``, ``output_format``, ``required_order``, ``forbidden_tools``;
+``expected_answer``: ``answer_correctness``; ``interactions``: ``conversation_correctness``) and by naming it in
+``graders``. It does not use other metrics of the trial: a trial with a detour can be correct.
 
 Scale: 1 or 0.
 Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, *Grade Outcomes, Not Paths*.

@@ -61,8 +61,8 @@ def test_the_schema_knows_what_people_write() -> None:
 
 def test_the_page_reads_as_the_keys_do() -> None:
     page = reference_page()
-    assert "- **`quiet`** (duration; default `10s`). " in page
-    assert "- **`policy`** (`rescore`, `count`; default `rescore`). " in page
-    assert "- **`cert`** (text; required). " in page
-    assert "- **`sample`** (number, 0 to 1; default `1.0`). " in page
+    assert "- **`quiet`** (duration; default `10s`): " in page
+    assert "- **`policy`** (`rescore`, `count`; default `rescore`): " in page
+    assert "- **`cert`** (text; required): " in page
+    assert "- **`sample`** (number, 0 to 1; default `1.0`): " in page
     assert yaml.safe_load(docs.example_yaml())["exporters"]["otlp"]["metrics_interval"] == "15s"

@@ -743,3 +743,10 @@ def test_adk_for_java_names_its_model_calls_itself() -> None:
     found = normalize(span)
     assert (found.kind, found.request_model) == (Kind.LLM, "gemini-x")
     assert (found.input, found.output) == ((ASK,), (Message("assistant", ANSWER.parts),))
+
+
+@pytest.mark.parametrize("made", ["[]", "[ ]", []])
+def test_a_queued_response_is_no_empty_answer(made: Any) -> None:
+    assert read({**CHAT, "gen_ai.output.messages": made}).output is None
+    finished = {**CHAT, "gen_ai.output.messages": made, "gen_ai.response.finish_reasons": ["stop"]}
+    assert read(finished).output == ()

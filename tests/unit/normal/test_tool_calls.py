@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from pandaeval_otel.model import NOT_CAPTURED, Message, Text, ToolCall, ToolRequest, ToolResponse
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text, ToolCall, ToolRequest, ToolResponse
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import Tree
 from tests.support.builders import Spans, asks, gives, says, user
@@ -371,3 +372,44 @@ def test_a_tools_span_with_model_calls_below_is_a_call_of_the_agent_around_it() 
         ("Bash", "helper"),
         ("Read", "desk"),
     ]
+
+
+class TestWholeConversations:
+    """One trace is a conversation; a call is only in the history of the next turn's input."""
+
+    FIRST = (user("Book the 13:15."), says(asks("book", {"at": "13:15"}, "c1")), gives({"ref": "FJ-1"}, "c1"))
+    SECOND = (says("Booked."), user("And the weather?"), says(asks("weather", {"port": "Larvik"}, "c2")))
+
+    def read(self, *inputs: Sequence[Message], tools: bool = False) -> list[tuple[str, Any, int]]:
+        spans = Spans()
+        agent = spans.agent(input=(user("Book the 13:15."),))
+        for given in inputs:
+            spans.llm(agent, given, "Booked.")
+            if tools and len(given) == 1:
+                spans.tool(agent, "book", result={"ref": "FJ-9"})
+        starts = [span.start_ns for span in spans() if span.kind is Kind.LLM]
+        return [(call.name, call.result, sum(start <= call.start_ns for start in starts)) for call in calls(spans)]
+
+    def test_the_call_belongs_to_the_turn_before(self) -> None:
+        assert self.read(self.FIRST[:1], (*self.FIRST, *self.SECOND[:2])) == [("book", {"ref": "FJ-1"}, 1)]
+
+    def test_each_turn_has_its_own(self) -> None:
+        third = (*self.FIRST, *self.SECOND, gives({"wind": 7}, "c2"), says("Windy."), user("Thanks."))
+        found = self.read(self.FIRST[:1], (*self.FIRST, *self.SECOND[:2]), third)
+        assert found == [("book", {"ref": "FJ-1"}, 1), ("weather", {"wind": 7}, 2)]
+
+    def test_without_ids(self) -> None:
+        bare = (user("Book the 13:15."), says(asks("book", {"at": "13:15"})), gives({"ref": "FJ-1"}))
+        assert self.read(bare[:1], (*bare, *self.SECOND[:2])) == [("book", {"ref": "FJ-1"}, 1)]
+
+    def test_the_same_call_in_both_turns_is_two_calls(self) -> None:
+        again = (*self.FIRST, says("Booked."), user("Once more."), *self.FIRST[1:], says("Booked."), user("Thanks."))
+        found = self.read(self.FIRST[:1], again[:5], again)
+        assert [name for name, _, _ in found] == ["book", "book"]
+
+    def test_a_turn_with_tool_spans_tells_its_calls_itself(self) -> None:
+        found = self.read(self.FIRST[:1], (*self.FIRST, *self.SECOND[:2]), tools=True)
+        assert [(name, result) for name, result, _ in found] == [("book", {"ref": "FJ-9"})]
+
+    def test_history_of_earlier_traces_is_not_this_traces(self) -> None:
+        assert self.read((*self.FIRST, *self.SECOND[:2])) == []

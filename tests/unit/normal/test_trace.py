@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from pandaeval_otel.model import Kind, Reasoning, ToolDefinition, Trace, Trigger, Usage
+from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, Trace, Trigger, Usage
 from pandaeval_otel.normal.trace import Closing, is_genai, trace_of
 from tests.support.builders import Spans, asks, gives, says, user
 
@@ -238,3 +240,38 @@ def test_agents_that_share_all_tools_need_not_be_named() -> None:
     boss = spans.agent(name="boss", tools=(ToolDefinition("a"),))
     spans.agent(spans.tool(boss), name="desk", tools=(ToolDefinition("a"),))
     assert built(spans).tools == (ToolDefinition("a"),)
+
+
+class TestChoices:
+    """Of several choices for one answer, the choice with which the run went on counts."""
+
+    def chosen(self, *choices: Message, then: Sequence[Message] = (), answer: str | None = None) -> tuple[str, ...]:
+        spans = Spans()
+        agent = spans.agent(input=(user("Hi"),), output=(says(answer),) if answer else None)
+        spans.add(Kind.LLM, agent, input=(user("Hi"),), output=tuple(choices))
+        if then:
+            spans.llm(agent, [user("Hi"), *then], "Done.")
+        made = trace_of(spans(), "d", Closing())
+        first = next(span for span in made.spans if span.kind is Kind.LLM)
+        return tuple(message.text for message in first.output or ())
+
+    ONE, TWO = Message("assistant", (Text("one"),), "stop"), Message("assistant", (Text("two"),), "stop")
+    TOOL = Message("assistant", (asks(id="c1"),), "tool_calls")
+
+    def test_the_next_input_tells(self) -> None:
+        assert self.chosen(self.ONE, self.TWO, then=[says("one"), user("Go on")]) == ("one",)
+
+    def test_the_agents_answer_tells(self) -> None:
+        assert self.chosen(self.ONE, self.TWO, answer="one") == ("one",)
+
+    def test_the_tool_that_ran_tells(self) -> None:
+        assert self.chosen(self.TOOL, self.TWO, then=[says(asks(id="c1")), gives(1, "c1")]) == ("",)
+
+    def test_equal_choices_stay(self) -> None:
+        assert self.chosen(self.ONE, self.ONE, then=[says("one"), user("Go on")]) == ("one", "one")
+
+    def test_without_a_sign_all_stay(self) -> None:
+        assert self.chosen(self.ONE, self.TWO) == ("one", "two")
+
+    def test_parts_of_one_answer_stay(self) -> None:
+        assert self.chosen(says("one"), self.TWO, then=[says("one"), user("Go on")]) == ("one", "two")

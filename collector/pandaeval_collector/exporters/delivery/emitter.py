@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.exporters._evaluation_spans import spans
 from pandaeval_collector.exporters.encode import encode_attributes, log_record
-from pandaeval_collector.store import WriteSet, outbox_batches
-from pandaeval_collector.store.series import SeriesLabels, increments, series_rows
+from pandaeval_collector.store import ListedRow, WriteSet, outbox_batches
+from pandaeval_collector.store.series import SeriesLabels, increments, series_rows, spent
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +63,11 @@ class Emitter:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
 
+    def add_spent(self, rows: Sequence[ListedRow], changes: WriteSet) -> None:
+        """Adds series increments for the tokens and costs of new runs."""
+        changes.series.extend(series_rows(spent(rows, self._labels)))
+        changes.labels.extend(self._labels.take_new())
+
     def count(
         self, results: Sequence[Result], changes: WriteSet, counted: Collection[str] = (), first: Collection[str] = ()
     ) -> None:
@@ -77,7 +82,7 @@ class Emitter:
         if not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "there are %d series of scores, as many as there may be: what is new is counted "
-                "under agent, service and environment __other__",
+                "the limit of %d score series is reached: new series are counted under agent, service and "
+                "environment __other__",
                 labels.series,
             )

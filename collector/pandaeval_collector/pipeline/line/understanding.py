@@ -40,8 +40,8 @@ T = TypeVar("T")
 TURN, SESSION, DETAIL = "turn", "session", "detail"
 """Keys in the body of a job that is about a turn (the span that answers), about a session that closed (its id), or that
 follows a verdict (the span that answers in the turn with the first wrong step)."""
-_CHAINED = "session told from the responses that its traces go on from: no span names one"
-_TOLD = "session told from the conversation that its traces hold as their history: no span names one"
+_CHAINED = "session derived from responses that later traces continue; no span has a session ID"
+_TOLD = "session derived from the history in its traces; no span has a session ID"
 
 
 @dataclass(slots=True)
@@ -189,7 +189,7 @@ class Understanding:
             return Understood(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
         pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judged.concerns(trace, attributes)
-        return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans), LIMIT.left)
+        return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans, trace), LIMIT.left)
 
     def _scored(self, built: _Built, texts: Texts) -> Understood:
         trace, unit = built.trace, trace_unit(built.trace)
@@ -208,7 +208,7 @@ class Understanding:
             results,
             lost=None if texts.lost is None else (type(texts.lost).__name__, str(texts.lost)),
             trace=trace,
-            listed=listed(trace, built.attributes, built.usd),
+            listed=listed(trace, built.attributes, built.cost),
             lacking=lacking(trace),
             error=trace.failure,
         )
@@ -252,7 +252,7 @@ class _Built:
     trace: Trace
     is_judged: bool
     attributes: tuple[str, ...]
-    usd: float | None
+    cost: Mapping[str, Any]
     left: float = math.inf
     """Seconds that it may still take."""
 

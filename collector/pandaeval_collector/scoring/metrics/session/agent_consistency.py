@@ -1,9 +1,10 @@
 """Was the agent consistent throughout this session?
 
-Per trace with a confidence score: (1 + weighted risks of repetition, tool choice and topic) × weighted lack of
-confidence; over the session 1 - the root mean square. It does not say that the agent was right: confidence 1.0 gives
-consistency 1.0 however wrong the answers are. Not applicable where no judge is
-to give confidence: none is configured, or the session was not selected or not drawn for judging.
+The metric computes a risk for each trace with a confidence score: (1 + weighted risks of repetition, tool choice and
+topic) × weighted lack of confidence. The score of the session is 1 - the root mean square of these risks. It does not
+judge whether the agent was right: an agent that is always confident scores 1.0 even if its answers are wrong. Not
+applicable where no judge is to give confidence: none is configured, or the session was not selected or not drawn for
+judging.
 
 Source: PandaProbe, session metrics, *Agent Consistency*.
 """

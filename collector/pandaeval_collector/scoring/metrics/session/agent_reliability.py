@@ -1,10 +1,10 @@
 """Did the agent ever fail badly in this session?
 
-Per trace the greatest weighted risk (1 - signal) of confidence, repetition, tool choice and topic, and of our own
-three: a run that did not end well (``response``), values from nowhere (``grounding``) and a loop of tool calls; where a
-judge was asked about each trace, of its ``correctness``, too. Over the session 0.9 × the mean of the worst 15 % + 0.1 ×
-the worst. It does not average good traces against a bad one. Yet the tail is relative: one catastrophe among 14 to 20
-traces still scores 0.60, so read ``max_risk`` and the flagged traces too.
+The metric finds the highest risk of each trace, and scores the session by its worst traces. The risks come from
+confidence, repetition, tool choice, topic, ``response``, ``grounding`` and ``tool_loop``, and from ``correctness`` if a
+judge judged each trace. The score is 1 - (0.9 × the mean risk of the worst 15 % + 0.1 × the worst risk). It does not
+balance a bad trace with good traces. Yet the tail is relative: one catastrophe among 14 to 20 traces still scores 0.60,
+so read ``max_risk`` and the flagged traces too.
 
 Every failing result counts, whatever the score: if a metric that this one reads fails in any trace, the session is no
 success. If only ``grounding`` fails, or if only suspects lower the score, the label is ``suspect`` and the session

@@ -1,9 +1,10 @@
 """Did the user reach the goal by the end of the conversation?
 
-Yes, no, or no score where the record does not suffice: a goal that was talked about, reached in part or refused,
-however rightly, is not completed. The goal is the one that the application states (``pandaeval.goal``), else what the
-user wants by his own words. The judge answers it in the call of ``correctness``. It does not judge whether the agent
-did right: that is the question there. Of a conversation of more than 24 traces, the first and the newest are shown.
+A judge answers yes or no, or gives no score if the record is not sufficient. A goal that was only discussed, partly
+reached or refused is not completed, even if the refusal was right. The goal is the one that the application states
+(``pandaeval.goal``), else what the user wants by his own words. The judge answers it in the call of ``correctness``. It
+does not judge whether the agent was right; ``correctness`` does. Of a conversation of more than 24 traces, the first
+and the newest are shown.
 
 Scale: 0 or 1; the gate is the share of conversations.
 Source: Agentest, evaluation metrics, *Goal Completion*.
@@ -26,7 +27,7 @@ def _score(found: Whole, conversation: Conversation, suspects: object) -> Score 
 
 METRIC = of_conversation(
     "goal_completion",
-    "6",
+    "7",
     "Did the user reach the goal by the end of the conversation?",
     __doc__,
     _score,

@@ -1,8 +1,8 @@
 """How hard did the agent make it for the user?
 
-None, some or much, by the user's own messages: the user repeats itself, corrects the agent, complains, asks for a
-person or gives up. The judge answers it in the call of ``correctness``. It does not judge whether the agent did right:
-a right refusal may annoy.
+A judge counts signs of friction in the user's messages: users repeat themselves, correct the agent, complain, ask for a
+person or give up. The judge answers it in the call of ``correctness``. It does not judge whether the agent was right: a
+right refusal can annoy users.
 
 Scale: 1 none, 0.5 some, 0 much.
 Source: ours.
@@ -31,4 +31,4 @@ def _turns(numbers: Sequence[int]) -> str:
     return f"turns {', '.join(most)} and {last}" if most else f"turn {last}"
 
 
-METRIC = of_conversation("user_friction", "4", "How hard did the agent make it for the user?", __doc__, _score)
+METRIC = of_conversation("user_friction", "5", "How hard did the agent make it for the user?", __doc__, _score)

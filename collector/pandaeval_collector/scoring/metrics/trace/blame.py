@@ -1,12 +1,12 @@
 """Which step broke the run?
 
-For a run that another metric fails: the first wrong step that a judge names (``correctness``, of the run or of its
-session). Without one, the first step that a failing result names: the call that fails for good, the model's call that
-states a value from nowhere or claims work that was not done, the first repetition in a loop. An agent that shows no
-step of its own is a step. If other traces of the session change a result, the step is revised. If no finding names a
-step, there is no result. It does not judge whether the run is broken, and neither passes nor fails.
+If another metric fails a run, this metric names the first wrong step. The step comes from a judge (``correctness`` of
+the run or of its session). Without a judge, the step is the first step that a failing result names: the call that fails
+for good, the model's call that states a value from nowhere or claims work that was not done, the first repetition in a
+loop. An agent that shows no step of its own is a step. If other traces of the session change a result, the step is
+revised. If no finding names a step, there is no result. It does not judge whether the run failed; other metrics do.
 
-Scale: 1 where a finding names the step.
+Scale: 1 if a finding names the step.
 
 Source: docs/guides/first-wrong-step.md.
 """

@@ -1,8 +1,7 @@
 """Is the answer on topic?
 
-The cosine of the embeddings of a turn's user message and of its answer, clamped to 0..1; of a trace with several turns
-the mean of those that can be told. It does not judge whether the answer is right: it tells the topic alone, is blind to
-a negation, and an echo of the question scores 1.
+The metric compares the user's message with the answer, by the cosine of their embeddings. If a trace has several turns,
+the score is the mean. It does not judge whether the answer is right: an answer that only repeats the question scores 1.
 
 It speaks only where it can. A message that names no subject by itself (yes, thanks, an id, "do it") is read with the
 turn before it, where the trace shows one; without, and where the answer is a bare value or a yes, the metric does not

@@ -1,8 +1,9 @@
 """Do the values in the answer and in calls come from messages or tool results?
 
-Grounded / checked, by code alone, in any language. Typed values of the answer (identifiers, amounts, dates, times,
-durations, e-mail and web addresses, measures) and identifiers in arguments of calls that change something are looked up
-in the instructions, the user's words, the conversation before, earlier results and documents, in any spelling.
+The score is the share of values with a source, found by code alone, in any language. Typed values of the answer
+(identifiers, amounts, dates, times, durations, e-mail and web addresses, measures) and identifiers in arguments of
+calls that change something are looked up in the instructions, the user's words, the conversation before, earlier
+results and documents, in any spelling.
 
 It *fails* only on values that are surely made up:
 

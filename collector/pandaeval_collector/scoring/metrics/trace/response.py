@@ -1,18 +1,18 @@
 """Did the run end with an answer or a declared end?
 
-1 if it did, else 0 with a label: ``error`` (the run ended with an error), ``empty_answer`` (silence, or punctuation
-alone, as the answer to the user), ``control_token`` (``###STOP###`` or the like instead of an answer),
-``dangling_tool_call`` (the last thing was a tool call that nothing answered, nor one of the next three traces of the
-session: there the run goes on, and a revision tells, ``continued_by``), ``unrecovered_tool_error`` (the last call
-that was to change something, or all there were, failed and nothing made up for it; 0.4 where the answer owns up to
-it: honest, and still not done), ``false_success`` (that, and the answer says that it was done; critical). Where the
-answer owns up to it and asks how to go on, the agent handed over, or one of the next three traces of the session made
-up for it (then a revision tells, ``recovered_by``), the score is 0.5 and passes.
-A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it (###STOP### and TERMINATE
-from the start); where no instructions were captured, nobody knows. Commands and code that only read change nothing, and
-a claim is false success only where it is about the call that failed: not an offer, a question or a report of other
-work that was done. It does not judge whether the answer is right, and takes no refusal for a failure. What was not
-captured is no silence: then nothing is said.
+The score is 1 if the run ended with an answer or a declared end, otherwise 0 with a label. The labels are: ``error``
+(the run ended with an error), ``empty_answer`` (silence, or punctuation alone, as the answer to the user),
+``control_token`` (``###STOP###`` or the like instead of an answer), ``dangling_tool_call`` (the last thing was a tool
+call that nothing answered, nor one of the next three traces of the session: there the run goes on, and a revision
+tells, ``continued_by``), ``unrecovered_tool_error`` (the last call that was to change something, or all there were,
+failed and nothing made up for it; 0.4 where the answer owns up to it: honest, and still not done), ``false_success``
+(that, and the answer says that it was done; critical). Where the answer owns up to it and asks how to go on, the agent
+handed over, or one of the next three traces of the session made up for it (then a revision tells, ``recovered_by``),
+the score is 0.5 and passes. A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it
+(###STOP### and TERMINATE from the start); where no instructions were captured, nobody knows. Commands and code that
+only read change nothing, and a claim is false success only where it is about the call that failed: not an offer, a
+question or a report of other work that was done. It does not judge whether the answer is right, and takes no refusal
+for a failure. What was not captured is no silence: then nothing is said.
 
 A run that a guardrail stopped on purpose passes; its label is ``blocked``, and the reason names the guardrail, the
 provider's filter or the model's refusal. A tool call that a person refused is no failure: the label is ``declined``,
@@ -167,7 +167,7 @@ def _declined(trace: Trace, answer: str | None) -> Score | None:
     for call in reversed(refused):
         if answer is None or _of_failed(trace, call, answer)[1] is not Ending.FALSE_SUCCESS:
             continue
-        reason = f"the answer says that it was done, but a person declined {call.name}"
+        reason = f"the answer claims success, but a person declined {call.name}"
         spans = tuple(filter(None, (answering_span(trace) or call.span_id,)))
         return _bad(0.0, reason, Ending.FALSE_SUCCESS, tool=call.name, error=error_of(call), span_ids=spans)
     return _refused(refused[-1].name) if refused else None

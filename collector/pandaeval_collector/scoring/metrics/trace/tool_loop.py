@@ -1,7 +1,8 @@
 """Does the agent repeat calls without progress in one trace?
 
-1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
-other words, spelling or edited code), nothing new in the answer, or the same error, and nothing changed in between
+The score is 1 - the share of wasted tool calls, found by code alone. A call is wasted if it repeats an earlier call
+without progress: same tool, equivalent arguments (or the same asked for in other words, spelling or edited code),
+nothing new in the answer, or the same error, and nothing changed in between
 (:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the
 ratio. Calls whose arguments were not captured cannot be compared: where they are most, or nothing of any call was
 captured, there is no score. One tool that fails three times in a row for the same reason is a loop whatever it was

@@ -1,10 +1,10 @@
 """Is the answer consistent in itself and with the conversation before it?
 
-A judge rates the answer of each turn: does it hold together, and does it agree with what the agent said before? It
-does not judge whether the answer is on the topic (``relevance``); the metric of the same name at level trace compares
-topics by embeddings, and shares nothing with this one but the name.
+A judge rates the answer of each turn: is the answer consistent, and does it agree with the agent's earlier messages? It
+does not judge whether the answer is on topic (``relevance``). The metric ``trace.coherence`` is a different metric,
+which compares topics.
 
-Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is one of ratings.
+Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
 Source: Agentest, evaluation metrics, *Coherence*.
 """
 
@@ -15,14 +15,14 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "coherence",
     about=__doc__,
-    version="2",
+    version="3",
     question="Is the answer consistent in itself and with the conversation before it?",
     needs="the message of the user and the answer; a judge",
     criteria="""
-How coherent is the answer? Is it logically consistent, in itself and with what was said in the turns before?
+How coherent is the answer? Is it logically consistent, in itself and with the earlier turns?
 
-Things that cost: contradicting what the agent said before; forgetting what was said or agreed; conclusions that do not
-follow. Correcting a mistake openly is no contradiction, nor is a change of what results say.
+These lower the rating: contradicting the agent's earlier words; forgetting facts or agreements; conclusions that do not
+follow. An open correction of a mistake is no contradiction, nor is a change that results show.
 
 Example: after "open Monday to Friday", "closed on Sundays" is 5, "closed on Wednesdays" is 2.
 

@@ -76,7 +76,7 @@ function modelWords(view, row, isAnswer, loose) {
   const out = row.out || [];
   const said = out.filter(([who, text]) => !who.startsWith("asks for ") && who !== "thinking" && plainText(view, text).trim());
   const asks = out.filter(([who]) => who.startsWith("asks for ")).map(([who]) => who.slice(9));
-  const model = row.model || row.name;
+  const model = row.name.endsWith("(compaction)") ? "compaction of the history" : row.model || row.name;
   if (isAnswer && said.length) return spoken(view, said.at(-1)[1], loose);
   if (!said.length && !asks.length) return el("span", { class: "given muted" }, row.name, row.error === undefined ? null : el("span", { class: "came bad" }, "✗ ", oneLine(view, row.error, [])));
   return [said.length ? el("span", { class: "given" }, el("span", { class: "muted" }, `${model}: `), oneLine(view, said.at(-1)[1], loose)) : null,
