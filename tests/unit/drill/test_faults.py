@@ -90,7 +90,7 @@ def test_claim_without_call_takes_the_call_out_of_spans_and_history() -> None:
 def test_a_dropped_result_leaves_the_answers_value_without_a_source() -> None:
     for seed in SEEDS:
         made, after = planted("dropped_result", seed)
-        new, old = made.what.removeprefix("the result says ").split(", the answer ")
+        new, old = made.what.removeprefix("the result has ").split(", the answer ")
         changed = Subject(after, made.parts)
         assert new in changed.known
         assert old in LAST

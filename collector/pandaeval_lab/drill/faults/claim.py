@@ -44,7 +44,7 @@ def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     old = call.arguments[key]
     new = unknown(subject, rng, spelled(old), scrambled)
     made = {**call.arguments, key: new if isinstance(old, str) else int(new)}
-    return ArgumentsEdit(index, made, f"{call.name} was called with {key} {new}, the answer says {old}")
+    return ArgumentsEdit(index, made, f"{call.name} was called with {key} {new}, the answer has {old}")
 
 
 def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
@@ -66,7 +66,7 @@ def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
         return held.replace(old, new) if isinstance(held, str) and old in held else held
 
     result = rewritten(subject.trace.tool_calls[index].result, other)
-    return ToolResultEdit(index, result, f"the result says {new}, the answer {old}")
+    return ToolResultEdit(index, result, f"the result has {new}, the answer {old}")
 
 
 def false_success(subject: Subject, rng: Random) -> ToolResultEdit:
