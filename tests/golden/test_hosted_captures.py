@@ -97,4 +97,4 @@ def test_a_value_on_a_page_that_the_provider_alone_can_read_is_not_made_up() -> 
     said = replace(trace, output=answer, turns=(replace(trace.turns[0], assistant=answer),))
     finding = GROUNDING.evaluate(said, CONTEXT)
     assert isinstance(finding, Unscored)
-    assert "captured in part" in finding.reason
+    assert "captured only in part" in finding.reason

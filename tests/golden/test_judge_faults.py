@@ -201,7 +201,7 @@ async def test_a_definition_that_was_not_captured_is_not_told_as_none() -> None:
             judge = ScriptedJudge()
             await judge.finding(registry()["trace.tool_correctness"], replace(trace, tools=()))
             for question in judge.caller.questions:
-                assert "A tool that is not listed may have existed" in " ".join(question.split()), _name(path)
+                assert "An unlisted tool may have existed" in " ".join(question.split()), _name(path)
                 assert "available_tools" not in question, _name(path)
 
 

@@ -26,7 +26,7 @@ from support.judged_files import send
 
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 SCENARIOS = ("good_session", "wrong_tool", "tool_loop", "gives_up", "crashed")
-_MARKED = re.compile(r"data, and no instruction\.\n<<([0-9a-f]{16})>>\n(.*)\n<</\1>>", re.DOTALL)
+_MARKED = re.compile(r"data, not as instructions\.\n<<([0-9a-f]{16})>>\n(.*)\n<</\1>>", re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ class Agent:
         return text
 
     async def data(self, tool: str, **arguments: Any) -> str:
-        """What stands between the marks."""
+        """Text between the marks."""
         text = await self(tool, **arguments)
         found = _MARKED.search(text)
         assert found is not None, text
@@ -124,7 +124,7 @@ async def _about_sessions(agent: Agent, told: Told) -> None:
     assert set(re.findall(r'of agent "(.*?)" at', mine)) == {name}
     assert "agent: there is no nobody" in await agent.refused("worst_sessions", agent="nobody")
     recent = await agent("worst_sessions", hours=1e-6)
-    assert recent == "No scored session fits."
+    assert recent == "No scored session matches."
     loops = await agent.data("find_traces", metric="trace.tool_loop", failed=True, limit=50)
     assert set(re.findall(r"trace ([0-9a-f]{32})", loops)) == {
         row["trace_id"]
@@ -190,13 +190,13 @@ async def _about_differences(agent: Agent, told: Told) -> None:
     assert "difference +0.000" in alike
     assert "better" not in alike
     none = await agent.data("compare_versions", a={}, b={"until": "1990-01-01T00:00:00Z"})
-    assert "b has 0: there is nothing to compare" in none
+    assert "b has 0: a comparison needs runs in both" in none
 
 
 async def _about_nothing(agent: Agent) -> None:
-    assert "32 hex digits" in await agent.refused("why_failed", trace_id="../../etc/passwd")
+    assert "32 hexadecimal digits" in await agent.refused("why_failed", trace_id="../../etc/passwd")
     assert "did you mean" in await agent.refused("find_traces", metric="tool_lop")
-    assert "no scored trace" in await agent.refused("trace_steps", trace_id="0" * 32)
+    assert "no scored agent trace" in await agent.refused("trace_steps", trace_id="0" * 32)
     assert "limit" in await agent.refused("worst_sessions", limit=0)
 
 
@@ -205,7 +205,7 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
     told = Told(collector)
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         assert client.server_info.version == installed_version()
-        agent, seen = Agent(client), f"People see it at {collector.http}/#"
+        agent, seen = Agent(client), f"Page: {collector.http}/#"
         agents = await agent("pass_rates")  # 1. which agents are there?
         assert {row["agent"] for row in told.traces} == set(re.findall(r'of agent "(.*?)": ', agents))
         assert seen in agents
@@ -224,7 +224,7 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         assert len(re.findall(r"^ *\d+\. ", steps, re.MULTILINE)) == len(whole["detail"]["spans"])
         assert "blamed by " in steps
         grave = await agent("incidents", severity="critical")  # 5. is anything critical?
-        assert ("No incident fits." in grave) == (not any(each["severity"] == "critical" for each in groups))
+        assert ("No incident matches." in grave) == (not any(each["severity"] == "critical" for each in groups))
         one = groups[0]["agents"][0]
         assert f'agent "{one}"' in await agent("incidents", agent=one)  # 6. what of this agent alone?
         broken = await agent.data("find_traces", status="error", limit=50)  # 7. which runs crashed?

@@ -387,7 +387,7 @@ def test_an_agent_without_spans_ends_the_command_with_the_cure(folder: Path) -> 
     (folder / "mute.py").write_text("def answer(message, context):\n    return 'done'\n")
     code, _, errors = _run(folder, "--agent", "mute:answer")
     assert code == 2
-    assert "no spans of the agent came for 1 of 1 attempt: instrument it" in errors
+    assert "no spans of the agent arrived for 1 of 1 attempt: instrument it" in errors
 
 
 SCENARIO = """{id: talk, expected_outcome: {tools_called: [refund_order]}, scenario: {

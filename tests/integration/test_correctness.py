@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.internal.encoder import _VarintBytes
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from support.asked import GOOD, said
+from support.incident_mix import mix
 from support.judge import JudgeServer, Say, question_of, rubric_of
 from support.judged_files import Result, environ
 
@@ -160,3 +162,24 @@ def test_what_grounding_suspects_is_put_to_the_judge(monkeypatch: pytest.MonkeyP
     }
     assert became == {("session" if session else "trace", *rest) for session, *rest in loose}
     assert len(became) == 2
+
+
+def test_a_session_with_a_crash_or_a_false_claim_of_success_is_disputed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def sure(_: int, body: dict[str, Any]) -> Say:
+        return Say(said(body["messages"], rubric_of(body), GOOD))
+
+    data = mix(1).SerializeToString()
+    (tmp_path / "mix.pb").write_bytes(_VarintBytes(len(data)) + data)
+    with JudgeServer(sure) as server:
+        for name, value in environ(server).items():
+            monkeypatch.setenv(name, value)
+        arguments = ["evaluate", str(tmp_path / "mix.pb"), "--metrics", "session.correctness,response"]
+        outcome = CliRunner().invoke(app, [*arguments, "--format", "json"])
+        table = CliRunner().invoke(app, arguments)
+    found = [each for each in map(json.loads, outcome.stdout.splitlines()) if each["metric"] == "correctness"]
+    labels = {each["session_id"]: each["label"] for each in found}
+    lies = dict.fromkeys(("send_reminder", "cancel_order", "update_address"), "disputed")
+    assert labels == {**lies, "crash-0": "disputed", "loop": "pass"}
+    assert table.output.startswith("1 session was handled correctly: 100 % of 1 decided, 4 disputed (21% to 100%)\n")

@@ -27,7 +27,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     assert "missing thing at turn 2" in outcome.output
     assert re.search("How do I send the kettle back\\? +missing", outcome.output)
     assert len(outcome.output.splitlines()) <= 24, "it fits a screen"
-    found = outcome.output.partition("what was found")[2].splitlines()
+    found = outcome.output.partition("finding")[2].splitlines()
     assert sum(" handled correctly: " in line for line in found) == 4, "one has a finding, which is shown"
     return [json.loads(line) for line in kept.read_text().splitlines()]
 
@@ -66,7 +66,7 @@ def test_verdicts_that_prompts_have_outgrown_leave_sessions_not_judged(
     outcome = CliRunner().invoke(app, ["demo"])
     assert outcome.exit_code == 0, outcome.output
     assert outcome.output.startswith("not judged: 6 of 10 sessions have findings\n")
-    assert "what became of it" not in outcome.output
+    assert "outcome" not in outcome.output
 
 
 def test_every_session_and_trace_is_scored(lines: list[dict[str, object]]) -> None:

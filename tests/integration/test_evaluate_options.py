@@ -112,10 +112,10 @@ def test_the_model_of_the_command_line_outweighs_those_of_single_metrics(
 def test_a_where_that_fits_nothing_or_cannot_be_read_says_so(traces: Path, tmp_path: Path) -> None:
     done, results = _evaluate(traces, tmp_path, None, "", "--where", "agent=nobody")
     assert (done.exit_code, results) == (2, [])
-    assert "--where agent=nobody: no trace of the input has this agent" in done.stderr
+    assert "--where agent=nobody: no trace in the input has this agent" in done.stderr
     done, results = _evaluate(traces, tmp_path, None, "", "--where", "time=..2001-01-01")
     assert (done.exit_code, results) == (0, []), "no name is wrong"
-    assert "no trace of the input is like that (agents: helper; services: " in done.stderr
+    assert "no trace in the input matches (agents: helper; services: " in done.stderr
     done, results = _evaluate(traces, tmp_path, None, "", "--where", "agnet=helper")
     assert (done.exit_code, results) == (2, [])
     assert "there are agent, service" in done.stderr

@@ -57,7 +57,7 @@ def test_a_program_is_whole_and_says_how_it_is_run(name: str, tmp_path: Path) ->
 def test_all_are_listed_and_an_unknown_one_is_told_what_was_meant() -> None:
     assert printed().split("\n")[:-1] == [f"pandaeval init {name}" for name in (*programs(), "cases")]
     wrong = CliRunner().invoke(app, ["init", "lang-graph"])
-    assert (wrong.exit_code, wrong.stderr) == (2, "lang-graph: there is no program for it; did you mean langgraph?\n")
+    assert (wrong.exit_code, wrong.stderr) == (2, "lang-graph: no example program; did you mean langgraph?\n")
 
 
 def _command(text: str, folder: Path) -> list[str]:

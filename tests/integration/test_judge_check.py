@@ -67,7 +67,7 @@ def test_a_bad_judge_fails(opinion: Opinion) -> None:
 def test_a_model_that_cannot_be_asked_is_no_bad_model() -> None:
     done, calls = _check(FAULTS["401"])
     assert done.exit_code == 2
-    assert "cannot be asked" in done.stderr
+    assert "cannot be called" in done.stderr
     assert calls < 8
 
 

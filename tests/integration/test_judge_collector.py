@@ -76,7 +76,7 @@ def test_dead_jobs_are_retried_beside_the_running_collector(
         ids = [id_ for (id_,) in database.execute("SELECT id FROM jobs")]
 
     server.behave = good
-    assert f"{dead} jobs are due again" in _jobs(collector, "retry")
+    assert f"{dead} jobs will run again" in _jobs(collector, "retry")
     collector.until(lambda: _states(collector) == {"done": dead} and collector.at_rest(), "judged", 60.0)
     newest = {each["trace_id"]: each for each in _results(collector, "confidence") if each["why"] != "no_content"}
     assert {(each["outcome"], each["score"], each["revision"]) for each in newest.values()} == {("scored", 0.8, 2)}

@@ -164,4 +164,4 @@ def test_a_command_whose_judge_never_answers_says_so_and_ends_with_2(tmp_path: P
         command = ["evaluate", str(traces), "--config", str(config), "--model", MODEL, "--metrics", "confidence"]
         done = CliRunner().invoke(app, command, env={"JUDGE_KEY": "sk-test"})
     assert done.exit_code == 2, done.output
-    assert f"--model {MODEL}: none of 1 questions was answered: " in done.stderr
+    assert "0 of 1 questions were answered." in done.stderr

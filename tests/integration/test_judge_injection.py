@@ -31,7 +31,8 @@ async def _learned(place: str, kind: type[Parrot] = Parrot) -> Parrot:
     """A parrot that knows what of our own words stands around a harmless run."""
     parrot = kind()
     for _ in QUOTED if kind is Quoter else range(1):  # so that each question is answered in each of the forms
-        for run in (*_runs(place, HARMLESS), *_runs(place, HARMLESS * 200)):  # of long words the task is asked for
+        # Of long words the task is asked for, and a failure is a fact that code counts.
+        for run in (*_runs(place, HARMLESS), *_runs(place, HARMLESS * 200), *_runs(place, "Field required")):
             await findings(run, parrot)
             await findings(run, parrot, together=True)
     parrot.learning = False

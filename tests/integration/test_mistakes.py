@@ -148,7 +148,7 @@ class TestJudge:
     def test_it_cannot_be_asked(self, model: str, cure: str) -> None:
         """Nobody is asked, so no network is needed."""
         done = _run("evaluate", _RECORDING, "--model", model, "--metrics", "trace.confidence")
-        assert f"the judge {model} cannot be asked" in done.stderr
+        assert f"the judge {model} cannot be called" in done.stderr
         assert cure in done.stderr
         assert "judge_failed" in done.stdout
 
@@ -188,7 +188,7 @@ class TestUnreadableFile:
         path = tmp_path / "notes.txt"
         path.write_text("hello\n")
         said = _said("evaluate", path)
-        assert "nothing could be read from it. Expected OTLP/JSON lines" in said
+        assert "no traces found. Expected OTLP/JSON lines" in said
 
     def test_beside_others_it_costs_only_itself_and_the_exit_code(self, tmp_path: Path) -> None:
         path = tmp_path / "notes.txt"
@@ -276,7 +276,7 @@ def test_what_names_nothing_is_said_to_name_nothing(tmp_path: Path) -> None:
     assert _said("evaluate", _RECORDING, "--baseline", empty).startswith(f"{empty}: there are no results in it")
     assert "request 1: neither OTLP/JSON lines nor length-delimited" in _said("inspect", words)
     store = _said("jobs", "retry", PANDAEVAL_DATA=str(tmp_path))
-    assert "there is no store in" in store
+    assert "no store in" in store
     assert "`pandaeval collector` makes one" in store
 
 

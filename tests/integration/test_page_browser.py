@@ -142,7 +142,7 @@ def test_what_could_not_be_scored_is_no_success(page: Page, collector: Collector
     assert page.text("h1") == "Nothing could be scored in the last 24 hours"
     assert "not scored: no content" in page.text(".row.unit")
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
-    assert page.texts("h2")[0] == "Could not be scored since the store began"
+    assert page.texts("h2")[0] == "Not scored since the store began"
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in page.texts(".setting code")
     page.go("#/agents")
     rows = [each for each in page.texts("table.rates tbody tr") if each.startswith("mute")]
@@ -179,7 +179,7 @@ def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page,
     assert loop["trace_id"] in page.run("location.hash")
     assert page.count(".line.pointed") > 0
     page.visit(f"{collector.http}/#/failures?group=none")
-    assert "not kept any more" in page.text()
+    assert "no longer stored" in page.text()
     assert all("404" in each for each in page.complaints)
     page.complaints.clear()
 
@@ -240,7 +240,7 @@ def test_addresses_of_traces_sessions_and_spans_last(page: Page, collector: Coll
     page.visit(f"{collector.http}/#/session/table-for-four")
     assert page.count(".row.trace") == 1
     page.visit(f"{collector.http}/#/trace/{'0' * 32}")
-    assert "no scored trace of an agent has this id" in page.text(".notice")
+    assert "no scored agent trace has this ID" in page.text(".notice")
     assert all("404" in each for each in page.complaints)
     page.complaints.clear()
 
@@ -336,7 +336,7 @@ def test_three_lies_are_seen_beside_sixty_crashes(page: Page, tmp_path: Path) ->
         page.visit(f"{running.http}/")
         assert page.text("h1") == "Not judged: 64 of 64 runs have findings"
         first = page.texts(".incident")[:5]
-        lies = [row for row in first if row.startswith("critical\nSays done, was not")]
+        lies = [row for row in first if row.startswith("critical\nClaimed success after a failed call")]
         assert all(any(tool in row for row in lies) for tool in ("send_reminder", "cancel_order", "update_address"))
         assert any("\n60\nruns" in row for row in first)
         assert [row for row in page.texts(".row.unit") if "run failed" in row]
@@ -366,7 +366,7 @@ def test_a_person_says_that_a_score_is_wrong(page: Page, collector: CollectorPro
     said = next(each for each in collector.results() if each["metric"] == "grounding" and each["success"] is False)
     page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
     page.run("[...document.querySelectorAll('.finding .judgement button')].at(-1).click()")
-    page.wait("document.querySelector('.judgement').innerText.startsWith('kept:')")
+    page.wait("document.querySelector('.judgement').innerText.startsWith('saved:')")
     kept = httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"]
     assert [(each["trace_id"], each["metric"], each["passed"]) for each in kept] == [
         (said["trace_id"], "trace.grounding", True)
@@ -374,7 +374,7 @@ def test_a_person_says_that_a_score_is_wrong(page: Page, collector: CollectorPro
     after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}", timeout=60).json()
     assert said["id"] in {each["id"] for each in after["results"]}, "a person's word changes no score"
     page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
-    page.wait("document.querySelector('.finding .judgement').innerText.startsWith('kept: this failure is wrong')")
+    page.wait("document.querySelector('.finding .judgement').innerText.startsWith('saved: this failure is wrong')")
     page.click(".finding .judgement button")
     page.wait("document.querySelector('.finding .judgement').innerText.includes('✗ wrong')")
     assert httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"] == []
@@ -388,7 +388,7 @@ def test_a_session_is_scored_again_when_it_was_said_what_it_takes(page: Page, co
         "(each) => { each.selected = each.value === 'trace.grounding'; })"
     )
     page.click(".again button.more")
-    page.wait("/1 trace, 0 calls of a judge/.test(document.querySelector('.again').innerText)")
+    page.wait("/1 trace, 0 judge calls/.test(document.querySelector('.again').innerText)")
     assert httpx.get(f"{collector.http}/api/v1/runs", timeout=60).json()["items"] == []
     page.run("[...document.querySelectorAll('.again button.more')].at(-1).click()")
     page.wait("/done, 1 of 1 trace/.test(document.querySelector('.again').innerText)")

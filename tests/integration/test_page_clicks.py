@@ -94,7 +94,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     ("kind", "about", "step", "words"),
     [
         ("Made-up value", "LX-48213", "Your table for four", "LX-48213"),
-        ("Says done, was not", "send_reminder", "send_reminder", "The reminder has been sent to your customer."),
+        (
+            "Claimed success after a failed call",
+            "send_reminder",
+            "send_reminder",
+            "The reminder has been sent to your customer.",
+        ),
         ("Loop", "search_help", "search_help", "round 2 of 5"),
         ("Crash", "400 too long", "library_help", "400 too long for this model"),
         ("False statement", "72 EUR", "A dental cleaning costs", "49.99 EUR"),

@@ -400,7 +400,7 @@ def _overview(collector: CollectorProcess) -> dict[str, Any]:
 @pytest.mark.slow  # a collector tells it in the test above
 def test_commands_tell_what_components_raise(installed: Path, moody: Path, file: Path) -> None:
     path = _path(installed, moody)
-    told = r"warning: components raised, and what they should have given is missing: dialect moody \d times"
+    told = r"warning: components raised errors, so their results are missing: dialect moody \d times"
     seen = _run("inspect", file, "--format", "json", path=path, tracebacks=1)
     [trace] = map(json.loads, seen.stdout.splitlines())
     assert trace["dialects"] == ["skylark"]
@@ -425,9 +425,7 @@ def test_an_embedder_that_raises_costs_its_results_and_is_told(installed: Path, 
         OPENAI_API_BASE="http://127.0.0.1:1/v1",
         OPENAI_API_KEY="sk-test",
     )
-    assert (
-        "components raised, and what they should have given is missing: embedder litellm:openai/nobody" in done.stdout
-    )
+    assert "components raised errors, so their results are missing: embedder litellm:openai/nobody" in done.stdout
     assert "metric_error 1" in done.stdout
     assert "0.50" in done.stdout
 

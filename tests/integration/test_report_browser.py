@@ -63,10 +63,10 @@ def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page
     assert page.text("h1") == "Not judged: 4 of 10 sessions have findings"
     failed, grounds, missing = page.texts(".cards .card")
     assert "Tool loop\n1 of 26" in failed
-    assert "of what was asked has a score" in grounds
-    assert "by code: counted" in grounds
+    assert "of applicable results have a score" in grounds
+    assert "by code: deterministic" in grounds
     assert "by a judge" not in grounds  # none was asked, though code found what a judged metric names
-    assert "17 questions not asked" in grounds
+    assert "17 metrics not run" in grounds
     assert "Too little of what this metric builds on" in missing
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.run("document.documentElement.scrollWidth") <= 1280
@@ -360,7 +360,7 @@ def test_only_unscored_results(page: Page, tmp_path: Path) -> None:
     file = report([made], [result(made, finding=Unscored(Why.NO_CONTENT, "nothing was captured"))]).save(tmp_path)
     page.open(file)
     assert page.text("h1") == "Nothing could be scored"
-    assert "how to switch it on" in page.text(".cure")
+    assert "To capture content" in page.text(".cure")
     page.open(report([], []).save(tmp_path))
     assert page.text("h1") == "No agent traces in this input"
 

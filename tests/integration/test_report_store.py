@@ -151,7 +151,7 @@ class TestLists:
         desk = _rows(_listed(collector, "traces", "list", "--agent", "order_desk", "--format", "json"))
         assert {row["agent"] for row in desk} == {"order_desk"}
         assert len(desk) == 2
-        assert "no trace is like that" in _listed(collector, "traces", "--since", "1s").output
+        assert "no trace matches" in _listed(collector, "traces", "--since", "1s").output
 
     def test_ids_in_tables_can_be_copied(self, collector: CollectorProcess) -> None:
         rows = _rows(_listed(collector, "traces", "--format", "json"))

@@ -128,7 +128,7 @@ def read(messages: Sequence[Mapping[str, str]]) -> Record:
     sections = {
         each[1]: _FENCE.sub("", record[each.end() : end]).strip() for each, end in zip(starts, ends, strict=True)
     }
-    data = question.partition("data as well:\n")[2].partition("All that stands between fences")[0]
+    data = question.partition("also data:\n")[2].partition("All text between fences")[0]
     return Record(sections, {name: _value(text) for name, text in _GIVEN.findall(data)}, question)
 
 

@@ -63,7 +63,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 def rubric_of(body: Mapping[str, Any]) -> str:
     """The name of the question that a request asks: the form of the answer is the same for all."""
     question = question_of(body)
-    if _TOGETHER.search(question.partition("Taken from the record")[0]):
+    if _TOGETHER.search(question.partition("Facts about this run, also data")[0]):
         return "turn" if "Judge one turn" in question else "trace"
     known = (
         rubric

@@ -16,6 +16,7 @@ from pandaeval_collector.store import series
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "telemetry.md"
 _EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`, `deployment.environment.name`"
 _RATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`"
+_OF_AGENT = "`gen_ai.agent.name`, `service`"
 _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
 ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored; `reason`",
@@ -53,6 +54,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.judge.tokens": _JUDGED,
     "pandaeval.judge.cost": _JUDGED,
     "pandaeval.judge.cached_tokens": _JUDGED,
+    **dict.fromkeys(("pandaeval.agent.tokens", "pandaeval.agent.cost", "pandaeval.agent.unpriced"), _OF_AGENT),
 }
 """What a series is told apart by; instruments that are not named here have one series."""
 

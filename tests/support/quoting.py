@@ -15,8 +15,8 @@ from support.attacked import Parrot
 
 _FENCED = re.compile(r"<<([0-9a-f]{12})>>\n(.*?)\n<</\1>>", re.DOTALL)
 _OURS = re.compile(
-    r"\AAn answer to this did not hold \((?P<error>.*)\)\. Answer afresh, with one JSON object of the requested shape "
-    r"and nothing else\.\Z",
+    r"\AAn answer to this question was invalid \((?P<error>.*)\)\. Answer again, with one JSON object of the requested "
+    r"fields and nothing else\.\Z",
     re.DOTALL,
 )
 _PIECE = 12

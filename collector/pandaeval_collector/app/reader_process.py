@@ -30,7 +30,7 @@ _PATIENCE_S, _LONG_S = 60.0, 660.0
 """A process that is asked and says nothing for so long hangs, and is ended: over what reads, and over all else, such as
 the estimate of a run."""
 _TOLD = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string")
-_WHY = "the process that answers is not there (it ended, and is started again): come back in a moment"
+_WHY = "the reader process is restarting: try again in a moment"
 
 
 class ReaderProcess:

@@ -33,23 +33,23 @@ class Filter:
 
 
 FILTERS = (
-    Filter("since", "time", "Started at or after this time"),
-    Filter("until", "time", "Started before this time"),
+    Filter("since", "time", "Show traces that started at or after this time"),
+    Filter("until", "time", "Show traces that started before this time"),
     Filter("agent", "text", "Name of the root agent."),
     Filter("service", "text", "service.name of the application."),
     Filter("environment", "text", "Deployment environment."),
-    Filter("user", "text", "Id of the user."),
-    Filter("session", "text", "Id of the session."),
-    Filter("failed", "flag", "Whether a result or the run itself failed.", "--failed/--not-failed"),
-    Filter("status", "status", "Whether the run ended with an error (error) or without (ok)."),
-    Filter("metric", "text", "Has a result of this metric, such as trace.tool_loop.", "--with-metric"),
-    Filter("outcome", "outcome", "Has a result with this outcome.", "--with-outcome"),
-    Filter("label", "text", "Has a result with this label.", "--with-label"),
-    Filter("success", "flag", "Has a result that passed, or failed.", "--with-pass/--with-fail"),
-    Filter("text", "text", "Text in the first part of the input or the answer."),
-    Filter("min_seconds", "number", "Took at least this many seconds.", "--min-seconds"),
-    Filter("min_usd", "number", "Cost at least this many US dollars, if the instrumentation reports it.", "--min-usd"),
-    Filter("attribute", "pairs", "KEY=VALUE of an attribute that the store lists."),
+    Filter("user", "text", "ID of the user."),
+    Filter("session", "text", "ID of the session."),
+    Filter("failed", "flag", "Show traces with (or without) a failure or an error.", "--failed/--not-failed"),
+    Filter("status", "status", "How the run ended: with an error, or ok."),
+    Filter("metric", "text", "Show units with a result of this metric, such as trace.tool_loop.", "--with-metric"),
+    Filter("outcome", "outcome", "Show units with a result of this outcome.", "--with-outcome"),
+    Filter("label", "text", "Show units with a result of this label.", "--with-label"),
+    Filter("success", "flag", "Show units with a result that passed, or failed.", "--with-pass/--with-fail"),
+    Filter("text", "text", "Search text in the first part of the input or the answer."),
+    Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
+    Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),
+    Filter("attribute", "pairs", "Attribute that the store lists."),
 )
 
 

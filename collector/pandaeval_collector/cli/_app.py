@@ -167,7 +167,7 @@ def _misused(error: Any) -> Exception:
         return error  # type: ignore[no-any-return]
     command = "pandaeval" if error.ctx is None else error.ctx.command_path
     what = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
-    typer.echo(f"{command}: {what}{'' if what.endswith('?') else ';'} `{command} -h` says what it takes", err=True)
+    typer.echo(f"{command}: {what}{'' if what.endswith('?') else ';'} see `{command} -h`", err=True)
     return typer.Exit(2)
 
 
@@ -195,7 +195,7 @@ def _build() -> typer.Typer:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Typer wants a function to hang the options of the whole command on."""

@@ -30,9 +30,9 @@ from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
-StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML): says where the store is.")]
+StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML), for store.path.")]
 StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="FOLDER", help="The data directory; else as the configuration says.")
+    Path | None, typer.Option("--store", metavar="FOLDER", help="Data directory; default: store.path.")
 ]
 
 
@@ -112,9 +112,7 @@ def opened_folder(
     """Opens the store of a data directory. Raises ``UserError`` where there is none, or it cannot be used."""
     file = folder / FILE_NAME
     if not file.is_file():
-        raise UserError(
-            f"there is no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` makes one"
-        )
+        raise UserError(f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates one")
     connection = connect(file, durability, read_only)
     try:
         yield connection

@@ -15,17 +15,19 @@ from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._options import declared
 
-_METRICS = typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
-_SAMPLE = typer.Option(min=0.0, max=1.0, metavar="0..1", help="Share of the sessions, the same ones each time.")
-_BUDGET = typer.Option(min=0.0, metavar="USD", help="What judges may cost; then no further batch of traces is begun.")
-_EMIT = typer.Option("--emit", help="Results leave like live ones, with the run's id.")
+_METRICS = typer.Option(help="Metrics to run, comma-separated, such as tool_loop, response.", metavar="A,B")
+_SAMPLE = typer.Option(
+    min=0.0, max=1.0, metavar="0..1", help="Share of sessions to score; each run selects the same sessions."
+)
+_BUDGET = typer.Option(min=0.0, metavar="USD", help="Start no further batch of traces after this cost.")
+_EMIT = typer.Option("--emit", help="Export the results to the configured sinks, with the run ID.")
 
 
 RunFormat = Literal["table", "json"]
 """The formats in which commands print."""
 
 
-Format = Annotated[RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
+Format = Annotated[RunFormat, typer.Option("--format", help="Output format: table, or one JSON object per line.")]
 _OUTCOME: Any = Literal[tuple(OUTCOMES)]
 _STATUS: Any = Literal[tuple(STATUSES)]
 _ANNOTATED: Any = Annotated
@@ -54,9 +56,9 @@ def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., Non
 def _option(each: Filter) -> Any:
     told, metavar = each.meaning, None
     if each.kind == "time":
-        told = f"{told}: RFC 3339, or how long ago, such as 7d or 2h."
+        told = f"{told}: RFC 3339, or an age such as 7d or 2h."
     elif each.kind == "pairs":
-        told, metavar = f"{told} May be given several times.", "KEY=VALUE"
+        told, metavar = f"{told} Repeatable.", "KEY=VALUE"
     option = typer.Option(each.option or f"--{each.name}", help=told, metavar=metavar, show_default=False)
     return _ANNOTATED[_TYPES[each.kind], option]
 
@@ -66,11 +68,11 @@ class RunOptions:
     """The options that say what a run does."""
 
     metrics: Annotated[str, _METRICS]
-    model: Annotated[str | None, typer.Option(help="Judge model; by default the configured one.")] = None
+    model: Annotated[str | None, typer.Option(help="Judge model; default: judge.model.")] = None
     sample: Annotated[float, _SAMPLE] = 1.0
     budget: Annotated[float | None, _BUDGET] = None
     emit: Annotated[bool, _EMIT] = False
-    name: Annotated[str, typer.Option(help="A name, for people.")] = ""
+    name: Annotated[str, typer.Option(help="Display name of the run.")] = ""
 
     def body(self, filters: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the API request for such a run over the traces that ``filters`` find. Raises ``UserError`` for a
@@ -103,5 +105,5 @@ def _time(text: str, option: str) -> str:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise UserError(f"{option} {text}: write a time (RFC 3339) or how long ago, such as 7d or 2h") from error
+        raise UserError(f"{option} {text}: write a time (RFC 3339) or an age such as 7d or 2h") from error
     return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).isoformat()

@@ -15,10 +15,10 @@ from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.cli._options import declared
 from pandaeval_collector.show.api.client import Asker
 
-_ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
+_ADDRESS = "Address of the collector; default: port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
 URL = "http://127.0.0.1:4328"
-_LOOK = "Look into this data directory instead, whether or not a collector runs on it."
+_LOOK = "Read this data directory, with or without a running collector."
 LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def collector(
-    config: Annotated[Path | None, config_option("Configuration file (YAML); without one, the defaults.")] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    config: Annotated[Path | None, config_option("Configuration file (YAML); default: built-in defaults.")] = None,
+    log_level: Annotated[str, typer.Option(help="Log level: debug, info, warning or error.")] = "info",
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C.
 

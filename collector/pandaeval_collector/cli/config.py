@@ -20,15 +20,17 @@ config = typer.Typer(help="Check, show and describe the configuration.", no_args
 
 @config.command("check")
 def check(
-    file: Annotated[Path | None, file_argument("The file; without it the environment alone is checked.")] = None,
+    file: Annotated[Path | None, file_argument("Configuration file; default: check only the environment.")] = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Fail on what a start would refuse on this machine: variables, files, packages."),
+        typer.Option("--strict", help="Also fail on missing variables, files and packages."),
     ] = False,
 ) -> None:
-    """Find every problem in the configuration at once, each with its place. Exit code 2 if there is any.
+    """Find all problems in the configuration.
 
-    What is missing on this machine only (variables, files, packages) is a note, as the collector may run on another.
+    Exit code 2: a problem was found.
+
+    Missing variables, files and packages are notes, because the collector may run on another machine.
     """
     resolved = resolve_config(file, on_this_machine=strict)
     held = resolved.config
@@ -40,12 +42,12 @@ def check(
 
 @config.command("show")
 def show(
-    config: Annotated[Path | None, config_option("The configuration file.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
     output: Annotated[
-        Literal["yaml", "json"], typer.Option("--format", help="yaml says where each value came from.")
+        Literal["yaml", "json"], typer.Option("--format", help="Output format; yaml shows the source of each value.")
     ] = "yaml",
 ) -> None:
-    """Print the effective configuration and the source of each value, without secrets."""
+    """Print the effective configuration, without secrets."""
     resolved = resolve_config(config)
     if output == "json":
         write_json(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))
@@ -55,9 +57,11 @@ def show(
 
 @config.command("schema")
 def schema(
-    example: Annotated[bool, typer.Option("--example", help="A YAML file with every key at its default.")] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a YAML file with every key at its default.")
+    ] = False,
 ) -> None:
-    """Print the JSON schema of the configuration file, for editors; or an example file."""
+    """Print the JSON schema or an example of the configuration."""
     if example:
         typer.echo(docs.example_yaml(), nl=False)
     else:

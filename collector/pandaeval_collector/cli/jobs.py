@@ -17,10 +17,12 @@ jobs = typer.Typer(help="Retry dead judge jobs.", no_args_is_help=True)
 
 @jobs.command("retry")
 def retry(config: StoreConfig = None, store: StoreFolder = None) -> None:
-    """Retry dead judge jobs with all attempts. Their spans must still be in the store."""
+    """Retry dead judge jobs with all attempts.
+
+    Their spans must still be in the store."""
     with opened_store(config, store) as connection:
         dead = [job.id for job in listed(connection, "dead", _MOST)]
         now = last_running(connection)
         if now is None:
             now = time.time()
-        typer.echo(f"{make_due(connection, dead, now)} jobs are due again")
+        typer.echo(f"{make_due(connection, dead, now)} jobs will run again")

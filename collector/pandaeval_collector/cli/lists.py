@@ -26,7 +26,7 @@ from pandaeval_collector.show.view.texts import NONE, moment, said
 from pandaeval_collector.store.triage import Standing
 
 _Most = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
-_Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list has it.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="ID from the list.")]
 _Level: Any = Literal[tuple(SEVERITIES)]
 
 
@@ -40,9 +40,9 @@ TRACES = Listing(
         ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
         ("failed", lambda row: "yes" if row["failed"] else ""),
         ("session", lambda row: row["session_id"] or NONE),
-        ("what was found", lambda row: headline(row, _REASON)),
+        ("finding", lambda row: headline(row, _REASON)),
     ),
-    "no trace is like that",
+    "no trace matches",
     says_why=True,
 )
 SESSIONS = Listing(
@@ -56,9 +56,9 @@ SESSIONS = Listing(
         ("failed", lambda row: row["failed_traces"]),
         ("last", lambda row: moment(row["last_at"])),
         ("worst trace", lambda row: _of_worst(row, "trace_id")[:ID]),
-        ("what was found", lambda row: session_headline(row, _REASON)),
+        ("finding", lambda row: session_headline(row, _REASON)),
     ),
-    "no session is like that",
+    "no session matches",
     says_why=True,
 )
 INCIDENTS = Listing(
@@ -70,13 +70,13 @@ INCIDENTS = Listing(
         ("agent", lambda row: ", ".join(row["agents"])),
         ("cause", lambda row: said(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * _REASON)),
     ),
-    "no incident is like that",
+    "no incident matches",
     says_why=True,
 )
 
-traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=ListGroup)
-sessions = typer.Typer(help="Sessions of a collector or a store, worst first.", cls=ListGroup)
-failures = typer.Typer(help="Failures by root cause, gravest first.", cls=ListGroup)
+traces = typer.Typer(help="List or show agent traces, worst first.", cls=ListGroup)
+sessions = typer.Typer(help="List or show sessions, worst first.", cls=ListGroup)
+failures = typer.Typer(help="List or show incidents, most severe first.", cls=ListGroup)
 
 
 @traces.command("list")
@@ -85,12 +85,12 @@ failures = typer.Typer(help="Failures by root cause, gravest first.", cls=ListGr
 def list_traces(
     filters: dict[str, Any],
     limit: _Most = 50,
-    newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
+    newest: Annotated[bool, typer.Option("--newest", help="Sort by time, newest first; default: worst first.")] = False,
     format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
-    """List traces with their worst result, worst first."""
+    """List traces, worst first."""
     asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
     with place.looking() as api:
         show([*api.pages("/traces", limit, **asked)], TRACES, format_)
@@ -100,7 +100,7 @@ def list_traces(
 @given.filtered()
 @placed
 def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, place: Place) -> None:
-    """List sessions, and traces without one, with their worst result, worst first."""
+    """List sessions and single traces, worst first."""
     asked = {**filters, **given.api_times(filters)}
     with place.looking() as api:
         show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
@@ -111,9 +111,9 @@ def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.For
 @placed
 def list_failures(
     filters: dict[str, Any],
-    severity: Annotated[_Level | None, typer.Option(help="At least this severity.")] = None,
-    state: Annotated[Standing, typer.Option(help="State of triage; open: new or known.")] = "open",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="At most so many incidents.")] = 50,
+    severity: Annotated[_Level | None, typer.Option(help="Minimum severity.")] = None,
+    state: Annotated[Standing, typer.Option(help="Triage state; open means new or known.")] = "open",
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of incidents.")] = 50,
     format_: given.Format = "table",
     *,
     place: Place,

@@ -12,7 +12,9 @@ from pandaeval_collector.show.mcp.server import server
 
 @placed
 def mcp(place: Place) -> None:
-    """Serve results to a coding agent over MCP (stdio); see docs/guides/coding-agents.md."""
+    """Serve results to a coding agent over MCP (stdio).
+
+    See docs/guides/coding-agents.md."""
     if place.store is None:
         asyncio.run(_serve(Asker.over_http(place.url), place.url))
         return

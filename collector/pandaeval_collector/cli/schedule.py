@@ -12,7 +12,7 @@ from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import moment
 
-_Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a schedule.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a schedule.")]
 
 
 _SCHEDULES = Listing(
@@ -27,9 +27,7 @@ _SCHEDULES = Listing(
     "no schedules",
 )
 
-schedule = typer.Typer(
-    help="Run metrics again and again over what is new or changed since the last run.", no_args_is_help=True
-)
+schedule = typer.Typer(help="Run metrics on new and changed traces on a schedule.", no_args_is_help=True)
 
 
 @schedule.command("add")
@@ -37,14 +35,16 @@ schedule = typer.Typer(
 @given.run_options
 @at_collector
 def add(
-    cron: Annotated[str, typer.Argument(help="Minute hour day month weekday, in UTC: '0 3 * * *'.")],
+    cron: Annotated[str, typer.Argument(help="Minute, hour, day, month, weekday in UTC: '0 3 * * *'.")],
     run: given.RunOptions,
     filters: dict[str, Any],
     format_: given.Format = "table",
     *,
     api: ApiClient,
 ) -> None:
-    """Add a schedule. Its first run is about what is decided from now on."""
+    """Add a schedule.
+
+    Its first run covers traces that complete from now on."""
     with api:
         found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
     show([found], _SCHEDULES, format_)

@@ -22,16 +22,16 @@ from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME
 
-_DAMAGES = Listing(("where", "row", "about", ("what is wrong", itemgetter("what"))), "nothing is damaged")
+_DAMAGES = Listing(("where", "row", "about", ("problem", itemgetter("what"))), "no damage found")
 
-store = typer.Typer(help="Check a data directory, take its spans out.", no_args_is_help=True)
+store = typer.Typer(help="Check a data directory, and export its spans.", no_args_is_help=True)
 
 
 @store.command("verify")
 def verify(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
-    """Check every page and row of a data directory, also beside a running collector. Exit code 1 if one is damaged.
+    """Check every page and row of a data directory.
 
-    Changes nothing.
+    The check changes nothing and works while a collector runs. Exit code 1: damage was found.
     """
     with _read(config, store) as (connection, _):
         found = list(damages(connection))
@@ -42,19 +42,19 @@ def verify(format_: given.Format = "table", config: StoreConfig = None, store: S
 
 @store.command("export")
 def export(
-    output: Annotated[Path, output_option("Write here; - for standard output.")],
+    output: Annotated[Path, output_option("Write to this file; - for standard output.")],
     trace: Annotated[
-        str, typer.Option(metavar="ID", help="Of this trace alone, or of all whose ids begin with these digits.")
+        str, typer.Option(metavar="ID", help="Export only traces whose ID starts with these digits.")
     ] = "",
     config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
-    """Write all spans and log records of a data directory as length-delimited OTLP, also while a collector runs.
+    """Export spans and log records as length-delimited OTLP.
 
-    A trace with damage is left out and named; exit code 1 then.
+    The export works while a collector runs. Damaged traces are left out and listed, with exit code 1.
     """
     if trace.lower().strip("0123456789abcdef") or len(trace) > 32:
-        raise UserError(f"--trace {trace}: the id of a trace has 32 hex digits, of which the first few are enough")
+        raise UserError(f"--trace {trace}: a trace ID has 32 hexadecimal digits; a unique prefix is enough")
     traces = requests = 0
     damaged: list[StoredTrace] = []
     with (
@@ -102,7 +102,7 @@ def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Con
         with opened_folder(folder, read_only=True) as connection:
             yield connection, folder
     except sqlite3.DatabaseError as error:
-        raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start puts it aside") from error
+        raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start quarantines it") from error
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:

@@ -87,7 +87,7 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
     passing: list[Result] = []
     explaining: list[Result] = []
     lowest: float | None = None
-    worst, undecided = results[0], ""
+    worst = results[0]
     for result in results:  # a hot loop: for each result of each trace
         finding = result.finding
         if not isinstance(finding, Score):
@@ -98,8 +98,6 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
             scores[name] = score
         if not result.is_verdict:
             explaining.append(result)
-        elif finding.label in _OPEN:
-            undecided = finding.label or ""
         elif finding.label not in NOTED and (lowest is None or score < lowest):
             lowest, worst = score, result
         if result.success:
@@ -107,6 +105,7 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
         elif result.success is False:
             failures.append((score, result))
     failing = [result.wire_name for _, result in failures]
+    undecided = next((result.label for result in results if result.label in _OPEN), None) or ""
     is_open = all(map(_leaves_it_open, results))
     failed: list[Result] = []
     if failures and not is_open:

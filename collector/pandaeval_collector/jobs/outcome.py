@@ -16,10 +16,10 @@ from pandaeval_collector.store import Job
 _MAX_CRASHES = 2
 _WHAT: Mapping[CallFailure, str] = {
     CallFailure.TIMEOUT: "the judge did not answer in time",
-    CallFailure.CRASHED: "the judge's process died over it, twice",
-    CallFailure.REFUSED: "the provider refuses this prompt",
-    CallFailure.TOO_LONG: "the record is too long for the judge's window; set judge.context_tokens accordingly",
-    CallFailure.DENIED: "the provider does not let us in (key, permission or name of the model)",
+    CallFailure.CRASHED: "the judge process crashed twice",
+    CallFailure.REFUSED: "the provider rejected this prompt",
+    CallFailure.TOO_LONG: "the record is too long for the context window of the judge; lower judge.context_tokens",
+    CallFailure.DENIED: "the judge could not be called",
 }
 """Why there is no answer, for people."""
 
@@ -30,15 +30,15 @@ there, one that did may come back."""
 
 _log = logging.getLogger(__name__)
 _KEY = (
-    "set the provider's key in the collector's environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), or name the "
-    "variable that holds it in judge.api_key_env; if the key is right, see whether judge.model exists"
+    "set the API key of the provider in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), or name its variable "
+    "in judge.api_key_env; if the key is valid, check judge.model"
 )
-_NAME = "judge.model has to be provider/model, as litellm spells it, such as openai/gpt-4o-mini"
+_NAME = "write judge.model as provider/model in litellm format, such as openai/gpt-4o-mini"
 _CURES: Mapping[CallFailure, str] = {
     CallFailure.DENIED: _KEY,
-    CallFailure.TIMEOUT: "give it more time (judge.timeout) or less to do at a time (judge.concurrency)",
-    CallFailure.TOO_LONG: "set judge.context_tokens to the tokens of a record that fit into its window",
-    CallFailure.UNAVAILABLE: "see whether its server is up and reachable from here, and judge.api_base right",
+    CallFailure.TIMEOUT: "raise judge.timeout, or lower judge.concurrency",
+    CallFailure.TOO_LONG: "set judge.context_tokens to the tokens that fit into its context window",
+    CallFailure.UNAVAILABLE: "check that its server is reachable and that judge.api_base is correct",
 }
 _SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))
 """Words of litellm's errors that tell more than their class does."""
@@ -90,7 +90,7 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
     message = told(error)
     why = Why.TIMEOUT if error.failure is CallFailure.TIMEOUT else Why.JUDGE_FAILED
     what = _WHAT.get(error.failure, "the judge could not be reached")
-    given_up = GivenUp(Unscored(why, f"{what}; tried {job.attempts} times, last: {message}"), message)
+    given_up = GivenUp(Unscored(why, f"{what}: {message} (attempts: {job.attempts})"), message)
     match error.failure:
         case CallFailure.REFUSED | CallFailure.TOO_LONG:
             return given_up
@@ -125,7 +125,7 @@ class Pauses:
         most = _IN_VAIN if self._answered else _IN_VAIN_AT_FIRST
         if not self._interactive or self._in_vain <= most:
             return ""
-        return f"the judge could not be reached, and was not asked again ({self._last or 'no answer'})"
+        return f"the judge could not be reached: {self._last or 'no answer'} (not tried again)"
 
     def room(self, now: float, slots: int) -> int:
         """Returns how many jobs may run now: none in a pause; after one, a single job to test the judge."""
@@ -162,7 +162,7 @@ class FailureWarnings:
         cure = cure_of(error)
         if cure and (model, cure) not in self._logged:
             self._logged.add((model, cure))
-            _log.warning("the judge %s cannot be asked (%s): %s", model, told(str(error).partition("\n")[0]), cure)
+            _log.warning("the judge %s cannot be called: %s; %s", model, told(str(error).partition("\n")[0]), cure)
 
 
 def cure_of(error: CallFailedError) -> str:
@@ -196,8 +196,8 @@ class RecordBudgets:
         if smaller < self._smaller.get(model, MOST_RECORD):
             self._smaller[model] = smaller
             _log.warning(
-                "the window of the judge %s is too short for %d tokens of a record; it is shown %d at most from now on "
-                "(judge.context_tokens says how many it takes)",
+                "the context window of the judge %s is too short for %d tokens; the limit is now %d tokens (set "
+                "judge.context_tokens)",
                 model,
                 shown,
                 smaller,

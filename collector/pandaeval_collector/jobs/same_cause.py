@@ -27,8 +27,8 @@ Ask = Callable[[Pack, Mapping[str, Any]], Awaitable["SameCause"]]
 class SameCause(Verdict):
     """``group``: the number of the group with the same root cause; ``None``: none of them."""
 
-    reason: Reason = Field(description="What the causes have in common, or what sets them apart, in one sentence.")
-    group: Annotated[int, Field(ge=1)] | None = Field(description="Number of the group; null if it is none of them.")
+    reason: Reason = Field(description="The common cause, or the difference, in one sentence.")
+    group: Annotated[int, Field(ge=1)] | None = Field(description="Number of the group. Null if no group fits.")
 
 
 def _check(verdict: SameCause, given: Mapping[str, Any]) -> str | None:
@@ -38,15 +38,15 @@ def _check(verdict: SameCause, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="same_cause",
-    version="2",
+    version="3",
     text="""
-The record shows a new failure of an agent, and groups of failures that were seen before, each with its first one. Which
-group has the same root cause as the new failure, so that mending the one mends the other? A root cause is what the
-agent, its instructions or its tools do wrong, not the wording of one case. If it is none of them, say so.
+The record shows a new failure of an agent, and groups of earlier failures, each with its first failure. Which group has
+the same root cause as the new failure, so that one fix solves both? A root cause is an error of the agent, its
+instructions or its tools, not the wording of one case. If no group fits, answer null.
 
-Example: the new one is "it promised a refund of 40 that no result holds". A group whose first is "it told a delivery
-day that no result holds" has the same cause: it answers without looking. One whose first is "the refund tool was called
-with another order" has not, though both are about refunds: null, if there is no other.
+Example: the new failure is "it promised a refund of 40 that no result shows". A group with "it named a delivery day
+that no result shows" has the same cause: it answers without a lookup. A group with "the refund tool was called with
+another order" has a different cause, although both concern refunds. If it is the only other group, answer null.
 """,
     verdict=SameCause,
     max_tokens=300,

@@ -1,4 +1,4 @@
-"""Pass rates as people would give them, by metric and agent, from a store's judged scores and labels."""
+"""Pass rates, corrected by human labels, by metric and agent, from a store's judged scores and labels."""
 
 from __future__ import annotations
 

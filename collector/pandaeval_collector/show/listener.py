@@ -27,7 +27,7 @@ _PIECE = 64 << 10
 _SMALL = 256 << 10
 """Bodies up to this size are not counted: :data:`_AT_ONCE` of them take no more than :data:`_BYTES`."""
 _LONGEST_S = 120.0
-_BUSY = refusal(503, "too many answers are under way and not read yet: come back in some seconds", {"retry-after": "5"})
+_BUSY = refusal(503, "too many open responses: try again in a few seconds", {"retry-after": "5"})
 
 
 class BoundedAnswers:

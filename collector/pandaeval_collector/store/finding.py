@@ -85,6 +85,21 @@ class StandingVerdict:
     session_id: str | None
 
 
+_COST_NAMES: Mapping[str, str] = {
+    "agent": "l.agent",
+    "user": "l.user",
+    "session": "(SELECT session_id FROM sessions WHERE sessions.no = l.session)",
+    "day": "date(l.at / 1000, 'unixepoch')",
+}
+_OF_JUDGES = f"""
+    SELECT l.no AS run, sum(json_extract({_BODY}, '$.tokens')) AS judge_tokens,
+        sum(nullif(json_extract({_BODY}, '$.cost_usd'), 0)) AS judge_usd,
+        sum(json_extract({_BODY}, '$.tokens') > 0 AND json_extract({_BODY}, '$.cost_usd') <= 0) AS judge_unpriced
+    FROM runs AS l JOIN results AS r ON r.about IN (l.no, iif(l.no = l.last, -l.session, NULL))
+    WHERE json_extract({_BODY}, '$.evaluator.kind') = 'llm' GROUP BY l.no"""  # noqa: S608
+"""What the verdicts on each run cost; those on a session count for its last run."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailedResult:
     """A standing result that failed, or a run that ended with an error of which no result speaks (``metric`` is empty
@@ -342,6 +357,25 @@ class Finder:
         for agent, us, tokens, usd in orjson.loads(read):
             of_agents.setdefault(agent, []).append((us or 0, tokens or 0, usd))
         return of_agents
+
+    def costs(self, wanted: Wanted, by: str, limit: int) -> list[tuple[Any, ...]]:
+        """Returns rows (name, runs, tokens in and out, US dollars, runs with an unknown price, tokens, US dollars and
+        unpriced ones of the verdicts) of the newest wanted runs, by ``agent``, ``user``, ``session`` or ``day``."""
+        where = conditions(wanted)
+        order = "name DESC" if by == "day" else "total(json_extract(f, '$.usd')) + total(judge_usd) DESC, name"
+        return self._read(
+            f"""WITH runs AS (
+                    SELECT *, CAST(facts AS TEXT) AS f, iif(session, max(no) OVER (PARTITION BY session), 0) AS last
+                    FROM (SELECT * FROM listed AS l WHERE {where} AND +no > 0 ORDER BY at DESC LIMIT {MOST_MEASURED}))
+                SELECT nullif({_COST_NAMES[by]}, '') AS name, count(*),
+                    CAST(total(json_extract(f, '$.tokens[0]')) AS INTEGER),
+                    CAST(total(json_extract(f, '$.tokens[1]')) AS INTEGER),
+                    sum(json_extract(f, '$.usd')) AS usd, count(json_extract(f, '$.unpriced')),
+                    CAST(total(judge_tokens) AS INTEGER), sum(judge_usd), CAST(total(judge_unpriced) AS INTEGER)
+                FROM runs AS l LEFT JOIN ({_OF_JUDGES}) AS j ON j.run = l.no
+                GROUP BY name ORDER BY {order} LIMIT {limit:d}""",  # noqa: S608
+            *where.values,
+        )
 
     def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """Returns the JSON objects of results by their numbers."""

@@ -54,7 +54,8 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class ListedSession:
     """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
-    ``badness``: of each of the worst :data:`MOST_STATES` of them, by their numbers; ``us``, ``tokens``, ``usd``: of all
+    ``badness``: of each of the worst :data:`MOST_STATES` of them, by their numbers; ``us``, ``tokens``, ``usd``,
+    ``unpriced`` (traces with calls of an unknown price): of all
     of them together, the last ``None`` where nothing tells it; ``worst``: the row of its worst trace, ``None`` where
     only the session's own results are known; ``results``: the session's own; ``question``: what was asked first."""
 
@@ -73,6 +74,7 @@ class ListedSession:
     tokens: int = 0
     usd: float | None = None
     question: str | None = None
+    unpriced: int = 0
 
 
 def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
@@ -124,6 +126,7 @@ def _sums_of(trace: Listed) -> dict[str, Any]:
         "us": int(facts.get("us", 0)),
         "tokens": int(sum(facts.get("tokens", ()))),
         "usd": facts.get("usd"),
+        "unpriced": int("unpriced" in facts),
         "question": facts.get("in"),
     }
 
@@ -143,6 +146,7 @@ def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int,
                           'tokens', CAST(total(json_extract({_FACTS}, '$.tokens[0]')
                                                + json_extract({_FACTS}, '$.tokens[1]')) AS INTEGER),
                           'usd', sum(json_extract({_FACTS}, '$.usd')),
+                          'unpriced', count(json_extract({_FACTS}, '$.unpriced')),
                           'question', (SELECT json_extract({_FACTS}, '$.in') FROM listed WHERE {_OF_VALUE}
                                        ORDER BY at, no LIMIT 1))
                       FROM listed WHERE {_OF_VALUE}))))

@@ -16,7 +16,7 @@ import orjson
 from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument, instruments
 from pandaeval_collector.base.result import OPEN, Result, wire_name
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.rows import SeriesRow
+from pandaeval_collector.store.rows import ListedRow, SeriesRow
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
@@ -43,11 +43,14 @@ pandaeval.judge.duration histogram s How long a judged result waited for its mod
 pandaeval.judge.tokens counter {token} Tokens that judged results took
 pandaeval.judge.cost counter {USD} US dollars that judged results did cost
 pandaeval.judge.cached_tokens counter {token} Those of them that came from the provider's prompt cache
+pandaeval.agent.tokens counter {token} Tokens of agents' runs, each run once
+pandaeval.agent.cost counter {USD} US dollars of agents' runs, as spans state them, else by list price
+pandaeval.agent.unpriced counter {run} Runs with calls whose price is unknown
 """
 INSTRUMENTS = instruments(_TABLE, _BOUNDS)
 """The instruments of the score series."""
 SCORE, EVALUATIONS, REVISIONS, FAILURES, *_JUDGE = INSTRUMENTS.values()
-JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED = _JUDGE
+JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, AGENT_TOKENS, AGENT_COST, AGENT_UNPRICED = _JUDGE
 
 
 class SeriesLabels:
@@ -290,6 +293,23 @@ def increments(
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
             batch.judge(result)
     return [increment for increment in batch.found.values() if increment.count]
+
+
+def spent(rows: Iterable[ListedRow], labels: SeriesLabels) -> list[Increment]:
+    """Returns what the tokens and costs of new runs add to the series of their agents and services."""
+    batch = _Batch(labels)
+    for row in rows:
+        facts = orjson.loads(row.facts)
+        about = filled(
+            ("gen_ai.agent.name", labels.admit("agent", row.agent)),
+            ("pandaeval.service", labels.admit("service", row.service)),
+        )
+        batch.at(AGENT_TOKENS, about).observe(float(sum(facts["tokens"])), None)
+        if "usd" in facts:
+            batch.at(AGENT_COST, about).observe(facts["usd"], None)
+        if "unpriced" in facts:
+            batch.at(AGENT_UNPRICED, about).observe(1.0, None)
+    return [*batch.found.values()]
 
 
 def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:

@@ -25,9 +25,9 @@ Proposal = Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]
 class Proposals(Verdict):
     """``guidelines``: what the judge should heed from now on."""
 
-    reason: Reason = Field(description="What the judge's errors have in common, in one to three sentences.")
+    reason: Reason = Field(description="The common points of the judge's errors, in one to three sentences.")
     guidelines: Annotated[list[Proposal], Field(max_length=MOST)] = Field(
-        description="Each one or two sentences, the one that would put most right first."
+        description="One or two sentences each, the most effective guideline first."
     )
 
 
@@ -35,18 +35,18 @@ def proposing_rubric(question: str) -> Rubric[Proposals]:
     """Makes the rubric that asks for guidelines. ``question``: that of the metric."""
     return Rubric(
         name="guidelines",
-        version="1",
+        version="2",
         text=f"""
-A judge was asked of recorded runs: "{question}" The record lists runs that it judged wrongly: what people say of each,
-with their comment where they wrote one, and what the judge said.
+A judge answered this question about recorded runs: "{question}" The record lists runs with a wrong verdict: the verdict
+of people, their comment if there is one, and the verdict of the judge.
 
-Which guidelines would make the judge say what people say? A guideline is a general rule for runs that nobody has seen
-yet: it says what evidence to look for, and what follows from it. It names no single run, no person and no number of
-this list, and it does not ask for a verdict as such ("be stricter").
+Which guidelines would lead the judge to the verdicts of people? A guideline is a general rule for future runs: it names
+the evidence and the conclusion. It does not name a single run, a person or a number of this list. It does not demand a
+verdict ("be stricter").
 
-Example: of runs that people fail since "the refund was never made", and that the judge passes since "the agent says
-that it was refunded", a good guideline is: "A change counts as made only if the result of a call says so; that the
-agent says so is not enough."
+Example: people fail runs because "the refund was never made". The judge passes them because "the agent claims the
+refund". A good guideline is: "A change counts as made only if the result of a call shows it. The agent's claim is not
+enough."
 """,
         verdict=Proposals,
         max_tokens=1500,

@@ -55,7 +55,7 @@ def prepared(
     keys = sorted({each.metric for each in verdicts})
     wanted = [key for key in keys if metric in ("", key, key.partition(".")[2])]
     if len(wanted) != 1:
-        raise UserError(f"the labels are about {', '.join(keys)}: choose one with --metric")
+        raise UserError(f"the labels cover {', '.join(keys)}: choose a metric with --metric")
     words = word_of_most(each for each in verdicts if each.metric == wanted[0])
     said = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]
@@ -106,7 +106,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:
-                typer.echo(f"the judge's model proposes nothing: {error}", err=True)
+                typer.echo(f"the judge model proposed no ruling: {error}", err=True)
                 return []
             finally:
                 judging.spent += asked.spent.cost_usd
@@ -125,7 +125,7 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
             tally = Drill(files, partial(judging.score, each), chosen, copies).run()
             noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
     before, after = noticed
-    return f"of the drill's faults it notices {after}, {before} without it" if after < before else ""
+    return f"it detects {after} of the faults of the drill, {before} without it" if after < before else ""
 
 
 def write(path: Path, entries: Sequence[Ruling], judging: FileJudging, found: Alignment, drilled: str) -> None:
@@ -179,11 +179,11 @@ def print_alignment(found: Alignment, drilled: str, judging: FileJudging, path: 
         for each, entry in zip(found.tried, entries, strict=True)
     ]
     columns = ("ruling", "from", "chosen by", "proven on", "", "why")
-    title = f"{judging.metric}: {found.errors} of {found.seen} labelled runs judged wrongly"
+    title = f"{judging.metric}: {found.errors} of {found.seen} labelled runs were judged wrongly"
     print_table(columns, rows, title)
     adopted = [each for each in entries if each.state == "adopted"]
     cost = f"; {dollars(judging.spent)}" if judging.spent else ""
-    typer.echo(f"{'adopted' if adopted else 'nothing adopted'}, {len(entries)} tried, kept in {path}{cost}")
+    typer.echo(f"{'adopted' if adopted else 'nothing adopted'}, {len(entries)} tried, saved in {path}{cost}")
 
 
 def _told(change: VerdictChange | None) -> str:

@@ -37,9 +37,11 @@ _STATUS = {"result": 200, "error": 500, "refused": 404}
 
 def mcp(
     suite: Annotated[Path, file_argument(_SUITE)],
-    case: Annotated[str, typer.Option(metavar="CASE", help="Id of the case whose tools are offered.")],
+    case: Annotated[str, typer.Option(metavar="CASE", help="ID of the case that provides the tools.")],
 ) -> None:
-    """Offer the mocked tools of a case over the Model Context Protocol (stdio); print each call on standard error."""
+    """Serve the mocked tools of a case over MCP (stdio).
+
+    Each call is printed on standard error."""
     from mcp import types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
@@ -73,12 +75,14 @@ def mcp(
 
 def stub(
     suite: Annotated[Path, file_argument(_SUITE)],
-    case: Annotated[str | None, typer.Option(metavar="CASE", help="Id of the case of calls without baggage.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0: a free one.")] = 4330,
+    case: Annotated[str | None, typer.Option(metavar="CASE", help="ID of the case for calls without baggage.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Local port; 0: any free port.")] = 4330,
 ) -> None:
-    """Answer POST /TOOL by the mocks of the case that baggage names, and print each call.
+    """Serve the mocked tools of cases over HTTP.
 
-    200 has the result, 500 the error of a mock, and 404 says that no mock fits, both as {"error": text}.
+    POST /TOOL is answered by the mocks of the case that the baggage names. Each call is printed.
+
+    Status 200 has the result, 500 the error of a mock, 404 means that no mock matches; errors are {"error": text}.
     """
     import uvicorn
     from starlette.applications import Starlette
@@ -103,8 +107,8 @@ def stub(
             listener.bind(("127.0.0.1", port))
             listener.listen()
         except OSError as error:
-            raise UserError(f"--port {port}: {error.strerror}; name another one, or 0 for a free one") from error
-        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL answers; Ctrl-C ends it.", err=True)
+            raise UserError(f"--port {port}: {error.strerror}; name another port, or 0 for any free port") from error
+        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL is served; press Ctrl-C to stop.", err=True)
         app = Starlette(routes=[Route("/{tool}", answer, methods=["POST"])])
         uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off")).run([listener])
 
@@ -132,7 +136,7 @@ class _Answers:
         finally:
             context.detach(token)
         if reply.kind == "passed":
-            reply = MockAnswer("refused", error=f"{tool}: no mock fits, and there is no tool behind this address")
+            reply = MockAnswer("refused", error=f"{tool}: no mock matches, and this address has no tool")
         typer.echo(safe(_json(reply.told(tool, arguments))), err=True)
         await asyncio.sleep(reply.delay_s)
         return reply

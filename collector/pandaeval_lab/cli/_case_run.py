@@ -40,16 +40,10 @@ from pandaeval_lab.running.mocked import use_mocks
 from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
-_AGENT = (
-    "The agent under test: module:function or ./file.py:function, called with (message, context), which returns a text "
-    "or is a coroutine; an object or class with a method send; or an HTTP address, which gets one POST a turn."
-)
-_SIMULATE = (
-    "The model that plays the user of cases with a scenario, as litellm spells it; reached, limited and tried again as "
-    "the judge is (judge.*)."
-)
-_OUTPUT = "Folder for traces.pb, results.jsonl (a later --baseline), report.html and cases.xml (JUnit)."
-_BASELINE = "results.jsonl of an earlier run: leave with 1 when trials do worse than in it."
+_AGENT = "Agent under test: module:function, ./file.py:function or an HTTP address."
+_SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
+_OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
+_BASELINE = "results.jsonl of an earlier run; exit with 1 if trials do worse."
 _NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
@@ -62,17 +56,19 @@ class CaseRunOptions:
 
     suite: Annotated[Path, file_argument("Case file (YAML or JSON).")]
     agent: Annotated[str, typer.Option(help=_AGENT, metavar="AGENT")]
-    trials: Annotated[int, typer.Option(min=1, help="Attempts at each case.")] = 1
+    trials: Annotated[int, typer.Option(min=1, help="Number of attempts at each case.")] = 1
     simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
-    seed: Annotated[int, typer.Option(help="With --simulate: another number, other conversations.")] = 0
-    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Attempts at the same time.")] = 4
-    turn_timeout: Annotated[str, typer.Option(metavar="TIME", help="What one turn of the agent may take.")] = "2m"
-    case_timeout: Annotated[str, typer.Option(metavar="TIME", help="What a whole attempt may take.")] = "10m"
+    seed: Annotated[int, typer.Option(help="Random seed of the simulated conversations.")] = 0
+    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Number of parallel attempts.")] = 4
+    turn_timeout: Annotated[str, typer.Option(metavar="TIME", help="Maximum time of a turn.")] = "2m"
+    case_timeout: Annotated[str, typer.Option(metavar="TIME", help="Maximum time of an attempt.")] = "10m"
     wait: Annotated[str, typer.Option(metavar="TIME", help="Maximum time to wait for the last spans.")] = "1m"
-    only: Annotated[list[str] | None, typer.Option(metavar="CASE", help="Only these; * stands for anything.")] = None
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="CASE", help="Run only these cases; * matches any text.")
+    ] = None
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
-    metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated, as for evaluate.")] = None
-    model: Annotated[str | None, typer.Option(help="Judge with this model, as for evaluate.")] = None
+    metrics: Annotated[str | None, typer.Option(help="Metrics to run, comma-separated; default: all.")] = None
+    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
     no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
@@ -93,14 +89,17 @@ class CaseRunOptions:
 
 @in_place_of("options", declared(CaseRunOptions), CaseRunOptions)
 def run(options: CaseRunOptions) -> None:
-    """Let the agent under test try every case, and grade its spans.
+    """Run the agent under test on every case, and grade it.
 
-    Each turn is a trace that names case, trial and session on its first span and as baggage. Spans arrive at a
-    collector of this command: where the agent is an address, on the ports of server.grpc and server.http (4327, 4328).
-    Ctrl-C grades the attempts that have ended.
+    A function gets (message, context); it returns a text or is a coroutine. An object with a method `send` works too.
+    An HTTP address gets one POST per turn.
 
-    The exit code is 1 if a regression case or a scenario is not correct in most of its trials, if a gate fails, or if
-    no attempt ran to its end. It is 2 if no attempt can be graded.
+    Each turn is a trace that names case, trial and session on its first span and as baggage. This command runs a
+    collector for the spans. If the agent is an address, it listens on server.grpc and server.http (4327, 4328).
+    Ctrl-C grades the finished attempts.
+
+    Exit code 1: a regression case or a scenario fails most of its trials, a gate fails, or no attempt finishes. Exit
+    code 2: no attempt can be graded.
     """
     config = config_with_trials(options.config, {"judge.detail": "all"})
     suite = _chosen(read_suite(options.suite, config.metrics.modules), options)
@@ -112,7 +111,7 @@ def run(options: CaseRunOptions) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
     except OSError as error:
-        raise UserError(f"--output {folder}: {error.strerror}; name a folder that can be written") from error
+        raise UserError(f"--output {folder}: {error.strerror}; name a writable folder") from error
     run_id = secrets.token_hex(4)
     attempts = [
         Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}")
@@ -135,9 +134,9 @@ def run(options: CaseRunOptions) -> None:
     is_whole = asyncio.run(_run(options, config, simulation, attempts, limits))
     ended = [attempt for attempt in attempts if attempt.has_ended]
     if not is_whole:
-        typer.echo(f"notice: interrupted; {len(ended)} of {many(len(attempts), 'attempt')} had ended", err=True)
+        typer.echo(f"notice: interrupted; {len(ended)} of {many(len(attempts), 'attempt')} had finished", err=True)
     _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
-    _tell("the simulated user spoilt (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
+    _tell("the simulated user broke (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
     try:
         if ended:
             evaluation.run()
@@ -244,7 +243,7 @@ async def _arrived(receiver: SpanReceiver, attempts: Sequence[Attempted], is_rem
     if is_remote:
         addresses = f"{receiver.grpc} (gRPC) or http://{receiver.http}"
         cure = f"have it send OTLP to {addresses}, within the trace of traceparent"
-    problem = f"no spans of the agent came for {len(silent)} of {many(len(good), 'attempt')}: {cure}"
+    problem = f"no spans of the agent arrived for {len(silent)} of {many(len(good), 'attempt')}: {cure}"
     if len(silent) == len(good):
         raise UserError(problem)
     typer.echo(f"notice: {problem}", err=True)
@@ -256,7 +255,7 @@ def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
     cases = tuple(case for case in suite.cases if case.id in wanted)
     for case in cases:
         if case.scenario and options.simulate is None:
-            raise _mute(options, case, "name who plays its user with --simulate")
+            raise _mute(options, case, "name a model for its user with --simulate")
         if not case.scenario and not messages_of(case):
             raise _mute(options, case, "give it inputs.task or interactions")
     return suite.model_copy(update={"cases": cases})
@@ -265,7 +264,7 @@ def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
 def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
     """Returns the ids that fit ``--only``. Raises ``UserError``."""
     if options.only and options.baseline is not None:
-        raise UserError("--baseline compares whole suites: leave out --only")
+        raise UserError("--baseline compares whole suites; omit --only")
     if options.only is None:
         return ids
     wanted: set[str] = set()
@@ -278,4 +277,4 @@ def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
 
 
 def _mute(options: CaseRunOptions, case: Case, cure: str) -> UserError:
-    return UserError(f"{options.suite}: nobody speaks to the agent in case {case.id}: {cure}")
+    return UserError(f"{options.suite}: case {case.id} has no user messages: {cure}")

@@ -25,13 +25,13 @@ from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputErr
 from pandaeval_lab.replay.sources import TraceSource
 
 _EXPECTED = (
-    "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
-    "length-delimited OTLP protobuf, or traces as Jaeger and Tempo answer them."
+    "Expected OTLP/JSON lines (one export request per line), length-delimited OTLP protobuf, or a response of Jaeger "
+    "or Tempo."
 )
 READ_LIMIT_S = 120.0
 """Time limit of reading one page: only the caller waits for it."""
-_FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
-_STORE = "Or the runs that a collector keeps in this data directory, with their labels."
+_FILES = "Trace files, - for standard input, or jaeger:// and tempo:// addresses."
+_STORE = "Read runs and labels from this data directory of a collector."
 
 
 class Inputs:
@@ -99,7 +99,7 @@ class Inputs:
             return
         if not good:
             self._causes += [cause] if cause else []
-            self.unusable.append(f"{name}: nothing could be read from it. {_EXPECTED}")
+            self.unusable.append(f"{name}: no traces found. {_EXPECTED}")
 
 
 def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
@@ -136,7 +136,7 @@ def _stored(folder: Path) -> Iterator[Request]:
     """Yields the messages of all runs that a data directory keeps, newest first, each with all of its session. Reads
     only, also while a collector runs."""
     if not (folder / FILE_NAME).is_file():
-        raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
+        raise UserError(f"--store {folder}: no store here; `pandaeval collector` creates one")
     given: set[str] = set()
     with closing(Finder(folder, limit_s=READ_LIMIT_S)) as finder:
         for row in every(finder.traces, Wanted(), worst_first=False):

@@ -14,7 +14,7 @@ from pandaeval_collector.cli._config import StoreFolder
 from pandaeval_collector.cli._run_place import over_http
 from pandaeval_collector.store.connection import FILE_NAME
 
-_URL = "Address of a running collector on this machine (server.http): its data directory is read."
+_URL = "Read the data directory of this running collector (server.http)."
 _Url = Annotated[str | None, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", help=_URL)]
 
 

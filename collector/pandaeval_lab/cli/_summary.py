@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import orjson
+
 from pandaeval_collector.base.result import OPEN, Result, is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -16,6 +18,7 @@ from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 from pandaeval_collector.show.view.results import ResultView, spelled_out
 from pandaeval_collector.store.failures import Failure, failure_of
 from pandaeval_collector.store.listed import NO_SCORE
+from pandaeval_lab.cli._costs import CostSums
 from pandaeval_lab.replay.root_causes import RootCause
 
 Document = Mapping[str, Any]
@@ -81,6 +84,7 @@ class Summary:
         self._silence = ""
         self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: dict[str, str] = {}
+        self.costs = CostSums()
         self.without_agents = 0
         """Traces in which no agent worked."""
         self.left_out = 0
@@ -93,6 +97,9 @@ class Summary:
     def decided(self, conclusion: Conclusion) -> None:
         """Adds a batch of scored traces, before their results."""
         self.add_traces(conclusion.told)
+        for run in conclusion.runs:
+            if run.listed is not None:
+                self.costs.ran({"session": run.unit.session_id, **orjson.loads(run.listed.facts)})
         self.without_agents += conclusion.not_genai
         self.left_out += len(conclusion.left_out)
 
@@ -121,6 +128,7 @@ class Summary:
             tally = self.tallies.setdefault(key, OutcomeCounts())
             tally.add(result["outcome"], result["success"], result["why"], label=result.get("label"))
         if (result.get("evaluator") or {}).get("kind") == "llm":
+            self.costs.judged(result)
             if result["why"] in _SILENT:
                 self._silence = self._silence or result["reason"]
                 self._unanswered[result["why"]] += 1
@@ -162,7 +170,7 @@ class Summary:
         """If the judge answered no question at all: how many there were, and why the first one failed; else empty."""
         if self._answered or not self._unanswered:
             return ""
-        return f"none of {self._unanswered.total()} questions was answered: {self._silence}"
+        return f"{self._silence}. 0 of {self._unanswered.total()} questions were answered."
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Returns the rows of all sessions and single traces, worst first; those without any score come last."""
@@ -255,4 +263,4 @@ class SessionSummaryRow:
         held = self.reliability
         if held is not None and held.says:
             return spelled_out(held.label, held.reason)
-        return f"nothing failed (lowest: {worst.metric})"
+        return f"no failures (lowest: {worst.metric})"

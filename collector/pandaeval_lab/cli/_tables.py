@@ -14,6 +14,7 @@ from pandaeval_collector.cli._output import print_list, safe, table
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_lab.cli._costs import print_costs
 from pandaeval_lab.cli._summary import SessionSummaryRow, Summary
 from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
@@ -31,6 +32,7 @@ def print_summary(summary: Summary, out: Console, judge: str | None = None) -> N
     if sessions:
         print_sessions(sessions, out)
     out.print(_metric_table(summary, out))
+    print_costs(summary.costs, out)
     if told := as_text(summary.groups):
         out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
     missing = unasked(summary.tallies, summary.agents_traces, judge)
@@ -47,7 +49,7 @@ def as_text(groups: Iterable[RootCause]) -> str:
 def print_component_errors(out: Console, raised: Mapping[Component, int]) -> None:
     """Prints a warning on the components that raised, if any did."""
     if raised:
-        told = f"warning: components raised, and what they should have given is missing: {raised_text(raised)}"
+        told = f"warning: components raised errors, so their results are missing: {raised_text(raised)}"
         out.print(Text(safe(told), style="yellow"))
 
 
@@ -61,7 +63,7 @@ def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
 
 def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
     """Prints the worst sessions, each with a sentence on it."""
-    columns = ("session", "agent", "traces", "handled correctly", "worst signal", "reliability", "what was found")
+    columns = ("session", "agent", "traces", "handled correctly", "worst signal", "reliability", "finding")
     shown = (
         (
             row.session_id,
@@ -74,7 +76,7 @@ def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
         )
         for row in rows[:MAX_ROWS]
     )
-    print_list(columns, shown, "Sessions, and traces without one, worst first", out)
+    print_list(columns, shown, "Sessions and single traces, worst first", out)
     _tell_more(len(rows), out)
 
 
@@ -84,13 +86,13 @@ def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
     wrong = [each for each in verdicts if each["success"] is False and each["metadata"].get("things")]
     if wrong:
         worst = max(wrong, key=lambda each: len(each["metadata"]["things"]))
-        columns = (f"asked for in {worst['session_id']}", "what became of it", "shown by")
+        columns = (f"requests in {worst['session_id']}", "outcome", "evidence")
         rows = [(each["thing"], each["became"], each["shown_by"] or NONE) for each in worst["metadata"]["things"]]
         out.print(table(columns, rows, on=out))
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:
-    columns: tuple[str, ...] = ("metric", "scored", "mean", "assumed", "unscored", "why unscored")
+    columns: tuple[str, ...] = ("metric", "scored", "mean", "assumed", "unscored", "reason unscored")
     if has_open := any(tally.open for tally in summary.tallies.values()):
         columns = (*columns, "passed")
     means = summary.means()
@@ -134,4 +136,4 @@ def _most(out: Console) -> int:
 
 def _tell_more(rows: int, out: Console) -> None:
     if rows > MAX_ROWS:
-        out.print(f"… and {rows - MAX_ROWS} more (--format json has them all)")
+        out.print(f"… and {rows - MAX_ROWS} more (--format json lists all)")

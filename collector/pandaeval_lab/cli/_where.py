@@ -25,13 +25,7 @@ NAMED = ("agent", "service", "environment", "user", "session", "status")
 """Of what a trace has one name each."""
 _NAMES = (*NAMED, "label", "attribute")
 _KEYS = (*_NAMES, "time")
-HELP = (
-    f"Only traces like these are scored, judged and shown: {', '.join(f'{name}=NAME' for name in NAMED[:-1])}, "
-    "label=LABEL of a result of the trace (in evaluate of what code finds), attribute=KEY=VALUE of a span or its "
-    "resource (in report one that is listed), "
-    "status=error|ok, time=FROM..TO. Different keys must all hold; of a key that is given twice, one must. time is "
-    "that of the start, RFC 3339 or a day, UTC unless it says otherwise; either end may be left out."
-)
+HELP = "Keep only matching traces, such as agent=NAME; repeatable."
 _NEXT = re.compile(r",(?=\s*[a-z_]+\s*=)")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EVER = (0, 1 << 63)
@@ -107,7 +101,7 @@ class TraceFilter(Stage):
             return ()
         for key, known in self._known.items():
             for name in sorted(self.where.wanted.get(key, frozenset()) - known):
-                raise _wrong(f"{key}={name}", f"no trace of the input has this {key}")
+                raise _wrong(f"{key}={name}", f"no trace in the input has this {key}")
         return ()
 
     def about(self) -> Mapping[str, Any]:
@@ -118,9 +112,9 @@ class TraceFilter(Stage):
         """How many traces were left out or, if all were, which agents and services the input has."""
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
-            return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were left out"
+            return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were excluded"
         agents, services = (", ".join(sorted(self._known[key])[:10]) for key in ("agent", "service"))
-        return f"{lead}no trace of the input is like that (agents: {agents}; services: {services})"
+        return f"{lead}no trace in the input matches (agents: {agents}; services: {services})"
 
     def finish(self, outcome: EvaluationOutcome) -> None:
         if not (outcome.is_json and self.chosen):
@@ -132,9 +126,9 @@ def _condition(text: str) -> tuple[str, str]:
     if not equals:
         raise _wrong(text, f"write KEY=VALUE, where KEY is one of {', '.join(_KEYS)}")
     if key not in _KEYS:
-        raise _wrong(text, f"there is no key {key!r}; there are {', '.join(_KEYS)}")
+        raise _wrong(text, f"unknown key {key!r}; known: {', '.join(_KEYS)}")
     if not value:
-        raise _wrong(text, "a value is missing")
+        raise _wrong(text, "the value is missing")
     if key == "attribute" and "=" not in value:
         raise _wrong(text, "write attribute=KEY=VALUE, as in attribute=service.version=1.4")
     if key == "status" and value not in ("error", "ok"):
@@ -145,12 +139,10 @@ def _condition(text: str) -> tuple[str, str]:
 def _span(value: str) -> tuple[int, int]:
     first, dots, last = (part.strip() for part in value.partition(".."))
     if not dots:
-        raise _wrong(
-            f"time={value}", "write FROM..TO, as in 2026-01-31T08:00..2026-01-31T12:00; either may be left out"
-        )
+        raise _wrong(f"time={value}", "write FROM..TO, as in 2026-01-31T08:00..2026-01-31T12:00; either may be empty")
     span = _moment(first, False) if first else _EVER[0], _moment(last, True) if last else _EVER[1]
     if span[0] >= span[1]:
-        raise _wrong(f"time={value}", "FROM is not before TO")
+        raise _wrong(f"time={value}", "FROM must be before TO")
     return span
 
 
@@ -161,7 +153,7 @@ def _moment(text: str, is_end: bool) -> int:
         if is_end and _DAY.fullmatch(text):
             moment += timedelta(days=1)
     except (ValueError, OverflowError):
-        raise _wrong(f"time: {text}", "is no time; write RFC 3339, as in 2026-01-31T08:00:00Z, or a day") from None
+        raise _wrong(f"time: {text}", "is not a time; write RFC 3339, as in 2026-01-31T08:00:00Z, or a day") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1_000_000) * 1000
 

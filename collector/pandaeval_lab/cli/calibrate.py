@@ -19,17 +19,17 @@ from pandaeval_lab.replay.result_lines import result_lines
 
 
 def calibrate(
-    labels: Annotated[Path, file_argument("CSV or JSON lines, as `pandaeval labels import` takes them.")],
-    results: Annotated[Path | None, file_option("Results as JSON lines: `pandaeval evaluate --format json`.")] = None,
+    labels: Annotated[Path, file_argument("Labels as CSV or JSON lines, as for `labels import`.")],
+    results: Annotated[Path | None, file_option("Results as JSON lines, from `evaluate --format json`.")] = None,
     store: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
+        Path | None, typer.Option(metavar="FOLDER", help="Read the scores from this data directory.")
     ] = None,
     format_: given.Format = "table",
-    config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")] = None,
 ) -> None:
-    """Compare a judge's scores with people's verdicts: kappa, AUROC, passes of good and bad runs."""
+    """Compare the judge's scores with human labels."""
     if (results is None) == (store is None):
-        raise UserError("say where the scores are: --results FILE or --store FOLDER")
+        raise UserError("name the scores with --results FILE or --store FOLDER")
     verdicts = read_labels(labels, metric_names(config)).labels
     if results is not None:
         scores = from_lines(result_lines(results))
@@ -40,11 +40,11 @@ def calibrate(
     calibrations = compare(verdicts, scores)
     found = calibrations.found
     if not found:
-        raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
+        raise UserError(f"none of the {len(verdicts)} labels has a score; check that runs and metrics match")
     show_reports([report(calibration) for calibration in found], format_)
     if format_ == "table":
         for metric, missing in sorted(calibrations.unmatched.items()):
             typer.echo(f"{metric}: no score for {missing} labelled runs")
         typer.echo(
-            "suggested threshold: the largest true less false positive rate (Youden); metrics.thresholds sets it"
+            "suggested threshold: maximum of true minus false positive rate (Youden); set it in metrics.thresholds"
         )

@@ -32,13 +32,13 @@ from pandaeval_lab.replay.result_lines import result_lines
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
-_ID = "Id of a trace, or of a session with all its traces."
-_FILE = "Take the run from these files, as for evaluate, instead of a running collector."
-_Output = Annotated[Path | None, output_option("Write the case to this file instead of standard output.")]
-_Config = Annotated[Path | None, config_option("Configuration file (redact).")]
+_ID = "ID of a trace or session."
+_FILE = "Read the run from these trace files; default: a running collector."
+_Output = Annotated[Path | None, output_option("Write the case to this file; default: standard output.")]
+_Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact.")]
 
 
-cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
+cases = typer.Typer(help="Test an agent on cases with expected behaviour.", no_args_is_help=True)
 for command in (run, mcp, stub):
     cases.command(command.__name__)(command)
 
@@ -51,16 +51,14 @@ def schema() -> None:
 
 @cases.command("promote")
 def promote(
-    results: Annotated[
-        Path, file_argument("Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
-    ],
-    k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="So many trials in a row have to pass.")] = 3,
+    results: Annotated[Path, file_argument("Results of repeated trials, from `evaluate --format json`.")],
+    k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="Number of trials in a row that must pass.")] = 3,
     least: Annotated[
-        float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
+        float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="Minimum pass^k (lower end of its interval).")
     ] = 0.7,
     format_: given.Format = "table",
 ) -> None:
-    """Propose capability cases that pass reliably for the regression suite."""
+    """Propose reliable cases for the regression suite."""
     proposals = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ == "json":
         print_json([proposal.to_dict() for proposal in proposals])
@@ -73,7 +71,7 @@ def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
     case, power = proposal.case, proposal.power
     answer = "promote" if proposal.steady else "no"
     if not proposal.steady and proposal.more is not None:
-        answer = f"after {proposal.more} more that pass"
+        answer = f"after {proposal.more} more passes"
     shown = estimate(power.median, power.ci_low, power.ci_high, ".3f")
     return case.id, f"{case.c} of {case.n + case.undetermined}", shown, answer
 
@@ -83,39 +81,45 @@ def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
 def from_trace(
     id_: Annotated[str, typer.Argument(metavar="ID", help=_ID)],
     file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
-    case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the run.")] = None,
-    description: Annotated[str, typer.Option(help="What went wrong, for people.")] = "",
+    case: Annotated[str | None, typer.Option(help="ID of the case; default: derived from the ID of the run.")] = None,
+    description: Annotated[str, typer.Option(help="Description of the problem.")] = "",
     output: _Output = None,
     config: _Config = None,
     *,
     api: ApiClient,
 ) -> None:
-    """Make a case of a recorded run, without secrets. You fill in the expected behaviour."""
+    """Write a case from a recorded run, without secrets.
+
+    You fill in the expected behaviour."""
     runs: Runs | None
     if file:
         runs = _described(file, lambda trace: id_.lower() == trace.trace_id or id_ == trace.session_id)
         if not runs:
-            raise UserError(f"{id_}: no trace and no session of the files has this id; `pandaeval inspect` lists them")
+            raise UserError(f"{id_}: no trace or session in the files has this ID; `pandaeval inspect` lists them")
     else:
         is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
         with api:
             runs = _kept(api, [id_.lower()] if is_trace else _members(api, id_))
         if runs is None:
-            raise UserError(f"{id_}: its spans are not kept any more (store.keep_content, store.retention)")
+            raise UserError(f"{id_}: its spans are no longer stored (store.keep_content, store.retention)")
     write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
 
 
 @cases.command("from-failure")
 @at_collector
 def from_failure(
-    group: Annotated[str, typer.Argument(help="Id of an incident, as `pandaeval failures` lists them.")],
-    case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
+    group: Annotated[str, typer.Argument(help="ID of an incident from `pandaeval failures`.")],
+    case: Annotated[
+        str | None, typer.Option(help="ID of the case; default: derived from the ID of the incident.")
+    ] = None,
     output: _Output = None,
     config: _Config = None,
     *,
     api: ApiClient,
 ) -> None:
-    """Make a regression case of an incident: of its newest kept run, up to the failure.
+    """Write a regression case from an incident.
+
+    The case is the newest stored run of the incident, up to the failure.
 
     The case fails each trial that has the finding of the incident again.
     """
@@ -138,7 +142,7 @@ def failure_at_collector(group_id: str, api: ApiClient) -> tuple[dict[str, str],
         if runs is not None:
             return {name: group[name] for name in ("metric", "label", "reason")}, runs
     raise UserError(
-        f"{group_id}: of none of its {len(group['examples'])} newest failures the spans are kept any more "
+        f"{group_id}: the spans of its {len(group['examples'])} newest failures are gone "
         "(store.keep_content, store.retention)"
     )
 

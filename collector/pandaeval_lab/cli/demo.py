@@ -32,18 +32,18 @@ _PATIENCE_S = 50.0
 """So long it waits until nothing is left to do."""
 
 _NEXT = """\
-Recordings of real agents, sent over OTLP and scored here. Judge: {judge}.
-Your own: `pandaeval collector`, or of stored traces `pandaeval evaluate FILE`."""
+Recorded sessions of real agents, sent over OTLP and scored here. Judge: {judge}.
+For your own agents: `pandaeval collector`. For stored traces: `pandaeval evaluate FILE`."""
 
 
 def demo(
-    keep: Annotated[Path | None, file_option("Keep the results here, as JSON lines.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Do not go on to show them, as in a pipe.")] = False,
+    keep: Annotated[Path | None, file_option("Write the results to this file, as JSON lines.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Exit after scoring, as in a pipe.")] = False,
 ) -> None:
-    """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores.
+    """Score recorded sessions of real agents and show the page.
 
-    A model's verdicts on them are recorded too, and shown unless PANDAEVAL_JUDGE__MODEL names a judge. In a terminal
-    its page stays until Ctrl-C.
+    Starts a collector and sends the sessions to it over OTLP. The judge's verdicts are recorded too; set
+    PANDAEVAL_JUDGE__MODEL to use your own judge. In a terminal, the page stays open until Ctrl-C.
     """
     _check_writable(keep)
     out = console()
@@ -112,7 +112,7 @@ async def _serve(folder: Path, results: Path, out: Console) -> None:
     collector = _collector(folder, results)
     page = f"http://{(await collector.start()).http}/#/failures?window=all"
     try:
-        out.print(f"Look first at what failed: {page}\nCtrl-C ends it.")
+        out.print(f"Failures: {page}\nPress Ctrl-C to stop.")
         await asyncio.Event().wait()
     finally:
         await collector.stop()

@@ -40,8 +40,8 @@ _BACK_S = 60.0
 _LOOKED_AT = 100
 """Stored traces in which text is looked for that no dialect reads."""
 _LEFT = {
-    "pandaeval.db.suspected": "damage was met: restart the collector, which looks through the whole file",
-    "pandaeval.db.damaged-*": "a store that was put aside; `sqlite3 FILE .recover` may read what is left of it",
+    "pandaeval.db.suspected": "damage was found: restart the collector, which checks the whole file",
+    "pandaeval.db.damaged-*": "quarantined store; `sqlite3 FILE .recover` may restore a part",
 }
 """Files beside the store that damage left, each with what to do."""
 
@@ -58,11 +58,10 @@ class Diagnosis:
 def doctor(
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None, store: StoreFolder = None
 ) -> None:
-    """Check configuration, store, clock, a running collector, sinks and the judge's server. Exit code 1 if something is
-    wrong.
+    """Check configuration, store, clock, collector and sinks.
 
-    Each finding says what to do about it. Nothing is changed, and no model is asked. `pandaeval store verify` checks
-    each row of the store.
+    Each problem is listed with a fix. Exit code 1: a problem was found. The command changes nothing and calls no model.
+    To check each row of the store, use `pandaeval store verify`.
     """
     findings = [*examine(config, store)]
     for finding in findings:
@@ -71,7 +70,7 @@ def doctor(
             typer.echo(f"       {safe(finding.cure)}")
     wrong = sum(finding.state == "wrong" for finding in findings)
     verb = "is" if wrong == 1 else "are"
-    typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
+    typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "no problem found")
     if wrong:
         raise typer.Exit(1)
 
@@ -84,10 +83,10 @@ def examine(path: Path | None, folder: Path | None) -> Iterator[Diagnosis]:
         yield from _store(Path(config.store.path))
         yield from _places(config)
         resolve_config(path, given(folder), on_this_machine=True)
-        yield Diagnosis("ok", "configuration: a collector would start with it")
+        yield Diagnosis("ok", "configuration: valid")
     except UserError as error:
         for line in str(error).splitlines():
-            yield Diagnosis("wrong", f"configuration: {line}", "correct the file or variable that it names")
+            yield Diagnosis("wrong", f"configuration: {line}", "correct this file or variable")
 
 
 def _collector(address: str) -> Diagnosis:
@@ -97,9 +96,9 @@ def _collector(address: str) -> Diagnosis:
         urllib.request.urlopen(f"http://{host}:{port}/readyz", timeout=_TIMEOUT_S).close()
     except urllib.error.HTTPError as error:
         ready = error.read().decode(errors="replace")
-        return Diagnosis("wrong", f"collector: it is not ready: {ready}", "read its log")
+        return Diagnosis("wrong", f"collector: not ready: {ready}", "read the log of the collector")
     except (OSError, ValueError):
-        return Diagnosis("note", f"collector: none answers at {address}", "`pandaeval collector` starts one")
+        return Diagnosis("note", f"collector: none answers at {address}", "start one with `pandaeval collector`")
     return Diagnosis("ok", f"collector: ready at {address}")
 
 
@@ -108,7 +107,7 @@ def _store(folder: Path) -> Iterator[Diagnosis]:
         for file in sorted(folder.glob(pattern)):
             yield Diagnosis("note", f"store: there is {file}", cure)
     if not (folder / FILE_NAME).is_file():
-        yield Diagnosis("note", f"store: there is none in {folder} yet", "the first start makes it")
+        yield Diagnosis("note", f"store: there is none in {folder} yet", "the collector creates it at its first start")
         return
     try:
         with opened_folder(folder, read_only=True) as connection:
@@ -116,7 +115,7 @@ def _store(folder: Path) -> Iterator[Diagnosis]:
     except (UserError, StoreVersionError) as error:
         yield Diagnosis("wrong", f"store: {error}", "docs/operate/backup-upgrade.md#upgrade")
     except sqlite3.DatabaseError as error:
-        yield Diagnosis("wrong", f"store: it cannot be read: {error}", "the next start puts it aside and begins anew")
+        yield Diagnosis("wrong", f"store: cannot be read: {error}", "the next start quarantines it and creates another")
 
 
 def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
@@ -124,16 +123,16 @@ def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
     ahead = float(orjson.loads(row[0])["wall"]) - time.time() if row else 0.0
     if ahead > _BACK_S:
         cure = "set it (NTP); docs/operate/troubleshooting.md#when-the-machines-clock-is-wrong"
-        yield Diagnosis("wrong", f"clock: it is {ahead:.0f} s behind the last write to the store", cure)
+        yield Diagnosis("wrong", f"clock: {ahead:.0f} s behind the last write to the store", cure)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
-        yield Diagnosis("note", f"judge: {dead} jobs were given up", "`pandaeval jobs retry` makes them due again")
+        yield Diagnosis("note", f"judge: {dead} jobs failed for good", "retry them with `pandaeval jobs retry`")
     paused = connection.execute("SELECT value FROM meta WHERE key = ?", (PAUSED,)).fetchone()
     for model in orjson.loads(paused[0]) if paused else ():
         what, _, cure = cause(model).partition("; choose ")
         yield Diagnosis("wrong", what, f"choose {cure}")
     yield from _unread(connection)
-    yield Diagnosis("ok", "store: it can be read")
+    yield Diagnosis("ok", "store: readable")
 
 
 def _unread(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
@@ -154,7 +153,7 @@ def _places(config: Config) -> Iterator[Diagnosis]:
         try:
             socket.create_connection((host, port), _TIMEOUT_S).close()
         except OSError as error:
-            cure = "start it, or correct the address; results wait in the store"
+            cure = "start it, or correct the address; until then, results wait in the store"
             yield Diagnosis("wrong", f"{key} ({host}:{port}): {error.strerror or error}", cure)
         else:
             yield Diagnosis("ok", f"{key} ({host}:{port}) answers")

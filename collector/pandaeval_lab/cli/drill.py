@@ -39,38 +39,34 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 @run_source
 def drill(
     source: RunSource,
-    n: Annotated[int, typer.Option("--n", min=1, help="Copies of each fault.")] = 200,
-    faults: Annotated[
-        str | None, typer.Option(help="Only these faults or families of faults, comma-separated; if not given, all.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Another number chooses other runs and values.")] = 0,
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of copies of each fault.")] = 200,
+    faults: Annotated[str | None, typer.Option(help="Faults or fault families, comma-separated; default: all.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed for runs and values.")] = 0,
     judge: Annotated[
         bool,
         typer.Option(
             "--judge",
-            help="Put some copies and their originals to a judge, too, for --budget at most.",
+            help="Also send some copies and their originals to the judge.",
         ),
     ] = False,
-    model: Annotated[
-        str | None, typer.Option(help="The judge, as litellm spells it; without it that of judge.model.")
-    ] = None,
-    judged: Annotated[int, typer.Option(min=1, help="Copies that are put to the judge, of all faults in turn.")] = 20,
-    budget: Annotated[float, typer.Option(min=0.0, help="US dollars that judging may cost at most.")] = 1.0,
+    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None,
+    judged: Annotated[int, typer.Option(min=1, help="Number of copies to send to the judge.")] = 20,
+    budget: Annotated[float, typer.Option(min=0.0, help="Maximum cost of the judge, in US dollars.")] = 1.0,
     baseline: Annotated[
         Path | None,
-        file_option("JSON of an earlier drill: leave with 1 where a metric notices credibly less than in it."),
+        file_option("JSON of an earlier drill; exit with 1 on a significant drop."),
     ] = None,
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
     format_: Annotated[
         RunFormat,
-        typer.Option("--format", help="table is for people, json for a later --baseline."),
+        typer.Option("--format", help="Output format; json serves as a later --baseline."),
     ] = "table",
     output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
-    """Plant known faults into good runs, and count those that the metrics notice.
+    """Plant known faults in good runs and count detections.
 
-    No labels and no model are needed; with --judge, a model is tried on these runs, too. Leaves with 1 when a metric
-    notices less than in the baseline, with 2 when the input cannot be used.
+    The drill needs no labels and no model. With --judge, it also tests a model. Exit code 1: a metric detects less
+    than in the baseline. Exit code 2: the input is unusable.
     """
     before = None if baseline is None else baseline_of(baseline)
     try:
@@ -109,7 +105,7 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget
     assert configured is not None, "settings_of saw to it"
     wanted, out = [*chosen_copies(drill.kept, copies)], console(stderr=True)
     if not wanted:
-        out.print("no judge is asked: no copy has a fault to be judged")
+        out.print("no judge was called: no copy has a fault for a judge")
         return None
     with progress(out, "judging") as on_done:
         return JudgedDrill(drill, scorer, configured, os.environ, budget).figures(wanted, on_done)
@@ -121,7 +117,7 @@ def baseline_of(path: Path) -> dict[str, Any]:
         found = json.loads(read_given(path))
         return {"faults": {**found["faults"]}}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"--baseline {path}: not what `pandaeval drill --format json` writes ({error})") from error
+        raise UserError(f"--baseline {path}: not the output of `pandaeval drill --format json` ({error})") from error
 
 
 def print_drill(figures: Mapping[str, Any], on: Console) -> None:
@@ -139,7 +135,7 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
 def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
     """Prints tables of faults (least noticed first), untouched runs, and why faults are missing."""
     faults = {name: fault for name, fault in figures["faults"].items() if fault["n"]}
-    columns = ("fault", "family", "n", "failed", "95 %", "cannot tell", "step", "by")
+    columns = ("fault", "family", "n", "failed", "95 %", "undecided", "step", "by")
     on.print(table(columns, _fault_rows(faults), on=on))
     flagged = [(name, each["n"], _percent(each), _interval(each)) for name, each in figures["untouched"].items()]
     on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))

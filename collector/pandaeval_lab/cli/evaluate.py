@@ -58,46 +58,34 @@ class EvaluateOptions:
 
     files: Annotated[
         list[str],
-        typer.Argument(
-            help="OTLP/JSON lines or length-delimited protobuf, or what Jaeger or Tempo answers; also .gz .xz .zst; "
-            "- is standard input. Or the address of a trace store: 'jaeger://HOST:16686?service=NAME&since=2h', "
-            "'tempo://HOST:3200?service=NAME'."
-        ),
+        typer.Argument(help="Trace files, - for standard input, or jaeger:// and tempo:// addresses."),
     ]
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
     metrics: Annotated[
         str | None,
-        typer.Option(
-            help="Only these metrics, comma-separated. What a session metric reads of its traces is computed with it, "
-            "as far as that asks no judge, and not shown."
-        ),
+        typer.Option(help="Metrics to run, comma-separated; default: all."),
     ] = None
     model: Annotated[
         str | None,
         typer.Option(
-            help="Judge with this model, as litellm spells it, such as openai/gpt-4o: every judged metric, those too "
-            "that judge.models gives another."
+            help="Judge model in litellm format, such as openai/gpt-4o. Overrides judge.model and judge.models."
         ),
     ] = None
-    cases: Annotated[
-        Path | None, file_option("Case file (YAML or JSON): traces that are trials of its cases are graded.")
-    ] = None
-    cases_report: Annotated[Path | None, file_option("Write the trials of the cases to this file, as JUnit XML.")] = (
-        None
-    )
+    cases: Annotated[Path | None, file_option("Grade traces that are trials of the cases in this file.")] = None
+    cases_report: Annotated[Path | None, file_option("Write the trials of the cases to this file (JUnit XML).")] = None
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
-        file_option("Results of an earlier run, as JSON lines: leave with 1 when trials do worse than in it."),
+        file_option("Earlier results (JSON lines); exit with 1 if trials do worse."),
     ] = None
     format: Annotated[
         ResultFormat,
         typer.Option(
             "--format",
-            help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
+            help="Output format: table, JSON lines, JUnit XML or an HTML report.",
         ),
     ] = "table"
-    output: Annotated[Path | None, output_option("Write results to this file instead of standard output.")] = None
+    output: Annotated[Path | None, output_option("Write the results to this file; default: standard output.")] = None
 
     @property
     def names(self) -> list[str] | None:
@@ -106,7 +94,7 @@ class EvaluateOptions:
             return None
         names = [name.strip() for name in self.metrics.split(",") if name.strip()]
         if not names:
-            raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
+            raise UserError("--metrics names no metric; omit it for all metrics, or see `pandaeval metrics`")
         return names
 
 
@@ -114,8 +102,16 @@ class EvaluateOptions:
 def evaluate(options: EvaluateOptions) -> None:
     """Score stored traces as a running collector does.
 
-    Leaves with 1 when a configured threshold is missed, a failure is too grave (gates.*) or trials do worse than a
-    baseline's, with 2 when the input, or a file of it, cannot be used.
+    Files hold OTLP/JSON lines, OTLP protobuf, or responses of Jaeger or Tempo (also .gz, .xz, .zst). Trace stores:
+    'jaeger://HOST:16686?service=NAME&since=2h', 'tempo://HOST:3200?service=NAME'.
+
+    A session metric also runs the trace metrics that it needs, except judged metrics.
+
+    --where keys: agent, service, environment, user, session, label, attribute=KEY=VALUE, status=error|ok and
+    time=FROM..TO (RFC 3339 or a day in UTC). All keys must match; of a repeated key, any value.
+
+    Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than the baseline. Exit
+    code 2: an input is unusable.
     """
     Evaluation(options).run()
 
@@ -255,7 +251,7 @@ class Evaluation:
             for line in unanswered(self._config, summary, self._options.names or ()):
                 typer.echo(f"notice: {line}", err=True)
         elif not outcome.is_json and not summary.left_out:
-            typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
+            typer.echo("No agent traces in this input. `pandaeval inspect` shows how it was read.", err=True)
         for gate in outcome.gates:
             if gate.key != BASELINE:
                 _tell_gate(gate)

@@ -16,12 +16,12 @@ _CASES = "cases"
 
 
 def init(
-    framework: Annotated[str | None, typer.Argument(help="A framework, or cases; else all are listed.")] = None,
-    output: Annotated[Path | None, output_option("Write to this file, or folder of cases, which must be new.")] = None,
+    framework: Annotated[str | None, typer.Argument(help="Framework, or cases; without it, list all.")] = None,
+    output: Annotated[Path | None, output_option("Write to this new file, or new folder for cases.")] = None,
 ) -> None:
-    """Print a complete program for a framework: an agent with a tool that captures content.
+    """Print an example agent for a framework, ready to run.
 
-    With cases: write a suite of three cases with mocked tools, and an agent that passes two, into pandaeval-cases.
+    With the argument `cases`, write a suite of three cases with mocked tools, and an agent, into pandaeval-cases.
     """
     known = programs()
     if framework is None:
@@ -32,7 +32,7 @@ def init(
     if found is None and framework != _CASES:
         meant = closest(framework, [*known, _CASES])
         cure = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
-        raise UserError(f"{framework}: there is no program for it; {cure}")
+        raise UserError(f"{framework}: no example program; {cure}")
     if found is not None and output is None:
         return typer.echo(found.read_text(encoding="utf-8"), nl=False)
     target = output or Path("pandaeval-cases")
@@ -40,12 +40,12 @@ def init(
         if found is not None:
             with target.open("x", encoding="utf-8") as file:
                 file.write(found.read_text(encoding="utf-8"))
-            return typer.echo(f"{target}: its first lines say what to install and how to run it")
+            return typer.echo(f"{target}: its first lines list the packages and the command to run it")
         target.mkdir(parents=True)
         for path in (_PROGRAMS / _CASES).iterdir():
             (target / path.name.removesuffix(".txt")).write_bytes(path.read_bytes())
     except OSError as error:
-        raise UserError(f"{target}: cannot be written ({error.strerror}); name what is not there yet") from error
+        raise UserError(f"{target}: cannot be written ({error.strerror}); name a new file or folder") from error
     typer.echo(f"pandaeval cases run {target / 'suite.yaml'} --agent {target / 'agent.py'}:answer")
 
 

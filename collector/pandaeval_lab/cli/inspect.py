@@ -24,12 +24,14 @@ from pandaeval_otel.model import Captured, Span, Trace
 
 
 def inspect(
-    files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
+    files: Annotated[list[str], typer.Argument(help="Trace files, as for evaluate; - is standard input.")],
     format_: Annotated[
-        Literal["tree", "json"], typer.Option("--format", help="tree is for people, json one trace a line.")
+        Literal["tree", "json"], typer.Option("--format", help="Output format: tree, or one JSON trace per line.")
     ] = ("tree"),
 ) -> None:
-    """Show how traces were read. Use it first if a score is puzzling."""
+    """Show how traces were read.
+
+    Use it first when a score surprises you."""
     out, inputs, telemetry = console(), Inputs(files), Telemetry()
     shown = 0
     with TraceFiles() as run:

@@ -33,22 +33,20 @@ from pandaeval_lab.labels.judge_report import show_reports
 _INTERRUPTED = 130
 
 
-judge = typer.Typer(help="Try a model as a judge, and bring it nearer to people.", no_args_is_help=True)
+judge = typer.Typer(help="Test a judge model, and align it with human labels.", no_args_is_help=True)
 
 
 @judge.command("check")
 def check(
-    model: Annotated[
-        str | None, typer.Option(help="The model, as litellm spells it; without it that of judge.model.")
-    ] = None,
-    config: Annotated[Path | None, config_option("Configuration file (YAML): how the judge is reached.")] = None,
-    attacks: Annotated[int, typer.Option(min=1, max=1000, help="How many attacks are tried, of those there are.")] = 40,
+    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML) with the judge settings.")] = None,
+    attacks: Annotated[int, typer.Option(min=1, max=1000, help="Number of attacks to try.")] = 40,
     format_: given.Format = "table",
 ) -> None:
-    """Test a model as a judge on known sessions, varied runs and attacks, and show the cost of a session.
+    """Test a judge model on known sessions and attacks.
 
-    Leaves with 1 when a probe fails or not enough could be asked, with 2 when the model cannot be asked at all.
-    Ctrl-C prints what there is.
+    The command also shows the cost per session. Exit code 1: a probe failed, or too few questions were answered. Exit
+    code 2: the model cannot be called. Ctrl-C prints the results so far.
     """
     settings = settings_of(config, model)
     name = settings.judge.model or ""
@@ -77,7 +75,7 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
         async with judge_of(settings, os.environ) as found:
             asked.append(CheckRun(found, name, told, settings.judge.concurrency))
             tokens, usd = forecast(items, (await found.prices()).get(name))
-            calls = f"{len(items)} questions: as many calls, twice that if no reply holds at first"
+            calls = f"{len(items)} questions: one call each, or two if a reply is invalid"
             out.print(f"{calls}; about {tokens:,} tokens, {dollars(usd)}")
             await asked[0].run(items)
 
@@ -86,33 +84,29 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
             asyncio.run(ask(lambda done: told(done, len(items))))
     except CallFailedError as error:
         cure = cure_of(error)
-        raise UserError(f"{name} cannot be asked ({error})" + (f": {cure}" if cure else "")) from error
+        raise UserError(f"{name} cannot be called: {error}" + (f"; {cure}" if cure else "")) from error
 
 
 @judge.command("align")
 @run_source
 def align(
     *,
-    labels: Annotated[
-        Path, file_argument("People's verdicts, CSV or JSON lines, as `pandaeval labels import` takes them.")
-    ],
+    labels: Annotated[Path, file_argument("Labels as CSV or JSON lines, as for `labels import`.")],
     source: RunSource,
-    metric: Annotated[str, typer.Option(help="The judged metric; needed where the labels are about several.")] = "",
-    agent: Annotated[str, typer.Option(help="Only this agent's runs; the ruling is for it alone.")] = "",
-    rulings: Annotated[Path | None, file_option("File of rulings (YAML). Overrides judge.rulings.")] = None,
-    propose: Annotated[int, typer.Option(min=0, max=5, help="So many are proposed by the judge's model.")] = 3,
-    usd: Annotated[float | None, typer.Option(min=0.0, help="What all of it may cost, in US dollars.")] = None,
-    drill: Annotated[
-        int, typer.Option(min=0, help="Copies of each fault by which the drill tells that it is no worse.")
-    ] = 1,
-    model: Annotated[str | None, typer.Option(help="The judge's model; if not given, that of judge.model.")] = None,
-    config: Annotated[Path | None, config_option("Configuration file (YAML): how the judge is reached.")] = None,
-    format_: Annotated[RunFormat, typer.Option("--format", help="table, or json: one object.")] = "table",
+    metric: Annotated[str, typer.Option(help="Judged metric; required if the labels cover several.")] = "",
+    agent: Annotated[str, typer.Option(help="Use only runs of this agent; the ruling applies to it alone.")] = "",
+    rulings: Annotated[Path | None, file_option("Rulings file (YAML); default: judge.rulings.")] = None,
+    propose: Annotated[int, typer.Option(min=0, max=5, help="Number of rulings that the judge model proposes.")] = 3,
+    usd: Annotated[float | None, typer.Option(min=0.0, help="Maximum cost, in US dollars.")] = None,
+    drill: Annotated[int, typer.Option(min=0, help="Copies of each fault in the control drill.")] = 1,
+    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML) with the judge settings.")] = None,
+    format_: Annotated[RunFormat, typer.Option("--format", help="Output format: table, or one JSON object.")] = "table",
 ) -> None:
-    """Test rulings for the judge on people's labels, and adopt a proven one.
+    """Test judge rulings on human labels, adopt a proven one.
 
-    Half of the labels choose it, the other half prove it: the interval of its gain there lies above zero, and the drill
-    is not worse. All that was tried is kept in the file with its figures.
+    Half of the labels select a ruling, the other half confirm it: the interval of its gain must lie above zero, and
+    the drill must not get worse. The file keeps every tried ruling with its figures.
     """
     more: dict[str, Any] = {"judge.model": model, "judge.models": None if model is None else {}}
     settings = config_with_trials(config, more | {"judge.rulings": None if rulings is None else str(rulings)})

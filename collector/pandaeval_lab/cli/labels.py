@@ -40,11 +40,11 @@ _RATES = Listing(
             lambda row: interval(row["rate"]["low"], row["rate"]["high"], ".3f") if row["rate"] else row["why"],
         ),
     ),
-    "no judged run has a label yet: there is no corrected pass rate",
-    "Pass rates as people would give them",
+    "no judged run has a label yet, so there is no corrected pass rate",
+    "Pass rates, corrected by human labels",
 )
 
-labels = typer.Typer(help="People's verdicts on runs: in, out, what to label next.", no_args_is_help=True)
+labels = typer.Typer(help="Import, export and draw human labels.", no_args_is_help=True)
 
 
 @labels.command("import")
@@ -52,18 +52,18 @@ labels = typer.Typer(help="People's verdicts on runs: in, out, what to label nex
 def import_(
     file: Annotated[
         Path,
-        file_argument(
-            "CSV or JSON lines: trace_id or session_id, metric, label (pass or fail) or score (0 to 1), and if "
-            "there are any annotator, time, comment, probability."
-        ),
+        file_argument("CSV or JSON lines, one label per line."),
     ],
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Pass over verdicts on runs that this store does not hold.")
+        bool, typer.Option("--skip-unknown", help="Skip labels of runs that are not in this store.")
     ] = False,
     config: StoreConfig = None,
     store: Path | None = None,
 ) -> None:
-    """Import people's verdicts from a file; if a line is wrong, import none. Again is no harm."""
+    """Import human labels; if a line is invalid, import none.
+
+    Columns: trace_id or session_id, metric, and label (pass or fail) or score (0 to 1). Optional: annotator, time,
+    comment, probability. You can import the same file again."""
     found = read_labels(file, metric_names(config))
     with opened_store(config, store) as connection:
         labels = _of_known_runs(connection, found.labels, skip_unknown)
@@ -72,9 +72,9 @@ def import_(
         connection.execute("COMMIT")
         typer.echo(f"{fates['new']} new, {fates['changed']} changed, {fates['known']} as before")
         if found.empty:
-            typer.echo(f"{found.empty} rows without a verdict passed over")
+            typer.echo(f"{found.empty} rows without a label skipped")
         if found.ignored:
-            typer.echo(f"columns that mean nothing here: {', '.join(found.ignored[:10])}")
+            typer.echo(f"ignored columns: {', '.join(found.ignored[:10])}")
         _print_rates(connection)
 
 
@@ -82,10 +82,10 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
     unknown = unheard_of(connection, labels)
     if not unknown:
         return labels
-    said = f"{len(unknown)} of {len(labels)} verdicts are about runs that this store does not hold: "
+    said = f"{len(unknown)} of {len(labels)} labels refer to runs that are not in this store: "
     said += ", ".join(list(dict.fromkeys(each.unit for each in unknown))[:5])
     if not skip:
-        raise UserError(f"{said}\nNothing was taken; --skip-unknown takes the others.")
+        raise UserError(f"{said}\nNo label was imported; --skip-unknown imports the rest.")
     typer.echo(said, err=True)
     strange = {id(each) for each in unknown}
     return [each for each in labels if id(each) not in strange]
@@ -106,18 +106,20 @@ def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> 
 @labels.command("next")
 @stored
 def next_(
-    number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="So many runs.")] = 20,
-    metric: Annotated[str, typer.Option(help="The judged metric to label for; needed where there are several.")] = "",
-    agent: Annotated[str, typer.Option(help="Only runs of this agent.")] = "",
+    number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="Number of runs to draw.")] = 20,
+    metric: Annotated[str, typer.Option(help="Judged metric to label; required if there are several.")] = "",
+    agent: Annotated[str, typer.Option(help="Draw only runs of this agent.")] = "",
     unclear: Annotated[
-        bool, typer.Option("--unclear", help="Unclear and disputed runs first; their labels enter no rate.")
+        bool, typer.Option("--unclear", help="Draw unclear and disputed runs first; rates ignore their labels.")
     ] = False,
-    out: Annotated[Path | None, output_option("CSV (or .jsonl) to be filled in and imported.", "--out")] = None,
+    out: Annotated[Path | None, output_option("Write a CSV or .jsonl file to fill in and import.", "--out")] = None,
     config: StoreConfig = None,
     store: Path | None = None,
 ) -> None:
-    """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
-    not shown, so that nobody follows it."""
+    """Draw judged runs for people to label.
+
+    Half are random, half are close to the judge's threshold. The judge's verdict is hidden, so that it does not
+    influence you."""
     with opened_store(config, store) as connection:
         key = metric_to_label(connection, metric, metric_names(config), "--metric")
         connection.execute("BEGIN IMMEDIATE")
@@ -139,19 +141,23 @@ def next_(
 @labels.command("export")
 @stored
 def export(
-    out: Annotated[Path | None, output_option("CSV, or .jsonl; else CSV to standard output.", "--out")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Those about metrics that are not known here, too.")] = False,
+    out: Annotated[
+        Path | None, output_option("Write to this CSV or .jsonl file; default: CSV to standard output.", "--out")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Include labels of unknown metrics.")] = False,
     config: StoreConfig = None,
     store: Path | None = None,
 ) -> None:
-    """Export all verdicts, in the format of import."""
+    """Export all labels, in the format of import."""
     known = metric_names(config).keys
     with opened_store(config, store) as connection:
         labels = list(people.labels(connection))
     kept = [each for each in labels if all_ or each.metric in known]
     if len(kept) < len(labels):
         strange = ", ".join(sorted({each.metric for each in labels} - known)[:5])
-        typer.echo(f"{len(labels) - len(kept)} labels about {strange} left out: no metric here (--all)", err=True)
+        typer.echo(
+            f"{len(labels) - len(kept)} labels of unknown metrics left out: {strange} (--all includes them)", err=True
+        )
     text = written([row_of(each) for each in kept], out)
     if out is None:
         typer.echo(text, nl=False)
@@ -169,14 +175,14 @@ def rates(format_: given.Format = "table", config: StoreConfig = None, store: Pa
 
 def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
     if not queue.drawn:
-        typer.echo(f"nothing to label: no judged run without a label ({metric})")
+        typer.echo(f"no judged run without a label ({metric})")
         return
     kind = "sessions" if metric.startswith("session.") else "traces"
     rows = [
         (run.unit, run.session or NONE, run.agent or NONE, f"pandaeval {kind} show {run.unit}")
         for run in (each.run for each in queue.drawn)
     ]
-    print_table(("trace or session", "session", "agent", "look at it"), rows)
+    print_table(("trace or session", "session", "agent", "show it with"), rows)
     typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
 
 

@@ -28,11 +28,11 @@ _JUDGED = frozenset(
 
 
 def metrics(
-    name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
-    config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show this metric in full.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")] = None,
     format_: given.Format = "table",
 ) -> None:
-    """List the metrics: name, level, kind, default threshold, what they need."""
+    """List the metrics with level, kind and threshold."""
     resolved = config_with_trials(config)
     known = registry(resolved.metrics.modules)
     bands = load("embedded").bands

@@ -29,25 +29,20 @@ from pandaeval_lab.replay.result_lines import result_lines
 
 
 def passk(
-    file: Annotated[
-        Path, file_argument("Results as JSON lines: `pandaeval evaluate --format json`; - is standard input.")
-    ],
-    k: Annotated[str, typer.Option(help="How many trials, comma-separated.")] = "1,3,5",
+    file: Annotated[Path, file_argument("Results of `evaluate --format json`; - is standard input.")],
+    k: Annotated[str, typer.Option(help="Values of k, comma-separated.")] = "1,3,5",
     metric: Annotated[
         str | None,
-        typer.Option(help="A trial succeeds when this metric passes; if not given, trial_correct, or the only one."),
+        typer.Option(help="Metric that decides success; default: trial_correct, or the only metric."),
     ] = None,
     per: Annotated[
         Literal["case", "conversation"] | None,
-        typer.Option(
-            help="case: trials at the same case (using_case). conversation: the steps of each conversation. "
-            "If not given, case where results name one."
-        ),
+        typer.Option(help="Group trials by case or conversation; default: case, if results name cases."),
     ] = None,
     format_: Annotated[
-        RunFormat, typer.Option("--format", help="table is for people, json one result a line.")
+        RunFormat, typer.Option("--format", help="Output format: table, or one JSON object per line.")
     ] = "table",
-    output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
+    output: Annotated[Path | None, output_option("Write to this file; default: standard output.")] = None,
 ) -> None:
     """Compute pass@k and pass^k from repeated trials."""
     ks = numbers(k)
@@ -65,7 +60,7 @@ def passk(
             title = f"By {unit} (Bayesian: median and 95 % interval)"
             out.print(table((unit, *CASE_HEAD), rows, on=out, title=title))
     if found.trials.per == "conversation" and per is None:
-        typer.echo("notice: no result names a case, so each conversation is taken for one", err=True)
+        typer.echo("notice: no result names a case, so each conversation counts as one case", err=True)
     for notice in found.notices:
         typer.echo(f"notice: {notice}", err=True)
 

@@ -51,19 +51,17 @@ def prompts(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="One judged metric, or trace or turn (those of a trace or turn, in one call), or error_deduplication "
-            "or same_cause, which group failures, or simulated_user (cases run --simulate); without it all."
+            help="Judged metric, or trace, turn, error_deduplication, same_cause or simulated_user; default: all."
         ),
     ] = None,
-    config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")] = None,
     trace: Annotated[
-        str | None, typer.Option(help="Fill the prompts with the first agent trace of this file, or with its session.")
+        str | None, typer.Option(help="Fill the prompts with the first trace or session of this file.")
     ] = None,
 ) -> None:
-    """Print the exact prompts sent to the judge, empty or filled with a trace.
+    """Print the exact prompts sent to the judge.
 
-    What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
-    placeholder stands for it.
+    Placeholders mark data that an earlier extraction would provide (task, plan).
     """
     settings = config_with_trials(config)
     known = registry(settings.metrics.modules)
@@ -90,7 +88,7 @@ def _named(name: str, judged: Mapping[str, AnyMetric], names: MetricNames) -> Ma
         raise UserError(f"{name}: {names.unknown(name)}")
     selected = {key: metric for key, metric in judged.items() if key in keys}
     if not selected:
-        raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
+        raise UserError(f"{name} calls no model, so it has no prompt; `pandaeval metrics` lists the kinds")
     return selected
 
 

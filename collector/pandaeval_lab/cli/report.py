@@ -32,28 +32,29 @@ from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.report.page import ReportOrigin, write_report
 
 _NO_STORE = (
-    "there is no store in {folder} (store.path or PANDAEVAL_DATA): `pandaeval collector` makes one and scores the "
-    "traces that applications send to it (docs/start/python.md). Files need no store: `pandaeval evaluate FILE "
-    "--format html`."
+    "no store in {folder} (store.path or PANDAEVAL_DATA). Start `pandaeval collector`, and send traces to it "
+    "(docs/start/python.md). For files, use `pandaeval evaluate FILE --format html`."
 )
 _NO_TRACE = (
-    "no scored agent trace is in {path} yet. Traces come from applications that send OTLP to a running `pandaeval "
-    "collector` (gRPC {grpc}, HTTP {http}; see docs/start/python.md), and are scored some seconds after their "
-    "outermost span ended."
+    "{path} has no scored agent trace yet. Send OTLP to a running `pandaeval collector` (gRPC {grpc}, HTTP {http}; "
+    "docs/start/python.md). Traces are scored a few seconds after their root span ends."
 )
 
 
 @given.filtered()
 def report(
     filters: dict[str, Any],
-    output: Annotated[Path | None, output_option("Write the report to this file.")] = None,
+    output: Annotated[Path | None, output_option("Write the report to this file; default: see above.")] = None,
     config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
-    """Write the scored traces of a collector as an HTML report, from its data directory.
+    """Write the stored results of a collector as an HTML report.
 
-    Reads only, with or without a running collector. Without --output it writes to standard output, or on a terminal to
-    pandaeval-report.html. Leaves with 2 if there is nothing to report.
+    The command only reads the data directory; a collector may be running. Without --output it writes to standard
+    output, or in a terminal to pandaeval-report.html. Exit code 2: no results to report.
+
+    --where keys: agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339 or a day
+    in UTC) and attribute=KEY=VALUE, if the store lists it. All keys must match; of a repeated key, any value.
     """
     settings = config_with_trials(config, given_store(store))
     times = {name: datetime.fromisoformat(time) for name, time in given.api_times(filters).items()}

@@ -50,7 +50,7 @@ _COMPARED = Listing(
             lambda row: "same" if row["same_series"] else " -> ".join(map(", ".join, row["versions"])),
         ),
     ),
-    "the two have no units in common",
+    "the runs have no traces or sessions in common",
 )
 _CHANGED = Listing(
     (
@@ -60,12 +60,12 @@ _CHANGED = Listing(
         ("b", lambda row: number(row["after"])),
     )
 )
-_Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a run.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a run.")]
 _INTERRUPTED = 130
 _LOOK_S = 1.0
 
 
-runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
+runs = typer.Typer(help="Score stored traces again with other settings.", no_args_is_help=True)
 
 
 @runs.command("start")
@@ -75,13 +75,17 @@ runs = typer.Typer(help="Score stored traces again: other metrics, another judge
 def start(
     run: given.RunOptions,
     filters: dict[str, Any],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only estimate calls, tokens and cost; call no model.")
+    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Return at once, without waiting for the end.")] = False,
     format_: given.Format = "table",
     *,
     api: ApiClient,
 ) -> None:
-    """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run."""
+    """Start a run, and wait for its end.
+
+    Ctrl-C stops waiting; the run continues."""
     body = run.body(filters)
     with api:
         if dry_run:
@@ -96,7 +100,7 @@ def start(
 @runs.command("list")
 @placed
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows, newest first.")] = 20,
     format_: given.Format = "table",
     *,
     place: Place,
@@ -119,7 +123,9 @@ def show(run_id: _Id, format_: given.Format = "table", *, place: Place) -> None:
 @runs.command("watch")
 @at_collector
 def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
-    """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
+    """Wait for the end of a run.
+
+    Ctrl-C stops waiting; the run continues."""
     with api:
         _wait(api, run_id, format_)
 
@@ -132,7 +138,7 @@ def ended(api: ApiClient, run_id: str) -> Row:
                 tell(run["done"] + run["failed"], run["traces"])
                 time.sleep(_LOOK_S)
     except KeyboardInterrupt as error:
-        told = f"goes on; `pandaeval runs watch {run_id}` waits again, `pandaeval runs cancel {run_id}` ends it"
+        told = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
         typer.echo(f"run {run_id} {told}", err=True)
         raise typer.Exit(_INTERRUPTED) from error
     return dict(run)
@@ -155,7 +161,7 @@ def cancel(run_id: _Id, *, api: ApiClient) -> None:
 @at_collector
 def retry(
     run_id: _Id,
-    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Return at once, without waiting for the end.")] = False,
     format_: given.Format = "table",
     *,
     api: ApiClient,
@@ -172,7 +178,7 @@ def retry(
 @placed
 def results(
     run_id: _Id,
-    metric: Annotated[str | None, typer.Option(help="Only of this metric, such as trace.tool_loop.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Show only this metric, such as trace.tool_loop.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of rows.")] = None,
     format_: given.Format = "table",
     *,
@@ -189,13 +195,13 @@ def results(
 @runs.command("compare")
 @placed
 def compare(
-    a: Annotated[str, typer.Argument(help="Id of a run.")],
-    b: Annotated[str, typer.Argument(help="Id of another run, or live.")] = "live",
+    a: Annotated[str, typer.Argument(help="ID of a run.")],
+    b: Annotated[str, typer.Argument(help="ID of another run, or live.")] = "live",
     format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
-    """Compare two runs over the same traces, or a run with the live results."""
+    """Compare two runs, or a run with the live results."""
     with place.looking() as api:
         found = api.get("/runs/compare", a=a, b=b)
     listings.show_one(found, _tell_comparison, format_)
@@ -205,24 +211,24 @@ def _tell_run(run: Row) -> None:
     """Prints one run: its line, its error, its results by metric, and the traces that failed."""
     listings.show([run], _RUNS)
     if run["error"]:
-        typer.echo(f"it could not go on: {run['error']}")
+        typer.echo(f"the run stopped: {run['error']}")
     if run["planned"] and not run["traces"]:
         asked = ", ".join(f"{name}={value}" for name, value in run["filters"].items())
-        typer.echo(f"no stored trace is like that ({asked}): nothing was scored" if asked else "no trace is stored yet")
+        typer.echo(f"no stored trace matches ({asked}), so none was scored" if asked else "no trace is stored yet")
     none = {"scored": 0, "assumed": 0, "unscored": 0}
     listings.show(
         [{"metric": metric, **none, **counts} for metric, counts in sorted(run["results"].items())], _OUTCOMES
     )
     if run["failures"]:
         listings.show(run["failures"], _FAILED)
-        typer.echo(f"`pandaeval runs retry {run['id']}` tries these again")
+        typer.echo(f"`pandaeval runs retry {run['id']}` retries these traces")
 
 
 def _tell_dry(dry: Row) -> None:
     """Prints what a run would take: traces, calls, tokens and cost."""
     if not dry["traces"]:
-        typer.echo("no stored trace is like that")
-    counted = "" if dry["counted"] == dry["traces"] else f" (from {dry['counted']} of the traces)"
+        typer.echo("no stored trace matches")
+    counted = "" if dry["counted"] == dry["traces"] else f" (estimated from {dry['counted']} traces)"
     facts = {
         "traces": dry["traces"],
         "sessions": dry["sessions"],
@@ -234,7 +240,7 @@ def _tell_dry(dry: Row) -> None:
     }
     for name, value in facts.items():
         typer.echo(f"{name:<16} {value}")
-    typer.echo("nothing was run: leave --dry-run out to run it")
+    typer.echo("dry run; omit --dry-run to start the run")
 
 
 def _tell_comparison(both: Row) -> None:

@@ -28,28 +28,28 @@ from pandaeval_lab.graders._expected import trial_metric
 class AnswerVerdict(Verdict):
     """``score``: 0..1, 1 is what was expected; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="What agrees, what is missing and what contradicts, in one to three sentences.")
-    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be told.")
+    reason: Reason = Field(description="The agreements, gaps and contradictions, in one to three sentences.")
+    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be decided.")
 
 
 RUBRIC = Rubric(
     name="answer_correctness",
-    version="1",
+    version="2",
     text="""
-Is the agent's answer correct? What is expected is given below, with the answer to be compared with it; the record of
-the run is context.
+Is the agent's answer correct? The expected answer is given below, with the answer to compare. The record of the run is
+context.
 
-- Compare what both say, not their words: another order, language, unit or form of the same fact is right.
-- What is expected and missing takes away in proportion to its weight. What contradicts the expected answer weighs most.
-- More than was expected takes nothing away, unless it is wrong by the expected answer or the knowledge given.
-- The expected answer is right, also where you know otherwise.
+- Compare the content, not the words: another order, language, unit or form of the same fact is right.
+- A missing part lowers the score by its weight. A contradiction to the expected answer weighs most.
+- Additional content costs nothing, unless it is wrong by the expected answer or the given knowledge.
+- The expected answer is right, even if you know otherwise.
 
 Guide:
-1.0   says all that is expected, and nothing that contradicts it
-0.75  right on the whole; something minor is missing
-0.5   about half of what is expected
+1.0   everything expected, and no contradiction
+0.75  mostly right; something minor is missing
+0.5   about half of the expected content
 0.25  mostly missing or wrong
-0.0   says nothing of it, or the opposite
+0.0   none of the expected content, or the opposite
 """,
     verdict=AnswerVerdict,
 )

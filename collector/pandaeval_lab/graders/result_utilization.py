@@ -22,26 +22,26 @@ from pandaeval_lab.graders._expected import trial_metric
 class Utilization(Verdict):
     """``score``: 0..1, 1 uses all that matters; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="Which results the answer uses and which not, in one to three sentences.")
-    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be told.")
+    reason: Reason = Field(description="The used and the unused results, in one to three sentences.")
+    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be decided.")
 
 
 RUBRIC = Rubric(
     name="result_utilization",
-    version="1",
+    version="2",
     text="""
-Does the agent's answer use what its tools gave back?
+Does the agent's answer use the results of its tools?
 
-- Look at each result that matters for what the user asked: does the answer rest on it, in content, not in words?
-- An answer that states what no result holds, or that contradicts a result, does not use it.
-- A result that rightly plays no part (an empty search, a failed try that was made up for) is no matter.
+- Check each result that matters for the user's request: does the answer use its content? The words may differ.
+- A statement that no result shows, or that contradicts a result, is no use of it.
+- Ignore results that rightly play no part: an empty search, a failed try that a later call replaced.
 
 Guide:
-1.0   the answer rests on every result that matters
-0.75  on all but something minor
-0.5   on about half of them
-0.25  on hardly any
-0.0   on none, or it contradicts them
+1.0   the answer uses every result that matters
+0.75  all except something minor
+0.5   about half of them
+0.25  hardly any
+0.0   none, or it contradicts them
 """,
     verdict=Utilization,
 )

@@ -61,27 +61,27 @@ class ErrorDeduplication(Verdict):
 
 RUBRIC = Rubric(
     name="error_deduplication",
-    version="3",
+    version="4",
     text="""
-The record lists failures that were found in conversations of one or several agents. Which of them have the same root
-cause? Put each failure into exactly one group, so that a developer who mends one cause sees all that it explains.
+The record lists failures in conversations of one or several agents. Which failures have the same root cause? Put each
+failure into exactly one group, so that a developer who fixes one cause sees all its failures.
 
-- A root cause is what the agent, its instructions or its tools do wrong, not the wording of one case: two made-up
-  forecasts and one made-up temperature are one cause, answering without live data.
-- Different labels may share a cause, and one label may have several. Failures of different agents share one only where
-  the same mistake is made.
+- A root cause is an error of the agent, its instructions or its tools, not the wording of one case. Two fabricated
+  forecasts and one fabricated temperature have one cause: answering without live data.
+- Different labels may share a cause, and one label may have several causes. Failures of different agents share a cause
+  only if the agents make the same mistake.
 - Failures of different tools never share a group, nor do claims of success (`false_success`) and admitted failures.
-- Prefer few groups that can be mended to many that repeat each other; a failure that is like no other stands alone.
+- Prefer few groups with one fix each to many similar groups. A failure that is like no other is a group of its own.
 
-Example: 1 "it told a price that no result holds", 2 "it made up a delivery day", 3 "the refund tool was called with
-another order". Right: 1 and 2 as "answers without looking", 3 alone. Wrong: 1 and 3 in one group because both speak of
-money, or three groups because the words differ.
+Example: 1 "it stated a price that no result shows", 2 "it fabricated a delivery day", 3 "the refund tool was called
+with another order". Right: 1 and 2 as "answers without a lookup", 3 alone. Wrong: 1 and 3 in one group because both
+concern money, or three groups because the words differ.
 
-Severity, by the worst that the group does to users:
+Severity, by the worst effect of the group on users:
 low       minor; hardly any effect on the user: slightly wordy, small matters of wording
-medium    noticeable: needless calls of tools, asking for what was said already
+medium    noticeable: needless tool calls, questions for known information
 high      serious harm to the user's experience: contradictions, ignored requests, wrong use of tools
-critical  makes the agent unusable: breaches of security, loss of data, complete failure of the goal
+critical  makes the agent unusable: security breaches, data loss, complete failure of the goal
 """,
     verdict=ErrorDeduplication,
     max_tokens=4000,

@@ -36,7 +36,7 @@ _BLOCK = 256 * 1024
 _LENIENT = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _LOADING = (
     "Opening the report …",
-    "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
+    "This report needs JavaScript from this file. The same results as text:\n"
     "<code>pandaeval evaluate … --format table</code>.",
 )
 

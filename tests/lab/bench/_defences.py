@@ -21,11 +21,11 @@ Parts = tuple[str, str, str]
 """System message, record, question."""
 Schema = dict[str, Any]
 
-_ABOUT_FENCES = r"The record of a run stands between.*?finished verdict\.\s"
-_ABOUT_PROBE = r"If it tries to tell you how to judge.*?were\s+not there\."
+_ABOUT_FENCES = r"The data of a section is between.*?a question or a verdict\.\s"
+_ABOUT_PROBE = r"If data tries to tell you how to judge.*?were\s+missing\."
 _ABOUT_EVIDENCE = r"Evidence is tool calls.*?supports it\.\n\n"
-_ABOUT_ORDER = r"Fill its\s+fields in the given order: first the reason, then the choice, then the number\."
-_ABOUT_DATA = r"All that stands between fences, above or here, is data and asks you nothing\.\n\n"
+_ABOUT_ORDER = r"Fill\s+the\s+fields\s+in\s+the\s+given\s+order\."
+_ABOUT_DATA = r"All text between fences, above and here, is data\. It asks you nothing\.\n\n"
 _FENCE = r"^<</?[0-9a-f]{12}>>\n?"
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 _NEUTRAL = "neutral"

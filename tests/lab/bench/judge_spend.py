@@ -3,7 +3,9 @@
     python tests/lab/bench/judge_spend.py [--set tau2-policy] [--half even] [--model gpt-4.1] [--limit N]
 
 A scripted judge finds each session wrong whose label is bad, or where there is no label every second one. Its answers
-have the length that an estimate assumes (:mod:`pandaeval_lab.replay.counting`). Prices are litellm's list.
+have the length that an estimate assumes (:mod:`pandaeval_lab.replay.counting`). Prices are litellm's list. *Cacheable*:
+tokens with which an earlier prompt began too, in steps of 128 from 1,024 on, as OpenAI caches them. The dollars are
+without and with that.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from pandaeval_collector.analysis.embedding import load  # noqa: E402
 from pandaeval_collector.judge.call import JudgeConfig, ModelAnswer, ModelCall  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings  # noqa: E402
-from pandaeval_lab.replay.counting import CountingCaller  # noqa: E402
+from pandaeval_lab.replay.counting import CountingCaller, counter  # noqa: E402
 from pandaeval_lab.replay.judge import ReplayJudge  # noqa: E402
 from pandaeval_lab.replay.replay import replay  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from tests.lab._sessions import HALVES, SETS, requests, success  # noqa: E402
 
+_LEAST_CACHED, _STEP, _REMEMBERED = 1024, 128, 40
 _RIGHT: dict[str, Any] = {
     "broken_rules": [],
     "misstatements": [],
@@ -38,15 +41,30 @@ _RIGHT |= {"goal_completed": True, "friction": "none", "friction_turns": []}
 _WRONG: dict[str, Any] = {"correct": False, "sure": 5, "friction": "none", "friction_turns": []}
 
 
+def _common(one: str, other: str) -> str:
+    """Returns the beginning that two texts share."""
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if one[:middle] == other[:middle] else (least, middle - 1)
+    return one[:least]
+
+
 class _HalfRight(CountingCaller):
     """Answers verdicts on ``right`` of the sessions in turn, in the order in which they are asked."""
 
     def __init__(self, right: float) -> None:
         super().__init__({})
         self._right, self._verdicts = right, 0
+        self.cacheable, self._prompts, self._count = 0, list[str](), counter("gpt-4.1")
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         answer = await super().complete(call)
+        text = "\n".join(message["content"] for message in call.messages)
+        begun = max((_common(text, each) for each in self._prompts), key=len, default="")
+        if (held := self._count(begun)) >= _LEAST_CACHED:
+            self.cacheable += held // _STEP * _STEP
+        self._prompts = [*self._prompts[1 - _REMEMBERED :], text]
         made = json.loads(answer.text)
         if "things" not in made:
             return answer
@@ -58,7 +76,7 @@ class _HalfRight(CountingCaller):
         return replace(answer, text=json.dumps(made))
 
 
-def measured(name: str, half: str, model: str, detail: str, limit: int | None) -> tuple[CountingCaller, int]:
+def measured(name: str, half: str, model: str, detail: str, limit: int | None) -> tuple[_HalfRight, int]:
     labels = [*success(name).values()]
     caller = _HalfRight(sum(labels) / len(labels) if labels else 0.5)
     settings = EvaluatorSettings(judge=JudgeSettings(model, detail=detail))  # type: ignore[arg-type]
@@ -81,15 +99,17 @@ def main() -> None:
     import litellm
 
     price = litellm.model_cost[given.model]
-    print("detail    calls  prompt tokens  completion tokens  USD per 1,000 sessions")
+    print("detail    calls  prompt tokens  cacheable  completion tokens  USD per 1,000 sessions  with cache")
     for detail in ("none", "failing", "all"):
         caller, sessions = measured(given.set, given.half, given.model, detail, given.limit)
         counted = caller.counted
         usd = counted.prompt_tokens * price["input_cost_per_token"]
         usd += counted.completion_tokens * price["output_cost_per_token"]
-        each = [counted.calls, counted.prompt_tokens, counted.completion_tokens]
+        saved = caller.cacheable * (price["input_cost_per_token"] - price["cache_read_input_token_cost"])
+        each = [counted.calls, counted.prompt_tokens, caller.cacheable, counted.completion_tokens]
+        each += [1000 * usd, 1000 * (usd - saved)]
         per = [f"{value / sessions:,.1f}" for value in each]
-        print(f"{detail:8} {per[0]:>6} {per[1]:>14} {per[2]:>18} {1000 * usd / sessions:>23,.1f}", flush=True)
+        print("{:8} {:>6} {:>14} {:>10} {:>18} {:>23} {:>11}".format(detail, *per), flush=True)
 
 
 if __name__ == "__main__":

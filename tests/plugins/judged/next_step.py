@@ -24,7 +24,7 @@ class NextStep(Verdict):
 
     reason: Reason = Field(description="What the answer says of the next step, in one or two sentences.")
     step: Literal["clear", "vague", "missing"] | None = Field(
-        description="By the guide. Null if the record does not suffice to tell."
+        description="By the guide. Null if the record is not sufficient to decide."
     )
 
 

@@ -190,7 +190,7 @@ async def test_who_waits_when_the_process_is_killed_is_told_to_come_back_and_the
         os.kill(first, signal.SIGKILL)
         for answer in await asyncio.gather(*asking):
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-            assert "come back" in answer.json()["detail"]
+            assert "try again" in answer.json()["detail"]
         await until(lambda: not doors.reader.calls.pause, 60)
         assert (await doors.there.get("/traces")).status_code == 200
         assert doors.reader.calls.pid not in (first, None)

@@ -128,13 +128,13 @@ def test_zero_is_a_threshold() -> None:
         (
             {("unscored", "no_content"): 3},
             False,
-            "none of 3 results has a score (no_content 3). What was captured of these runs",
+            "none of 3 results has a score (no_content 3). These runs lack content",
         ),
         ({("unscored", "no_content"): 1, ("assumed", ""): 2}, False, "none of 1 result has a score"),
         ({}, True, "applies to nothing in the input"),
         ({("unscored", "judge_failed"): 1, ("unscored", "no_content"): 8}, False, "none of 9 results has a score"),
         ({("unscored", "not_sampled"): 2}, False, "judge.sample is below 1"),
-        ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "A metric failed on this input"),
+        ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "A metric raised an error"),
     ],
 )
 def test_nothing_scored_fails_unless_all_is_assumed_or_not_applicable(counts: Counts, passes: bool, says: str) -> None:
@@ -245,7 +245,7 @@ def test_a_threshold_without_values_fails_and_says_how_to_get_some(tmp_path: Pat
     done = _evaluate(tmp_path, [_span(1), _span(2)], "metrics: {thresholds: {trace.coherence: 0.5}}")
     assert done.exit_code == 1, done.output
     assert "failed: trace.coherence (threshold 0.5): none of 2 results has a score (no_content 2)" in done.stderr
-    assert "how to switch it on" in done.stderr
+    assert "To capture content" in done.stderr
     also_missed = _evaluate(
         tmp_path, [_span(1), _span(2, **ON_TOPIC)], "metrics: {thresholds: {trace.coherence: 0.99}}"
     )

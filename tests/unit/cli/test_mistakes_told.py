@@ -12,30 +12,30 @@ from pandaeval_collector.cli import app
 
 TRACES = Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
 AWAY = "--url http://127.0.0.1:9"
-NOBODY = "no collector answers at http://127.0.0.1:9 (ConnectError): start one with `pandaeval collector`, or say where"
-NO_STORE = "there is no store in empty"
-UNREAD = "there is no store to be read in empty"
+NOBODY = "no collector answers at http://127.0.0.1:9 (ConnectError): start one with `pandaeval collector`, or give"
+NO_STORE = "no store in empty"
+UNREAD = "cannot read a store in empty"
 RESULTS = "cannot be read: No such file or directory; name what `pandaeval evaluate --format json -o FILE` wrote"
 KEY = "bad.yaml:1:9 judge.modle: unknown key; did you mean model?"
 FIELD = "case.yaml:1: cases[0].expected_tols: is no field of a case; did you mean expected_tools?"
 NO_FILE = "nowhere.yaml: no such file; `pandaeval config schema --example` prints one"
 
 MISTAKES = {
-    "evaluat traces": "No such command 'evaluat'. Did you mean 'evaluate'? `pandaeval -h` says what it takes",
-    "--verbose": "No such option: --verbose (Possible options: --version); `pandaeval -h` says what",
-    "runs strt": "No such command 'strt'. Did you mean 'start'? `pandaeval runs -h` says what it takes",
-    "evaluate": "Missing argument 'files'; `pandaeval evaluate -h` says what it takes",
-    "evaluate TRACES --metrc x": "No such option: --metrc (Possible options: --metrics); `pandaeval evaluate -h`",
+    "evaluat traces": "No such command 'evaluat'. Did you mean 'evaluate'? see `pandaeval -h`",
+    "--verbose": "No such option: --verbose (Possible options: --version); see `pandaeval -h`",
+    "runs strt": "No such command 'strt'. Did you mean 'start'? see `pandaeval runs -h`",
+    "evaluate": "Missing argument 'files'; see `pandaeval evaluate -h`",
+    "evaluate TRACES --metrc x": "No such option: --metrc (Possible options: --metrics); see `pandaeval evaluate -h`",
     "evaluate TRACES --format xml": "Invalid value for '--format': 'xml' is not one of 'table', 'json', 'junit'",
     "evaluate nowhere.jsonl": "nowhere.jsonl: No such file or directory; name a file of traces, - for standard",
     "evaluate empty.jsonl": "empty.jsonl: the file is empty",
     "evaluate TRACES --metrics tool_lop": "--metrics: tool_lop: unknown metric; did you mean tool_loop?",
-    "evaluate TRACES --metrics ,": "--metrics names no metric: leave it out for all of them; `pandaeval",
+    "evaluate TRACES --metrics ,": "--metrics names no metric; omit it for all metrics, or see `pandaeval",
     "evaluate TRACES --config nowhere.yaml": NO_FILE,
     "evaluate TRACES --config bad.yaml": KEY,
-    "evaluate TRACES --where agnt=desk": "there is no key 'agnt'; there are agent, service, ",
+    "evaluate TRACES --where agnt=desk": "unknown key 'agnt'; known: agent, service, ",
     "evaluate TRACES --where agent": "write KEY=VALUE, where KEY is one of agent, service, environment, user",
-    "evaluate TRACES --where agent=order-desk": "no trace of the input has this agent",
+    "evaluate TRACES --where agent=order-desk": "no trace in the input has this agent",
     "evaluate TRACES --where status=bad": "write error or ok",
     "evaluate TRACES --cases case.yaml": FIELD,
     "evaluate TRACES --cases nowhere.yaml": "nowhere.yaml: cannot be read: No such file or directory; name a case file",
@@ -45,18 +45,18 @@ MISTAKES = {
     "inspect nowhere.jsonl": "name a file of traces, - for standard input, or a trace store such as jaeger://",
     "metrics tool_lop": "tool_lop: unknown metric; did you mean tool_loop?",
     "prompts tool_lop": "tool_lop: unknown metric; did you mean tool_loop?",
-    "prompts tool_loop": "tool_loop asks no model: there is no prompt; `pandaeval metrics` tells which do",
+    "prompts tool_loop": "tool_loop calls no model, so it has no prompt; `pandaeval metrics` lists",
     f"traces {AWAY}": NOBODY,
     "traces --store empty": UNREAD,
-    "traces --since yesterday": "--since yesterday: write a time (RFC 3339) or how long ago, such as 7d or 2h",
-    "sessions --url 127.0.0.1": "'127.0.0.1' is no address of a collector: write http://HOST:PORT",
-    "failures --severity grave": "'grave' is not one of 'low', 'medium', 'high', 'critical'; `pandaeval",
+    "traces --since yesterday": "--since yesterday: write a time (RFC 3339) or an age such as 7d or 2h",
+    "sessions --url 127.0.0.1": "'127.0.0.1' is not the address of a collector: write http://HOST:PORT",
+    "failures --severity grave": "'grave' is not one of 'low', 'medium', 'high', 'critical'; see `pandaeval",
     f"runs show abc {AWAY}": NOBODY,
     "jobs retry --store empty": NO_STORE,
-    "traces list --limit 0": "Input should be greater than or equal to 1; `pandaeval traces list -h` says what it",
-    "report --since soon": "--since soon: write a time (RFC 3339) or how long ago, such as 7d or 2h",
+    "traces list --limit 0": "Input should be greater than or equal to 1; see `pandaeval traces list -h`",
+    "report --since soon": "--since soon: write a time (RFC 3339) or an age such as 7d or 2h",
     "report --store empty": NO_STORE,
-    "store export -o - --trace order-17": "the id of a trace has 32 hex digits, of which the first few are",
+    "store export -o - --trace order-17": "a trace ID has 32 hexadecimal digits; a unique prefix is",
     "labels import nowhere.csv": "name a file of labels, such as `pandaeval labels next -o FILE` writes",
     "labels next --store empty": NO_STORE,
     "passk nowhere.jsonl": RESULTS,
@@ -65,10 +65,10 @@ MISTAKES = {
     "cases promote nowhere.jsonl": RESULTS,
     "config check bad.yaml": KEY,
     "config check nowhere.yaml": NO_FILE,
-    "init lang-graph": "lang-graph: there is no program for it; did you mean langgraph?",
+    "init lang-graph": "lang-graph: no example program; did you mean langgraph?",
     "drill nowhere.jsonl": "name a file of traces, - for standard input, or",
     "judge check": "name a model with --model, or set judge.model",
-    "calibrate labels.csv": "say where the scores are: --results FILE or --store FOLDER",
+    "calibrate labels.csv": "name the scores with --results FILE or --store FOLDER",
     "collector --config bad.yaml": KEY,
 }
 

@@ -81,7 +81,7 @@ def test_what_goes_with_a_question_is_shown_with_a_trace() -> None:
 
 
 def test_what_has_no_prompt_says_so() -> None:
-    assert "asks no model" in run("trace.coherence", code=2)
+    assert "calls no model" in run("trace.coherence", code=2)
     assert "unknown metric" in run("nonsense", code=2)
 
 

@@ -52,5 +52,5 @@ def test_an_interrupt_ends_the_waiting_and_not_the_run(monkeypatch: pytest.Monke
     monkeypatch.setattr("pandaeval_collector.cli._run_place.ApiClient.get", interrupted)
     outcome = CliRunner().invoke(app, ["runs", "watch", "0a1b"])
     assert outcome.exit_code == 130
-    assert "run 0a1b goes on" in outcome.output
+    assert "run 0a1b continues" in outcome.output
     assert "runs cancel 0a1b" in outcome.output

@@ -55,7 +55,7 @@ def verified(folder: Path) -> list[dict[str, Any]]:
 class TestStore:
     def test_a_whole_one_has_nothing_to_be_named(self, folder: Path) -> None:
         assert verified(folder) == []
-        assert run("store", "verify", "--store", str(folder)).stdout == "nothing is damaged\n"
+        assert run("store", "verify", "--store", str(folder)).stdout == "no damage found\n"
 
     @pytest.mark.parametrize("where", [*DAMAGE])
     def test_damage_is_named_with_what_to_do(self, folder: Path, where: str) -> None:
@@ -120,7 +120,7 @@ class TestDoctor:
 
     def test_a_well_one(self, folder: Path) -> None:
         assert not self.wrong(folder)
-        assert run("doctor", "--store", str(folder)).stdout.endswith("nothing is wrong\n")
+        assert run("doctor", "--store", str(folder)).stdout.endswith("no problem found\n")
 
     def test_a_sink_and_a_judge_that_nobody_answers_for(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         one, two = free_ports(2)

@@ -137,10 +137,10 @@ SILENT = judged("unscored", "judge_failed")
 @pytest.mark.parametrize(
     ("results", "told"),
     [
-        ([SILENT, judged("unscored", "timeout")], "none of 2 questions was answered: nobody there"),
+        ([SILENT, judged("unscored", "timeout")], "nobody there. 0 of 2 questions were answered."),
         ([SILENT, judged("scored", None)], ""),
         ([SILENT, judged("unscored", "invalid_verdict")], ""),
-        ([SILENT, judged("scored", None, "code")], "none of 1 questions was answered: nobody there"),
+        ([SILENT, judged("scored", None, "code")], "nobody there. 0 of 1 questions were answered."),
         ([judged("unscored", "no_content")], ""),
         ([], ""),
     ],

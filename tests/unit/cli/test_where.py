@@ -100,17 +100,17 @@ def test_without_the_option_there_is_nothing_to_check() -> None:
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ("agnet=helper", "there is no key 'agnet'; there are agent, service,"),
-        ("colour=red", "there are agent, service, environment, user, session, status, label, attribute, time"),
+        ("agnet=helper", "unknown key 'agnet'; known: agent, service,"),
+        ("colour=red", "known: agent, service, environment, user, session, status, label, attribute, time"),
         ("helper", "write KEY=VALUE, where KEY is one of agent, service, environment, user, session, status, "),
-        ("agent=", "a value is missing"),
+        ("agent=", "the value is missing"),
         ("", "write KEY=VALUE"),
         ("agent=helper,status=failed", "--where status=failed: write error or ok"),
         ("attribute=service.version", "write attribute=KEY=VALUE, as in attribute=service.version=1.4"),
         ("time=2026-03-10", "write FROM..TO"),
-        ("time=yesterday..", "yesterday: is no time"),
-        ("time=..9999-12-31", "is no time"),
-        ("time=2026-03-11..2026-03-10", "FROM is not before TO"),
+        ("time=yesterday..", "yesterday: is not a time"),
+        ("time=..9999-12-31", "is not a time"),
+        ("time=2026-03-11..2026-03-10", "FROM must be before TO"),
     ],
 )
 def test_what_is_written_wrong_is_told_with_the_cure(written: str, says: str) -> None:
@@ -132,15 +132,13 @@ def _unknown(selection: TraceFilter) -> str:
 def test_where_nothing_fits_it_says_what_there_is() -> None:
     selection = TraceFilter(_parsed("agent=hepler"))
     assert not selection.keep(_run(RUN))
-    assert selection.notice == (
-        "--where agent=hepler: no trace of the input is like that (agents: helper; services: shop)"
-    )
-    assert _unknown(selection) == "--where agent=hepler: no trace of the input has this agent"
+    assert selection.notice == ("--where agent=hepler: no trace in the input matches (agents: helper; services: shop)")
+    assert _unknown(selection) == "--where agent=hepler: no trace in the input has this agent"
     late = TraceFilter(_parsed("agent=helper,time=..2001-01-01"))
     assert (late.keep(_run(RUN)), _unknown(late)) == (False, "")
     mixed = TraceFilter(_parsed("agent=helper"))
     assert [mixed.keep(_run(RUN)), mixed.keep(_run(replace(RUN, agent="other")))] == [True, False]
-    assert mixed.notice == "--where agent=helper: 1 of 2 agent traces were left out"
+    assert mixed.notice == "--where agent=helper: 1 of 2 agent traces were excluded"
 
 
 # -- a run -----------------------------------------------------------------------------------------------------------

@@ -114,6 +114,12 @@ class TestLogEvent:
         assert facts["gen_ai.evaluation.score.label"] == "assumed"
         assert "pandaeval.coverage" not in facts
 
+    @pytest.mark.parametrize("label", ["unclear", "disputed"])
+    def test_an_open_verdict_has_its_label_and_score_and_did_not_pass(self, label: str) -> None:
+        _, facts = logged(result("correctness", Score(0.6, label=label)))
+        assert (facts["gen_ai.evaluation.score.label"], facts["gen_ai.evaluation.score.value"]) == (label, 0.6)
+        assert "pandaeval.passed" not in facts
+
     @pytest.mark.parametrize("why", list(Why))
     def test_unscored_says_why(self, why: Why) -> None:
         record, facts = logged(result(finding=Unscored(why, "for a reason")))

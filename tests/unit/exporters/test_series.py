@@ -64,6 +64,13 @@ class TestAttributes:
         counted = dict(found["pandaeval.evaluations"][0].attributes)
         assert counted == BASE | {"pandaeval.outcome": "scored", "pandaeval.passed": "true"}
 
+    @pytest.mark.parametrize("label", ["unclear", "disputed"])
+    def test_an_open_verdict_is_measured_and_counted_by_its_label(self, label: str) -> None:
+        found = added(result(finding=Score(0.6, label=label)))
+        assert found["pandaeval.evaluation.score"][0].total == 0.6
+        counted = dict(found["pandaeval.evaluations"][0].attributes)
+        assert counted == BASE | {"pandaeval.outcome": "scored", "pandaeval.verdict": label}
+
     def test_unscored_is_counted_and_not_measured(self) -> None:
         found = added(result(finding=Unscored(Why.NO_CONTENT)))
         assert set(found) == {"pandaeval.evaluations"}

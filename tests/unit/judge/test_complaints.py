@@ -12,7 +12,7 @@ from pandaeval_collector.judge.call import CallFailedError, CallFailure
     ("failure", "message", "cure"),
     [
         (CallFailure.DENIED, "AuthenticationError: Incorrect API key provided", "judge.api_key_env"),
-        (CallFailure.DENIED, "NotFoundError: The model does not exist", "judge.model exists"),
+        (CallFailure.DENIED, "NotFoundError: The model does not exist", "check judge.model"),
         (CallFailure.UNAVAILABLE, "InternalServerError: Missing credentials. Please pass", "judge.api_key_env"),
         (CallFailure.UNAVAILABLE, "does not start: BadRequestError: LLM Provider NOT provided.", "provider/model"),
         (CallFailure.UNAVAILABLE, "Connection error.", "judge.api_base"),
@@ -33,5 +33,5 @@ def test_it_is_said_once_and_in_one_line(caplog: pytest.LogCaptureFixture) -> No
         complaints.add(model, CallFailedError(CallFailure.DENIED, "wrong key\nand a long story"))
     complaints.add("openai/a", CallFailedError(CallFailure.RATE_LIMIT, "slow down"))
     assert len(caplog.messages) == 2
-    assert "openai/a cannot be asked (wrong key)" in caplog.messages[0]
+    assert "openai/a cannot be called: wrong key" in caplog.messages[0]
     assert "long story" not in caplog.text

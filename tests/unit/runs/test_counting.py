@@ -46,7 +46,7 @@ def test_a_question_that_is_put_again_counts_once_and_answers_are_as_long_as_lat
     asked = messages(packed, rubric)
     short = json.dumps({"instructed": False, "echo": "00000000", "reason": "Yes.", "confidence": 0.5})
     caller = CountingCaller({frozenset(json.loads(short)): [short]})
-    for said in (asked, [*asked, {"role": "user", "content": "An answer to this did not hold."}]):
+    for said in (asked, [*asked, {"role": "user", "content": "An answer to this question was invalid."}]):
         asyncio.run(caller.complete(ModelCall("m", said, rubric.max_tokens, response_format(rubric))))
     count = counter("m")
     assert (caller.counted.calls, caller.counted.completion_tokens) == (1, count(short))

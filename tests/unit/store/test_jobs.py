@@ -68,7 +68,7 @@ def test_a_job_is_due_after_its_delay_and_leased_once(store: Store) -> None:
 def test_only_dead_jobs_are_retried(store: Store, tmp_path: Path) -> None:
     _add(store, _job("a"))
     done = CliRunner().invoke(app, ["jobs", "retry"], env={"PANDAEVAL_DATA": str(tmp_path)})
-    assert (done.exit_code, done.stdout) == (0, "0 jobs are due again\n")
+    assert (done.exit_code, done.stdout) == (0, "0 jobs will run again\n")
 
 
 def test_the_newest_comes_first(store: Store) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.exporters._evaluation_spans import spans
 from pandaeval_collector.exporters.encode import encode_attributes, log_record
-from pandaeval_collector.store import WriteSet, outbox_batches
-from pandaeval_collector.store.series import SeriesLabels, increments, series_rows
+from pandaeval_collector.store import ListedRow, WriteSet, outbox_batches
+from pandaeval_collector.store.series import SeriesLabels, increments, series_rows, spent
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +62,11 @@ class Emitter:
         if "logs" in self._signals:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
+
+    def add_spent(self, rows: Sequence[ListedRow], changes: WriteSet) -> None:
+        """Adds series increments for the tokens and costs of new runs."""
+        changes.series.extend(series_rows(spent(rows, self._labels)))
+        changes.labels.extend(self._labels.take_new())
 
     def count(
         self, results: Sequence[Result], changes: WriteSet, counted: Collection[str] = (), first: Collection[str] = ()

@@ -91,6 +91,8 @@ class Line:
             results += [gone for run in revised for gone in self._taken_back(run, results)]
             first_time = {run.unit.id for run in runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
+            new = [run.listed for run in runs if run.listed is not None and run.unit.revision == 1]
+            self._emitter.add_spent(new, changes)
         if self._hints is not None:
             self._hints.look((run.unit.service, run.lacking) for run in runs)
         return decision

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.prices import usd_of
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import ListedRow
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Kind, Trace
 from pandaeval_otel.model.raw import RawSpan
 
 _EXCERPT, _NAME = 160, 80
 _COSTS = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
 """Attributes of a model call with its cost in US dollars: Pydantic AI's, OpenLIT's, OpenInference's."""
 _MOST_USD = 1e6
+_MODELS = 3
+_UNKNOWN: Mapping[str, Any] = {}
 _VALUES, _VALUE = 8, 200
 """Most values of an attribute that are kept of a trace, and most characters of each."""
 
@@ -59,24 +62,33 @@ def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]
     return tuple(f"{key}={value}" for key, values in found.items() for value in values)
 
 
-def cost_of(spans: Iterable[RawSpan]) -> float | None:
-    """Adds up what the model calls cost in US dollars, as their instrumentation tells it; ``None`` where none does."""
-    costs = []
-    for span in spans:
-        for key in _COSTS:
-            if key in span.attributes:
-                cost = span.attributes[key]
-                if isinstance(cost, int | float) and 0 <= cost < _MOST_USD:
-                    costs.append(float(cost))
-                break
-    return sum(costs) if costs else None
+def cost_of(spans: Iterable[RawSpan], trace: Trace) -> dict[str, Any]:
+    """Returns the cost of the model calls, JSON-ready. ``usd``: US dollars as the spans state them, else by list price;
+    missing if nothing is known. ``unpriced``: models of calls without a price, whose cost is not in ``usd``."""
+    stated = {span.span_id: cost for span in spans if (cost := _stated(span)) is not None}
+    calls = [span for span in trace.spans if span.kind is Kind.LLM]
+    costs, unpriced = [*stated.values()], dict[str, None]()
+    if stated.keys() <= {span.span_id for span in calls}:  # else an agent's span states the whole
+        for span in calls:
+            if span.span_id in stated or span.usage is None:
+                continue
+            usd = usd_of(span.usage, span.response_model, span.request_model)
+            if usd is None:
+                unpriced[excerpt(span.response_model or span.request_model, _NAME) or "unknown model"] = None
+            else:
+                costs.append(usd)
+    known = {"usd": sum(costs)} if costs else {}
+    return {**known, "unpriced": [*unpriced][:_MODELS]} if unpriced else known
 
 
-def listed(trace: Trace, attributes: tuple[str, ...] = (), usd: float | None = None) -> ListedRow:
-    """Makes the row of a trace. ``attributes``: from :func:`pairs_of`; ``usd``: from :func:`cost_of`."""
-    facts = shown_facts(trace)
-    if usd is not None:
-        facts["usd"] = usd
+def _stated(span: RawSpan) -> float | None:
+    cost = next((span.attributes[key] for key in _COSTS if key in span.attributes), None)
+    return float(cost) if isinstance(cost, int | float) and 0 <= cost < _MOST_USD else None
+
+
+def listed(trace: Trace, attributes: tuple[str, ...] = (), cost: Mapping[str, Any] = _UNKNOWN) -> ListedRow:
+    """Makes the row of a trace. ``attributes``: from :func:`pairs_of`; ``cost``: from :func:`cost_of`."""
+    facts = {**shown_facts(trace), **cost}
     return ListedRow(
         trace_id=bytes.fromhex(trace.trace_id),
         at_ms=facts["at"],

@@ -189,7 +189,7 @@ class Understanding:
             return Understood(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
         pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judged.concerns(trace, attributes)
-        return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans), LIMIT.left)
+        return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans, trace), LIMIT.left)
 
     def _scored(self, built: _Built, texts: Texts) -> Understood:
         trace, unit = built.trace, trace_unit(built.trace)
@@ -208,7 +208,7 @@ class Understanding:
             results,
             lost=None if texts.lost is None else (type(texts.lost).__name__, str(texts.lost)),
             trace=trace,
-            listed=listed(trace, built.attributes, built.usd),
+            listed=listed(trace, built.attributes, built.cost),
             lacking=lacking(trace),
             error=trace.failure,
         )
@@ -252,7 +252,7 @@ class _Built:
     trace: Trace
     is_judged: bool
     attributes: tuple[str, ...]
-    usd: float | None
+    cost: Mapping[str, Any]
     left: float = math.inf
     """Seconds that it may still take."""
 

@@ -113,10 +113,10 @@ def _verdict(definition: Definition) -> type[Verdict]:
     reason: Any = (Reason, Field(description="What in the record bears out the answer, in one to three sentences."))
     if definition.labels is not None:
         choices: Any = Literal[(*definition.labels, UNKNOWN)]
-        about = f'One of the choices; "{UNKNOWN}" if the record does not suffice to tell.'
+        about = f'One of the choices; "{UNKNOWN}" if the record is not sufficient to decide.'
         return create_model(definition.name, __base__=Verdict, reason=reason, label=(choices, Field(description=about)))
     least, most = definition.range
-    about = "By the criteria. Null if the record does not suffice to tell."
+    about = "By the criteria. Null if the record is not sufficient to decide."
     number: Any = (float | None, Field(ge=least, le=most, description=about))
     return create_model(definition.name, __base__=Verdict, reason=reason, score=number)
 

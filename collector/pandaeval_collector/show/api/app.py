@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import EvaluationRuns
+from pandaeval_collector.show.api.costs import cost_routes
 from pandaeval_collector.show.api.incidents import incident_routes
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import list_routes
@@ -49,6 +50,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
     list_routes(app, reads, names, work)
     overview_routes(app, reads, work, changing)
     incident_routes(app, reads, names, work)
+    cost_routes(app, reads)
     labelling(app, reads, work)
     question_routes(app, reads)
     stored = RunTable(reads.finder.connection)
@@ -70,8 +72,6 @@ def alone(folder: Path) -> Iterator[ASGIApp]:
         reads.finder.change()
         yield api_app(reads, Work(), "0")
     except (FileNotFoundError, sqlite3.OperationalError) as error:
-        raise UserError(
-            f"there is no store to be read in {folder} ({error}): name a collector's data directory"
-        ) from error
+        raise UserError(f"cannot read a store in {folder} ({error}): name a collector's data directory") from error
     finally:
         reads.close()

@@ -80,24 +80,24 @@ class Asker:
                 return answer.json() if answer.content else None
         except httpx.ReadTimeout as error:
             raise AskError(
-                f"{one_printable_line(self._where)} did not answer in time: try again, or ask for less"
+                f"{one_printable_line(self._where)} did not answer in time: try again, or request less"
             ) from error
         except httpx.TransportError as error:
             raise AskError(
                 f"no collector answers at {one_printable_line(self._where)} ({type(error).__name__}): start one with "
-                "`pandaeval collector`, or say where it is with --url"
+                "`pandaeval collector`, or give its address with --url"
             ) from error
         except (ValueError, httpx.DecodingError, httpx.InvalidURL) as error:
-            raise AskError(f"what answers at {one_printable_line(self._where)} is no collector's API") from error
+            raise AskError(f"{one_printable_line(self._where)} is not the API of a collector") from error
         raise AskError(self._refused(answer))
 
     def _refused(self, answer: httpx.Response) -> str:
         if answer.status_code == 401:
-            return f"the collector wants its token: set {TOKEN_ENV} to the one that server.token_env names there"
+            return f"the collector requires a token: set {TOKEN_ENV} to the token in its server.token_env"
         try:
             told = str(answer.json()["detail"])
         except (ValueError, KeyError, TypeError):
-            told = f"what answers at {self._where} said {answer.status_code}; is it the server.http of a collector?"
+            told = f"{self._where} answered with status {answer.status_code}; is it the server.http of a collector?"
         return one_printable_line(told)[:_MOST_TOLD]
 
 
@@ -109,7 +109,7 @@ def _host(url: str) -> str:
             return parts.hostname
     except (ValueError, httpx.InvalidURL):
         pass
-    raise AskError(f"'{one_printable_line(url)}' is no address of a collector: write http://HOST:PORT")
+    raise AskError(f"'{one_printable_line(url)}' is not the address of a collector: write http://HOST:PORT")
 
 
 def _is_here(host: str) -> bool:

@@ -32,7 +32,7 @@ def position_of(cursor: str | None) -> Position | None:
     try:
         return _POSITION.validate_json(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except ValueError as error:
-        raise ProblemError(400, "this is no cursor of ours: take the `next` of the page before") from error
+        raise ProblemError(400, "invalid cursor: use `next` of the previous page") from error
 
 
 def number_of(cursor: str | None) -> int | None:

@@ -38,8 +38,8 @@ from pandaeval_collector.store.finding import AgentBucket, Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
-AskedState = Annotated[Standing, Query(description="State of triage; open: new or known.")]
-LeastSeverity = Annotated[Severity | None, Query(description="At least this severity.")]
+AskedState = Annotated[Standing, Query(description="Triage state; open means new or known.")]
+LeastSeverity = Annotated[Severity | None, Query(description="Minimum severity.")]
 Measured = Annotated[bool, Query(description="Also return latency, tokens and cost by agent.")]
 _MOST_EXAMPLES, _MOST_PARTS = 50, 30
 _HOUR_MS = 3_600_000
@@ -212,7 +212,7 @@ async def _mark(store: StoreAccess, said: NewTriage) -> Triage:
     try:
         await asyncio.wrap_future(store.triage.mark(said.ids, triage))
     except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
-        raise ProblemError(503, "the state could not be kept; try again in a moment") from error
+        raise ProblemError(503, "the state could not be saved; try again in a moment") from error
     return triage
 
 

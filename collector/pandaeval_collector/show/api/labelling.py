@@ -87,14 +87,14 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         try:
             fates = await asyncio.wrap_future(store.people.put([label], time.time()))
         except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
-            raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
+            raise ProblemError(503, "the verdict could not be saved; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
     @app.post("/annotations/undo", status_code=204, responses=WRITES, summary="Withdraw a verdict")
     async def undo(said: GivenAnnotation) -> None:
         unit, metric = _unit(said, names)
         if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(said.annotator.strip()))):
-            raise ProblemError(404, "nobody of this name said anything of it")
+            raise ProblemError(404, "there is no verdict of this person")
 
 
 def _unit(said: GivenAnnotation, names: MetricNames) -> tuple[str, str]:
@@ -106,7 +106,7 @@ def _unit(said: GivenAnnotation, names: MetricNames) -> tuple[str, str]:
 
 def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:
     if said.passed is None and said.score is None:
-        raise ProblemError(422, "there is neither passed (true or false) nor a score from 0 to 1")
+        raise ProblemError(422, "give passed (true or false) or a score from 0 to 1")
     unit, metric = _unit(said, names)
     try:
         if said.passed is not None:

@@ -20,7 +20,7 @@ from pandaeval_collector.store.listed import Wanted
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _SHOWN = 5
-_NO_ATTRIBUTE = "no trace has a listed attribute; store.listed_attributes says which are"
+_NO_ATTRIBUTE = "no trace has a listed attribute (store.listed_attributes)"
 
 
 class Names:
@@ -58,7 +58,7 @@ class Names:
         """Return the trace ID that begins with ``text``. Raises :class:`ProblemError` if there is none, or several."""
         digits = text.strip().lower()
         if not _HEX.fullmatch(digits):
-            raise ProblemError(400, "the id of a trace has 32 hex digits, of which the first few are enough")
+            raise ProblemError(400, "a trace ID has 32 hexadecimal digits; a unique prefix is enough")
         if len(digits) == 32:
             return bytes.fromhex(digits)
         trace_id = one_of(digits, self._finder.traces_from(digits, _SHOWN))

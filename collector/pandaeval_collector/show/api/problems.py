@@ -15,8 +15,8 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show.api.refusals import MEDIA, refusal, title
 from pandaeval_collector.store.connection import TooSlowError
 
-NO_TRACE = "no scored trace of an agent has this id; it may still be open, or too old"
-NO_SESSION = "no session with a scored trace has this id"
+NO_TRACE = "no scored agent trace has this ID; it may still be open, or already deleted"
+NO_SESSION = "no session with a scored trace has this ID"
 
 
 class ProblemBody(BaseModel):
@@ -60,7 +60,7 @@ def answer_problems(app: FastAPI) -> None:
             case RequestValidationError():
                 places = ((".".join(map(str, fault["loc"][1:])), fault["msg"]) for fault in error.errors())
                 return refusal(422, one_printable_line("; ".join(f"{place}: {what}" for place, what in places))[:2000])
-        what = f"the store cannot be read just now ({one_printable_line(str(error))}); see /readyz and the log"
+        what = f"the store cannot be read now ({one_printable_line(str(error))}); see /readyz and the log"
         return refusal(503, what, {"retry-after": "10"})
 
     for kind in (ProblemError, RequestValidationError, TooSlowError, sqlite3.Error, HTTPException):

@@ -85,7 +85,7 @@ class Reads:
         if not large:
             return await self.run(lambda: _json(read))
         if self.large_waiting >= _LARGE_WAITING:
-            raise TooSlowError("too many large answers are being made: come back in some seconds")
+            raise TooSlowError("too many large requests: try again in a few seconds")
         self.large_waiting += 1
         try:
             async with self._one_large:

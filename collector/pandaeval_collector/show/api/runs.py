@@ -119,7 +119,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     @app.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Add a schedule")
     async def add(body: ScheduleBody) -> ScheduleShape:
         if body.run.dry_run:
-            raise ProblemError(422, "run.dry_run: a schedule runs in earnest")
+            raise ProblemError(422, "run.dry_run: a schedule cannot be a dry run")
         try:
             schedule = await runs.schedule(body.cron, body.run.spec(runs.config))
         except UserError as error:

@@ -65,7 +65,7 @@ async def _body(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise _RefusedError(400, "the request ended before its body did")
+            raise _RefusedError(400, "the request ended before the end of its body")
         body += message.get("body", b"")
         if len(body) > MOST_BYTES:
             raise _RefusedError(413, _TOO_LARGE)

@@ -12,8 +12,8 @@ from pandaeval_collector.show.api.refusals import refusal
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-_MISSING = 'the extra for this is not installed here: pip install "pandaeval-collector[mcp]"'
-_NO_STREAM = "send POST requests: there are no sessions, and nothing is sent unasked"
+_MISSING = 'the mcp extra is not installed: pip install "pandaeval-collector[mcp]"'
+_NO_STREAM = "use POST: this server has no sessions and sends no events"
 
 
 class McpDoor:

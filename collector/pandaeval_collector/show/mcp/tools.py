@@ -21,13 +21,13 @@ from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import OutcomeCounts, compared, handled_line, rate_lines
 from pandaeval_collector.store.triage import Standing
 
-Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
-Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
-TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of which the first few are enough.")]
+Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Last hours to include; null: all.")]
+Limit = Annotated[int, Field(ge=1, le=50, description="Maximum number of rows.")]
+TraceId = Annotated[str, Field(max_length=64, description="32 hexadecimal digits, or a unique prefix.")]
 Severity = Annotated[
-    Literal["low", "medium", "high", "critical"] | None, Field(description="At least this severity; null: all.")
+    Literal["low", "medium", "high", "critical"] | None, Field(description="Minimum severity; null: all.")
 ]
-State = Annotated[Standing, Field(description="State of triage; open: new or known.")]
+State = Annotated[Standing, Field(description="Triage state; open means new or known.")]
 _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
 
 
@@ -58,17 +58,17 @@ class Tools:
         why_failed with a trace id."""
         page = await self._asker.get("/sessions", limit=limit, **filters)
         if not page["items"]:
-            return "No scored session fits."
+            return "No scored session matches."
         lines, rates = [*map(written.session_line, page["items"])], (await self._asker.get("/overview"))["rates"]
-        whole = f"All since the store began: {handled_line(rates)}."
-        return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.", whole)
+        whole = f"Since the store was created: {handled_line(rates)}."
+        return await self._answer(lines, "/sessions", "Use a smaller limit, or filter by agent.", whole)
 
     @filtered(
         *("text", "metric", "session", "status", "label", "hours", "agent", "service", "environment", "attribute")
     )
     async def find_traces(
         self,
-        failed: Annotated[bool | None, Field(description="Of that metric, or at all.")] = None,
+        failed: Annotated[bool | None, Field(description="Whether the given metric, or any, failed.")] = None,
         *,
         filters: dict[str, Any],
         limit: Limit = 10,
@@ -79,10 +79,10 @@ class Tools:
             filters |= {"failed": failed} if metric is None else {"success": not failed}
         page = await self._asker.get("/traces", limit=limit, **filters)
         if not page["items"]:
-            return "No scored trace fits."
+            return "No scored trace matches."
         lines, more = [written.trace_line(row, metric) for row in page["items"]], ""
         if page["next"]:
-            more = "There are more: narrow it down by agent, metric or hours."
+            more = "There are more: filter by agent, metric or hours."
         return await self._answer(lines, "/traces", "", more)
 
     @filtered("label", "hours", "agent", "service", "environment", "attribute")
@@ -93,8 +93,8 @@ class Tools:
         many runs, when they began, what people say of it, and an example. Then ask why_failed with its trace id."""
         found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
         if not found["incidents"]:
-            return "No incident fits."
-        more = f"{found['total'] - limit} more: ask by agent or severity." if found["total"] > limit else ""
+            return "No incident matches."
+        more = f"{found['total'] - limit} more: filter by agent or severity." if found["total"] > limit else ""
         return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
     async def open_questions(self) -> str:
@@ -117,13 +117,13 @@ class Tools:
             own = (await self._asker.get(f"/sessions/{quote(session, safe='')}"))["results"]
             labels += (await self._asker.get("/annotations", session_id=session))["items"]
         lines = [*written.verdict_lines(row, own, labels), *written.trace_lines(row)]
-        return await self._answer(lines, f"/trace/{row['trace_id']}", "trace_steps has its steps.")
+        return await self._answer(lines, f"/trace/{row['trace_id']}", "Call trace_steps for the steps.")
 
     async def trace_steps(self, trace_id: TraceId) -> str:
         """What a run did, step by step: agents, model calls with their last words, and tools with arguments and results
         as a tree, with times and errors, and which steps the failed results blame."""
         row = await self._trace(trace_id)
-        rest = f"GET {API}/traces/{row['trace_id']} has all of it."
+        rest = f"Full data: GET {API}/traces/{row['trace_id']}."
         return await self._answer([*written.step_lines(row)], f"/trace/{row['trace_id']}", rest)
 
     @filtered("agent", "metric")
@@ -139,8 +139,10 @@ class Tools:
             if agent in (None, rate["agent"]) and metric in (None, rate["metric"], f"{rate['level']}.{rate['metric']}")
         ]
         if not rates:
-            return "No results fit."
-        return await self._answer(rate_lines(rates), "/", "Ask by agent or metric.", f"In all: {handled_line(rates)}.")
+            return "No results match."
+        return await self._answer(
+            rate_lines(rates), "/", "Filter by agent or metric.", f"Total: {handled_line(rates)}."
+        )
 
     async def compare_versions(
         self,
@@ -188,7 +190,7 @@ class Tools:
                 self._has_page = (await self._asker.get("/overview"))["page"]
             except AskError:
                 return ""
-        return f"People see it at {self._page.rstrip('/')}/#{place}" if self._has_page else ""
+        return f"Page: {self._page.rstrip('/')}/#{place}" if self._has_page else ""
 
 
 def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:

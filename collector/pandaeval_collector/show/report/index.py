@@ -57,6 +57,7 @@ class LiveIndex:
             "us": unit.us,
             "tokens": unit.tokens,
             "usd": unit.usd,
+            "unpriced": unit.unpriced,
             "asked": unit.question,
         }
         for row in rows:

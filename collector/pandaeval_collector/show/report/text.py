@@ -118,9 +118,8 @@ class TextPool:
 
 
 _LOADING = (
-    "Asking the collector …",
-    "This page needs JavaScript, which runs from this collector alone. The same results for programs:\n"
-    "<code>/api/v1/sessions</code>.",
+    "Loading …",
+    "This page needs JavaScript from this collector. The same results as JSON:\n<code>/api/v1/sessions</code>.",
 )
 
 

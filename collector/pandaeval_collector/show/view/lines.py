@@ -34,13 +34,13 @@ def step_lines(row: Row) -> Iterator[str]:
     """Yield the steps of a trace as a tree, with reasons below the steps that failed results blame."""
     detail = row["detail"]
     if detail is None:
-        yield "its spans are not kept any more: no steps to show"
+        yield "its spans are no longer stored, so there are no steps to show"
         return
     blamed = _reasons_by_step(row["results"])
     for number, span in enumerate(detail["spans"], 1):
         yield _step(number, span, detail["texts"])
         for reason in dict.fromkeys(blamed.get(span["id"], ())):
-            yield f"{'  ' * (span['depth'] + 1)}blamed by {reason}"
+            yield f"{'  ' * (span['depth'] + 1)}wrong by {reason}"
     if detail["left_out"]:
         yield f"… {many(detail['left_out'], 'more step')}"
 
@@ -63,10 +63,10 @@ def _candidates(result: Row) -> list[Row]:
 
 
 def _blame(result: Row, step: Row) -> str:
-    """Returns the words on a blamed step: ``trace.blame: it broke the run: found by grounding``."""
+    """Returns the words on a blamed step: ``trace.blame: first wrong step: found by grounding``."""
     sure = result["metadata"].get("step") == step
     why = said("; ".join(step["reasons"]), 160)
-    return f"trace.blame: {'it broke the run' if sure else 'may have broken it'}: {why}"
+    return f"trace.blame: {'first wrong step' if sure else 'possible cause'}: {why}"
 
 
 def _step(number: int, span: Row, texts: Sequence[str]) -> str:
@@ -102,13 +102,13 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
         yield result_text(result, 400)
         for thing in result["metadata"].get("things") or ():
             shown_by = said(thing.get("shown_by") or NONE, 40)
-            yield f"- {said(thing['became'], 40)}: {said(thing['thing'], 160)} ({shown_by})"
+            yield f"- {said(thing['became'], 40)}: {said(thing['thing'], 160)} (evidence: {shown_by})"
         if wrong := result["metadata"].get("first_wrong_step"):
             yield f"- first wrong step: {said(wrong, 40)}"
     for label in labels:
         verdict = {True: "pass", False: "fail"}.get(label["passed"], label["score"])
         person = f'a person ("{said(label["annotator"], 60)}")'
-        yield f"{person} says of {said(label['metric'], 80)}: {verdict} {said(label['comment'], 200)}".strip()
+        yield f"{person} labels {said(label['metric'], 80)}: {verdict} {said(label['comment'], 200)}".strip()
 
 
 def session_line(row: Row) -> str:
@@ -150,7 +150,7 @@ def headline(row: Row, most: int, metric: str | None = None) -> str:
         parts.append(f"run failed: {said(error, most)}")
         shown += [result for result in failing(scored) if not result["reason"].startswith(error[:80])]
     parts += [result_text(result, most) for result in shown[:1]]
-    return "; ".join(parts) or "nothing is scored"
+    return "; ".join(parts) or "not scored"
 
 
 def result_text(result: Row, most: int) -> str:
@@ -174,7 +174,7 @@ def trace_lines(row: Row) -> Iterator[str]:
     if row["error"] is not None:
         yield f"the run itself failed: {said(row['error'], 400)}"
     failed = failing(row["results"])
-    yield f"{len(failed)} of {many(len(row['results']), 'result')} failed" + (":" if failed else "; the others:")
+    yield f"{len(failed)} of {many(len(row['results']), 'result')} failed:"
     for result in failed:
         yield f"- {result_text(result, 400)}"
     for result in row["results"]:

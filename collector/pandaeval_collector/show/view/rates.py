@@ -143,7 +143,7 @@ def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
 def handled_line(rates: Iterable[Row]) -> str:
     """Returns what :func:`handled` says of the API's rates, or that nothing is judged."""
     tallies = {f"{level}.{metric}": counts for (level, metric), counts in summed(rates, "level", "metric").items()}
-    return handled(tallies) or "not judged whether it was handled correctly"
+    return handled(tallies) or "no run was judged for correctness"
 
 
 def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCounts]:
@@ -172,7 +172,7 @@ def compared(a: tuple[int, int], b: tuple[int, int]) -> str:
     """Returns how the share of runs that failed differs between two groups, given as (failed, all), with its 95 %
     interval (Newcombe's, for independent shares)."""
     if not a[1] or not b[1]:
-        return f"a has {many(a[1], 'run')}, b has {b[1]}: there is nothing to compare"
+        return f"a has {many(a[1], 'run')}, b has {b[1]}: a comparison needs runs in both"
     one, two = a[0] / a[1], b[0] / b[1]
     (low_one, high_one), (low_two, high_two) = wilson(one, a[1], _NORMAL), wilson(two, b[1], _NORMAL)
     low = two - one - ((two - low_two) ** 2 + (high_one - one) ** 2) ** 0.5

@@ -42,7 +42,7 @@ def moment(milliseconds: float) -> str:
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):  # spans may say any time
-        return "an impossible time"
+        return "an invalid time"
 
 
 def number(value: float | None, form: str = ".2f") -> str:
@@ -63,4 +63,4 @@ def estimate(value: float | None, low: float | None, high: float | None, form: s
 
 def dollars(usd: float | None) -> str:
     """Returns a cost as ``$0.0123``."""
-    return "at a price that is not known" if usd is None else f"${usd:.4f}"
+    return "at an unknown price" if usd is None else f"${usd:.4f}"

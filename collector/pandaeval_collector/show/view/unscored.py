@@ -11,21 +11,20 @@ from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 
 TASK = "trace.task_completion"
 CURES: Mapping[str, str] = {
-    "no_content": "What was captured of these runs is not enough: the question, the answer, or what calls were given "
-    "and gave back. The reason on each says which, and the log how to switch it on; for most instrumentations: "
-    + capture_cure(()),
-    "judge_failed": "The judge's provider gave no usable answer. Check the key and the model's name, then try again.",
-    "invalid_verdict": "The judge did not answer in the form that was asked for, twice. Try a stronger model.",
+    "no_content": "These runs lack content: the question, the answer, or arguments and results of calls. Each reason "
+    "names the missing part. To capture content, with most instrumentations: " + capture_cure(()),
+    "judge_failed": "The judge's provider gave no usable answer. Check the key and the model name, then try again.",
+    "invalid_verdict": "The reply of the judge had the wrong format twice. Try a stronger model.",
     "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
-    "over_budget": "The day's budget is spent. Raise judge.daily_usd, or lower judge.sample.",
-    "not_sampled": "Left out on purpose: judge.sample is below 1.",
-    "incomplete_trace": "The run was cut off before its outermost span ended. Send all services' spans to one place, "
-    "or raise the close.* limits.",
-    "insufficient_evidence": "Too little of what this metric builds on could be scored: mend the other entries first.",
-    "metric_error": "A metric failed on this input. That is a defect of pandaeval: please report it with the reason.",
-    "injection_suspected": "The run tries to instruct its judge. Read it with care: nothing in it was believed.",
-    "shutdown": "The collector was stopped before it came to this. Evaluate it again.",
-    "simulator_failed": "The model that plays the user spoilt the conversation. Try again, or a stronger model.",
+    "over_budget": "The daily budget is spent. Raise judge.daily_usd, or lower judge.sample.",
+    "not_sampled": "Not sampled, because judge.sample is below 1.",
+    "incomplete_trace": "The trace was completed before its root span ended. Send the spans of all services to one "
+    "collector, or raise the close.* limits.",
+    "insufficient_evidence": "Too few inputs of this metric could be scored. Fix the other entries first.",
+    "metric_error": "A metric raised an error. This is a bug in pandaeval: please report it with the reason.",
+    "injection_suspected": "The run contains instructions to the judge, so it was not scored. Review it yourself.",
+    "shutdown": "The collector stopped before this evaluation. Evaluate the run again.",
+    "simulator_failed": "The simulated user broke the conversation. Try again, or use a stronger model.",
 }
 """What to do about many results that could not be scored, by why."""
 
@@ -43,8 +42,8 @@ def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None
     elif TASK in tallies and tallies[TASK].unscored:
         reason = f"no run has a verdict ({tallies[TASK].whys})"
     else:
-        reason = "task_completion was not asked (metrics.enabled, or judge.only leaves these runs out)"
-    known = " What rules find says nothing of whether a task was done, or an answer is right."
+        reason = "task_completion did not run (excluded by metrics.enabled or judge.only)"
+    known = " Rules cannot show whether a task was done or an answer is right."
     return f"Task success was not judged: {reason}.{known}"
 
 

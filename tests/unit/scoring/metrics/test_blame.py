@@ -152,4 +152,4 @@ class TestShown:
             "detail": {"spans": [span], "texts": [], "left_out": 0},
             "results": [result("blame", TOLD, evaluator=CODE, threshold=None).to_dict()],
         }
-        assert "it broke the run: found by grounding" in "\n".join(step_lines(row))
+        assert "first wrong step: found by grounding" in "\n".join(step_lines(row))

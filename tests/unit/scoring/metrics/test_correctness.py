@@ -163,11 +163,13 @@ async def test_what_anybody_stated_goes_with_the_question() -> None:
     findings, caller = await _asked([GOAL], known)
     assert isinstance(findings[0], Score)
     assert findings[0].metadata["goal"] == "Get it."
-    given = caller.questions[0].partition("Taken from the record, data as well:")[2]
+    given = caller.questions[0].partition("Facts about this run, also data:")[2]
     assert all(each in given for each in ("goal:", "Get it.", "profile:", "in a hurry", "knowledge:", "- It cl"))
 
 
-@pytest.mark.parametrize(("system", "rule"), [("Be kind.", "instructions forbid is"), (None, "No instructions were")])
+@pytest.mark.parametrize(
+    ("system", "rule"), [("Be kind.", "the instructions forbid is wrong"), (None, "No instructions were")]
+)
 async def test_rules_are_put_only_where_what_they_speak_of_was_captured(system: str | None, rule: str) -> None:
     told = replace(RUN, spans=tuple(span.but(system=system) for span in RUN.spans))
     judge = ScriptedJudge()
@@ -176,7 +178,7 @@ async def test_rules_are_put_only_where_what_they_speak_of_was_captured(system: 
     question = judge.caller.questions[0]
     assert rule in question
     assert "[with" not in question
-    assert sum(each in question for each in ("instructions forbid is", "No instructions were")) == 1
+    assert sum(each in question for each in ("the instructions forbid is wrong", "No instructions were")) == 1
 
 
 @pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])

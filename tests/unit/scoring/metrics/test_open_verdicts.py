@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.score import Score
+from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.results import ResultView
@@ -45,6 +45,13 @@ def test_inside_the_band_and_on_its_bounds_a_verdict_is_unclear(
     assert (result.label, result.success, result.outcome) == (label, success, "scored")
     assert result.score == answered(sure, correct, unclear=(0, 0)).score, "the score stays"
     assert (failure_of(result) is not None) is (success is False), "an unclear verdict is no failure"
+
+
+def test_a_verdict_that_the_judge_leaves_open_stays_unscored() -> None:
+    by = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.correctness"}, judge=JudgeSettings("m")))
+    [question] = by.judged.questions(trace())[1]
+    result = by.judged.answered(question, Unscored(Why.INSUFFICIENT_EVIDENCE, "", {"sure": 50}), against=CRASH)
+    assert (result.outcome, result.label, result.why) == ("unscored", None, Why.INSUFFICIENT_EVIDENCE)
 
 
 def test_another_band_is_another_result() -> None:

@@ -215,7 +215,7 @@ def test_a_view_tells_what_is_given_with_every_question() -> None:
     ask = METRICS["helpfulness"].ask
     assert ask is not None
     asyncio.run(_ignored(ask, view, caller))
-    given = caller.questions[0].partition("Taken from the record, data as well:")[2]
+    given = caller.questions[0].partition("Facts about this run, also data:")[2]
     assert all(each in given for each in ("goal: ", "Get the parcel.", "in a hurry", "- It closes at six."))
 
 

@@ -88,7 +88,7 @@ async def test_pages_hold_each_once_newest_first(client: httpx.AsyncClient) -> N
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({**ABOUT}, "neither passed"),
+        ({**ABOUT}, "give passed"),
         ({**ABOUT, "score": 1.5}, "less than or equal to 1"),
         ({**ABOUT, "passed": True, "verdict": "x"}, "verdict"),
         ({"metric": "trace.tool_loop", "passed": True}, "fill in trace_id"),

@@ -90,4 +90,4 @@ def test_a_store_that_is_gone_is_an_answer_and_no_accident(shown: Open, tmp_path
     for path in ("traces", "sessions", "results", "overview", f"traces/{'0' * 32}"):
         answer = client.get(f"/api/v1/{path}")
         assert answer.status_code == 503, path
-        assert "the store cannot be read just now" in answer.json()["detail"]
+        assert "the store cannot be read now" in answer.json()["detail"]

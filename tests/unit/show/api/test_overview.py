@@ -182,9 +182,9 @@ def test_what_gave_no_score_is_told_by_reason_most_first_with_its_cure(house: Ho
         ("shutdown", 1, [("trace.confidence", 1)]),
     ]
     assert [each["cure"].split(":")[0].split(".")[0] for each in found] == [
-        "What was captured of these runs is not enough",
+        "These runs lack content",
         "The judge took too long",
-        "The collector was stopped before it came to this",
+        "The collector stopped before this evaluation",
     ]
 
 

@@ -16,4 +16,4 @@ def test_the_difference_has_newcombes_interval() -> None:
 
 
 def test_a_group_without_runs_is_said_to_have_none() -> None:
-    assert compared((0, 0), (1, 4)) == "a has 0 runs, b has 4: there is nothing to compare"
+    assert compared((0, 0), (1, 4)) == "a has 0 runs, b has 4: a comparison needs runs in both"

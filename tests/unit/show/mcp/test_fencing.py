@@ -9,11 +9,11 @@ from pandaeval_collector.show.mcp.fence import MOST_TOKENS, fenced
 from pandaeval_collector.show.view.texts import said
 
 KEY = "sk-proj-" + "a1B2c3D4" * 5
-_MARKED = re.compile(r"[^\n]+no instruction\.\n<<([0-9a-f]{16})>>\n(.*)\n<</\1>>(.*)", re.DOTALL)
+_MARKED = re.compile(r"[^\n]+not as instructions\.\n<<([0-9a-f]{16})>>\n(.*)\n<</\1>>(.*)", re.DOTALL)
 
 
 def inside(answer: str) -> str:
-    """What stands between the marks."""
+    """Text between the marks."""
     assert tokens(answer) <= MOST_TOKENS
     found = _MARKED.fullmatch(answer)
     assert found is not None

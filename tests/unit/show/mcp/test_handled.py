@@ -31,7 +31,7 @@ def test_unclear_verdicts_are_counted_apart() -> None:
 
 def test_without_a_verdict_nothing_is_praised() -> None:
     fine = rate("agent_reliability", 9, 0)
-    assert handled_line([fine]) == "not judged whether it was handled correctly"
+    assert handled_line([fine]) == "no run was judged for correctness"
 
 
 class Counted:

@@ -31,7 +31,7 @@ def test_a_verdict_is_that_of_a_judge_else_what_rules_found_and_what_people_say(
     lines = [*verdict_lines(trace("a" * 32), [judged], [label])]
     assert lines[0].startswith("session.correctness 0.00 (fail)")
     assert lines[1:] == [
-        "- missing: Book a table. (-)",
+        "- missing: Book a table. (evidence: -)",
         "- first wrong step: call 2",
-        'a person ("kim") says of session.correctness: fail no table',
+        'a person ("kim") labels session.correctness: fail no table',
     ]

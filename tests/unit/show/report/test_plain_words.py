@@ -125,7 +125,7 @@ def test_a_judged_score_stays_a_number() -> None:
     assert "says" not in shown
     row = _printed(_summary([run], results)).splitlines()[3]
     assert "0.97" in row
-    assert row.rstrip().endswith("nothing failed (lowest: trace.coherence)")
+    assert row.rstrip().endswith("no failures (lowest: trace.coherence)")
 
 
 def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
@@ -141,7 +141,7 @@ def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
     [
         ({"trace.response": OutcomeCounts(3)}, None, "no model is configured (judge.model, or --model of evaluate)"),
         ({TASK: OutcomeCounts(unscored=Counter(judge_failed=3))}, "m", "no run has a verdict (judge_failed 3)"),
-        ({"trace.response": OutcomeCounts(3)}, "m", "task_completion was not asked"),
+        ({"trace.response": OutcomeCounts(3)}, "m", "task_completion did not run"),
     ],
 )
 def test_what_was_not_judged_is_said(tallies: dict[str, OutcomeCounts], judge: str | None, said: str) -> None:
@@ -150,7 +150,7 @@ def test_what_was_not_judged_is_said(tallies: dict[str, OutcomeCounts], judge: s
 
 def test_what_rules_find_is_not_called_success() -> None:
     assert unasked({"trace.response": OutcomeCounts(3)}, 3, None).endswith(
-        "What rules find says nothing of whether a task was done, or an answer is right."
+        "Rules cannot show whether a task was done or an answer is right."
     )
 
 

@@ -59,7 +59,7 @@ def test_labels_go_in_once_and_out_again(data: Path, tmp_path: Path) -> None:
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert first.output.startswith("60 new, 0 changed, 0 as before\n")
     assert second.output.startswith("0 new, 0 changed, 60 as before\n")
-    assert "Pass rates as people would give them" in second.output
+    assert "Pass rates, corrected by human labels" in second.output
     out = tmp_path / "out.csv"
     assert run(data, "labels", "export", "--out", str(out)).exit_code == 0
     assert run(data, "labels", "import", str(out)).output.startswith("0 new, 0 changed, 60 as before\n")
@@ -71,7 +71,7 @@ def test_what_is_about_no_metric_here_is_exported_when_asked_for(data: Path) -> 
     with contextlib.closing(connect(data / FILE_NAME, "off")) as connection:
         people.put(connection, [HumanLabel(unit(1), name, None, True) for name in (METRIC, "trace.polite")], 1.0)
     some = run(data, "labels", "export")
-    assert "1 labels about trace.polite left out: no metric here (--all)" in some.stderr
+    assert "1 labels of unknown metrics left out: trace.polite (--all includes them)" in some.stderr
     assert (some.stdout.count(METRIC), some.stdout.count("polite")) == (1, 0)
     assert "trace.polite" in run(data, "labels", "export", "--all").stdout
 
@@ -97,7 +97,7 @@ def test_verdicts_on_runs_that_nobody_knows_are_refused_or_passed_over(data: Pat
     path.write_text(path.read_text() + f"{'e' * 32},task_completion,pass\n")
     found = run(data, "labels", "import", str(path))
     assert found.exit_code == 2
-    assert f"1 of 6 verdicts are about runs that this store does not hold: {'e' * 32}" in found.output
+    assert f"1 of 6 labels refer to runs that are not in this store: {'e' * 32}" in found.output
     assert run(data, "labels", "export").output.count("\n") == 1
     skipped = run(data, "labels", "import", str(path), "--skip-unknown")
     assert skipped.stdout.startswith("5 new, 0 changed, 0 as before\n")
@@ -109,7 +109,7 @@ def test_without_a_store_it_says_so(tmp_path: Path, command: list[str], monkeypa
     labels_file(tmp_path, 1)
     found = run(tmp_path / "nowhere", "labels", *command)
     assert found.exit_code == 2
-    assert "there is no store in" in found.output
+    assert "no store in" in found.output
 
 
 def test_a_list_is_drawn_filled_in_and_taken(data: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_list_is_drawn_filled_in_and_taken(data: Path, tmp_path: Path) -> None
         writer.writeheader()
         writer.writerows(rows)
     taken = run(data, "labels", "import", str(out))
-    assert taken.output.startswith("20 new, 0 changed, 0 as before\n10 rows without a verdict passed over\n")
+    assert taken.output.startswith("20 new, 0 changed, 0 as before\n10 rows without a label skipped\n")
     assert "380 judged runs without a label, 20 with one" in run(data, "labels", "next").output
 
 
@@ -188,11 +188,11 @@ class TestCalibrate:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            ([], "say where the scores are: --results FILE or --store FOLDER"),
+            ([], "name the scores with --results FILE or --store FOLDER"),
             (["--results", "no.jsonl"], "no.jsonl cannot be read"),
             (["--results", "labels.csv"], "labels.csv, line 1: no result; `pandaeval evaluate --format json` writes"),
-            (["--store", "nowhere"], "there is no store in nowhere"),
-            (["--results", "empty.jsonl"], "no score for any of the 3 labels"),
+            (["--store", "nowhere"], "no store in nowhere"),
+            (["--results", "empty.jsonl"], "none of the 3 labels has a score"),
         ],
     )
     def test_mistakes(self, tmp_path: Path, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:

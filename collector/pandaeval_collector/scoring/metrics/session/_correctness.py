@@ -36,44 +36,64 @@ NOT_CORRECT, CORRECT = 0.49, 0.51
 _Words = Annotated[str, Field(max_length=300)]
 MOST_SUSPECTS = 20
 TEXT = """
-Did the agent do its job: all that it was asked for and may do, with the right details, and nothing that it must not do?
-Judge the run as a whole, with all its turns.
+Did the agent handle the run correctly? It must do everything that it was asked for and may do, with the right details,
+and nothing that it must not do. Judge the run as a whole, with all turns.
 
-- The result of a call outweighs what the agent says and what the user thanks for. What users report of their own
-  device or side is evidence too. Where results show another clock than the start of the run, theirs counts.
-- Hold each detail of what was done or told against what was asked and found: item, person, place, date, amount, way of
-  payment.
-- A thing is what the user wants, not its form: slips of form, side remarks, harmless extras and a transfer that was
-  not needed make nothing wrong. More than was asked is wrong where it costs or changes something.
-- A later wish replaces an earlier one. A wish with a condition counts by its condition. A wish that was dropped because
-  the agent wrongly called it impossible is still open.
-- A transfer or a promise alone does not do what was wished.
-- A refusal, a transfer or "I cannot" is right where instructions, plain safety or the agent's tools leave nothing else
-  and the agent helps as far as it can. Otherwise it is needless.
-- What none of the agent's tools can tell may be answered from general knowledge. That is a misstatement only if it is
-  untrue.
-- Where the record ends with a question to the user, the thing is unknown if the agent needs the answer or the user's
-  consent: that speaks against nobody. If it had the answer or could look it up, the thing is missing.
-- [with pending] The record ends with calls that nothing answers: judge them as they were made. A thing that they are
-  for is done where all the calls are there that it needs at this point, with right arguments, and no others. It is
-  wrong where an argument is wrong or a call serves nothing that was asked, and missing where a call that it needs
-  could have been made by now. That results and an answer are still to come makes nothing unknown.
-- [with history] What was asked before this run and is still open counts; what was done before it is not judged again.
-- [with instructions] Doing what the instructions forbid is wrong even if the user is pleased: the rule is broken, and
-  the thing became wrong. A forbidden attempt that failed and changed nothing breaks no rule.
-- [without instructions] No instructions were captured. Assume no rule but plain safety and common sense.
-- [with suspects] Suspects are values of the agent's, listed below with the words around them, that code found nowhere
-  in what the agent had; most are harmless. Each is "confirmed" if the agent told it as a fact and nothing bears it out,
-  and a grave misstatement as well if the user would act on it. It is "refuted" if the record holds it in another form,
-  it follows from the record, everybody knows it, or the agent chose or proposed it openly. Else it is "unknown".
+Evidence:
+- The result of a call outweighs the agent's claims and the user's thanks. A user's report about their own device or
+  side is evidence. If a result shows another clock than the start of the run, the clock of the result counts.
+- Each message that the user could see counts as told, also a message between calls.
+- If a later read contradicts the result of a change, the change was not made. A read that does not show the changed
+  field is no evidence against the change.
 
-Steps are named "call 7", or "turn 2" for what the agent answered in turn 2.
+Requests ("things"):
+- Compare each detail of an action or answer with the request and the results: item, person, place, date, amount,
+  payment method.
+- A thing is the substance of a request. A condition, a consent or a detail of payment belongs to its request.
+- A later request replaces an earlier one. A conditional request counts according to its condition. A request that the
+  user dropped is not a thing. If the agent wrongly called it impossible, it is still open.
+- Slips of form, side remarks, harmless extras and an unneeded transfer do not make a thing wrong. Form counts if the
+  user or the instructions require an exact form. Doing more than asked is wrong if it costs or changes something.
+- A transfer or a promise alone does not fulfil a request.
+- A refusal, a transfer or "I cannot" is right if instructions, plain safety or the agent's tools leave no alternative.
+  The agent must help as far as it can. A right refusal stays right without a reason. Any other refusal is needless.
+- If the record ends with the agent's question, and the agent needs the answer or a consent, the thing is unknown. If
+  the agent had the answer or could look it up, the thing is missing.
 
-Example of a right one: the user wants order 12 cancelled, or else sent faster. Call 2 shows that it was sent, and what
-was sent may not be cancelled. Call 3 makes it express. Things: "cancel order 12" rightly declined, shown by call 2;
-"or else send it faster" done, shown by call 3. First wrong step null, correct true, sure 96.
+Arguments of calls:
+- An explicit null or default for an optional argument equals leaving it out. If two tools fit a request, either is
+  right.
+- If no tool or instruction specifies a form, each usual form is right: 5 or 0.05 for a rate, a name or its code.
 
-Example of a wrong one: the user wants both tickets refunded to the card. Call 4 refunds one, as a voucher, and the
+Rules and statements:
+- A check or search that was left out counts only if it changed, cost or disclosed something.
+- An offer or announcement that the instructions forbid is a misstatement if the agent did not carry it out. It breaks
+  no rule. A forbidden attempt that failed and changed nothing breaks no rule either.
+- A statement about this case without a basis is a misstatement if a tool of the agent could show the fact. If no tool
+  can show it, general knowledge is a basis, and only an untrue statement is a misstatement.
+- A misstatement is grave if the user would still act on it or pay by it. It is not grave if the agent corrected it in
+  time, or if it only misreports a change that was made correctly.
+- [with pending] The record ends with calls that have no result yet. Judge the calls as made. A thing is done if all
+  calls that it needs at this point are there, with right arguments, and no others. It is wrong if an argument is
+  wrong or a call serves no request. It is missing if a needed call could have been made by now. Missing results and
+  answers make nothing unknown.
+- [with history] Earlier requests that are still open count. Earlier actions are not judged again.
+- [with instructions] An action that the instructions forbid is wrong even if the user is pleased. The rule is broken,
+  and the thing is wrong.
+- [without instructions] No instructions were captured. Assume no rules except plain safety and common sense.
+- [with suspects] Suspects are values of the agent that code did not find in the agent's information. Most are harmless.
+  They are listed under "suspects", with the text around them. A suspect is "confirmed" if the agent states it as a fact
+  without a basis. If the user would act on it, list a grave misstatement too. A suspect is "refuted" if the record has
+  it in another form, it follows from the record, everybody knows it, or the agent openly chose or proposed it.
+  Otherwise it is "unknown".
+
+Name steps as "call 7", or "turn 2" for the agent's answer in turn 2.
+
+Example of a right run: the user wants order 12 cancelled, or else sent faster. Call 2 shows that it was sent, and the
+instructions forbid cancelling sent orders. Call 3 makes it express. Things: "cancel order 12" rightly declined, shown
+by call 2; "or else send it faster" done, shown by call 3. First wrong step null, correct true, sure 96.
+
+Example of a wrong run: the user wants both tickets refunded to the card. Call 4 refunds one ticket, as a voucher. The
 agent answers in turn 2 that both are refunded. Things: "refund both tickets to the card" wrong, shown by call 4.
 Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct false, sure 2.
 """
@@ -84,24 +104,24 @@ class Thing(Answer):
 
     thing: _Words = Field(description="In the user's words")
     became: Literal["done", "wrong", "missing", "rightly declined", "needlessly declined", "unknown"] = Field(
-        description='"wrong" is done or told with a wrong detail'
+        description='"wrong": done or told with a wrong detail'
     )
-    shown_by: Step | None = Field(description="What shows it; null where nothing was done")
+    shown_by: Step | None = Field(description="The step that shows it; null if nothing was done")
 
 
 class BrokenRule(Answer):
     """Something that the agent did and must not do."""
 
-    rule: _Words = Field(description="What is forbidden, and what the agent did")
+    rule: _Words = Field(description="The rule, and the forbidden action")
     step: Step = Field(description="The step that did it")
 
 
 class Misstatement(Answer):
     """Something untrue that the user was told."""
 
-    statement: _Words = Field(description="What the user was told, and what is so")
-    step: Step = Field(description="Where it was said")
-    grave: bool = Field(description="True where the user would act on it")
+    statement: _Words = Field(description="The statement, and the fact")
+    step: Step = Field(description="The step with the statement")
+    grave: bool = Field(description="True if the user would still act on it")
 
 
 class Suspect(Answer):
@@ -128,31 +148,30 @@ class Correctness(Answer):
     suspects: Annotated[list[Suspect], BeforeValidator(_in_form)] = Field(
         default_factory=list, description="One for each suspect in the list."
     )
-    things: list[Thing] = Field(max_length=8, description="Each separate thing that was asked for, over all turns.")
+    things: list[Thing] = Field(max_length=8, description="Each separate request, over all turns.")
     broken_rules: list[BrokenRule] = Field(
         max_length=8,
-        description="What the instructions or plain safety forbid and the agent did, where that changed, cost or "
-        "disclosed something. Empty if nothing.",
+        description="Actions of the agent that the instructions or plain safety forbid, if they changed, cost or "
+        "disclosed something. Otherwise empty.",
     )
     misstatements: list[Misstatement] = Field(
         max_length=8,
-        description="What the user was told against a result, or without any ground, and is left believing or acts on. "
-        "Empty if nothing.",
+        description="Statements to the user that contradict a result or have no basis. Otherwise empty.",
     )
     first_wrong_step: Step | None = Field(
-        description="The earliest step that went wrong and was never put right. Where an answer proposes or promises "
-        "what a later call does or tries wrongly, it is the call. For something left undone it is the step that gave "
-        "it up, such as a refusal or a transfer, else the last turn that could have done it. Null if all is right."
+        description="The earliest step that went wrong and was never corrected. If an answer announces what a later "
+        "call does or tries wrongly, name the call. For an omission, name the step that gave the request up, such as a "
+        "refusal or a transfer, otherwise the last turn that could have done it. Null if everything is correct."
     )
-    reason: Reason = Field(description="What decides it, in at most 60 words.")
+    reason: Reason = Field(description="The deciding facts, in at most 60 words.")
     correct: bool | None = Field(
         description="False exactly if any thing is wrong, missing or needlessly declined, a rule was broken, or a "
-        "misstatement is grave. Null if the record does not suffice to tell."
+        "misstatement is grave. Null if the record is not sufficient to decide."
     )
     sure: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
-        description="How sure you are that the agent did right: 0 surely not, 50 no idea, 100 surely. Each doubt costs "
-        "some: a detail that nothing shows, a figure told wrongly on the way, a step of the instructions left out, a "
-        "check not made, a reading of the wish or the rules that others may not share."
+        description="How sure you are that the agent handled the run correctly: 0 surely not, 50 undecided, 100 "
+        "surely. Lower it for each doubt: a detail without evidence, a wrong figure on the way, a step or check of the "
+        "instructions left out, a reading of a request or rule that other people may not share."
     )
     open_question: Annotated[str, Field(max_length=400)] | None = Field(
         default=None,
@@ -165,15 +184,17 @@ class Whole(Correctness, Verdict):
     """What is asked about a whole conversation at once; the last three answer for metrics of their own."""
 
     goal_completed: bool | None = Field(
-        description="Strictly: did the user get all that the user was after in the end? What was done in part, only "
-        "talked about or refused, however rightly, is false; what the user dropped unasked is no longer asked for. "
-        "Null if the record does not suffice to tell."
+        description="Strictly: did the user get everything that they wanted, by the end? Partly done, only discussed "
+        "or refused is false, even if the refusal is right. A forbidden success is true. A request that the user "
+        "dropped does not count. Null if the record is not sufficient to decide."
     )
     friction: Literal["none", "some", "much"] = Field(
-        description="Does the agent make it hard: does the user repeat what was said, correct the agent, complain of "
-        "it, ask for a person or give up? Anger at goods, prices or rules is none. Much: over and over, or to the end."
+        description="Did the agent make it hard: did the user repeat a request, correct the agent, complain about it, "
+        "ask for a person or give up? Anger at goods, prices or rules is none. much: repeatedly, or until the end."
     )
-    friction_turns: list[int] = Field(max_length=20, description="The turns whose messages show it; empty if none.")
+    friction_turns: list[int] = Field(
+        max_length=20, description="Numbers of the turns whose user messages show it. Otherwise empty."
+    )
 
 
 def failure_of(verdict: Correctness) -> str | None:
@@ -222,7 +243,7 @@ def _suspects(pack: Pack) -> dict[str, Any]:
 
 PART = QuestionPart(
     name="correctness",
-    version="4",
+    version="5",
     level="trace",
     about=ABOUT,
     text=TEXT,
@@ -233,7 +254,7 @@ PART = QuestionPart(
     of_pack=_suspects,
 )
 """The question about one run."""
-WHOLE = Rubric(name="conversation", version="4", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
+WHOLE = Rubric(name="conversation", version="5", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
 """The same about a conversation, with those of ``goal_completion`` and ``user_friction``: one call for all three."""
 
 

@@ -20,4 +20,4 @@ from __future__ import annotations
 
 from pandaeval_collector.scoring.metrics.session._correctness import finding_of, of_conversation
 
-METRIC = of_conversation("correctness", "4", "Did the agent do its job?", __doc__, finding_of)
+METRIC = of_conversation("correctness", "5", "Did the agent do its job?", __doc__, finding_of)

@@ -27,7 +27,7 @@ def _score(found: Whole, conversation: Conversation, suspects: object) -> Score 
 
 METRIC = of_conversation(
     "goal_completion",
-    "6",
+    "7",
     "Did the user reach the goal by the end of the conversation?",
     __doc__,
     _score,

@@ -31,4 +31,4 @@ def _turns(numbers: Sequence[int]) -> str:
     return f"turns {', '.join(most)} and {last}" if most else f"turn {last}"
 
 
-METRIC = of_conversation("user_friction", "4", "How hard did the agent make it for the user?", __doc__, _score)
+METRIC = of_conversation("user_friction", "5", "How hard did the agent make it for the user?", __doc__, _score)

@@ -34,10 +34,10 @@ _REFERENT = 600
 """Characters shown of those words."""
 # What the questions about one trace share: their introduction, and the task.
 ABOUT = """
-Judge one run of an agent. Its task is the one that stands below under "task", else what the user's messages ask for.
-Answer each question by itself: right tools can be used badly, and a detour can reach the goal. Reasons have one to
-three sentences. Numbers and levels go by the guide of their question, and are null if the record does not suffice to
-tell.
+Judge one run of an agent. The task is given below as "task". If it is missing, use the user's messages.
+Answer each question separately: right tools can be used badly, and a detour can reach the goal. Reasons have one to
+three sentences. Numbers and levels follow the guide of their question. They are null if the record is not sufficient
+to decide.
 """
 # What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
 Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
@@ -66,9 +66,9 @@ class Task(Answer):
     """``task``: empty when the record does not tell."""
 
     task: Annotated[str, Field(max_length=_LONGEST)] = Field(
-        description="What the user asked for, in one or two sentences, with every condition that was named: numbers, "
-        "dates, places, limits, the form of the answer. All requests; where a later one takes an earlier one back, the "
-        "later one. Without captured words of the user, what the steps were plainly for; empty if nothing tells."
+        description="The user's requests in one or two sentences, with every condition: numbers, dates, places, "
+        "limits, form of the answer. If a later request withdraws an earlier one, only the later one. If no words of "
+        "the user were captured, the plain purpose of the steps. Empty if nothing shows it."
     )
 
 
@@ -93,11 +93,11 @@ def _of_answer(found: Task, trace: Trace) -> dict[str, str]:
 
 TASK = Extraction(
     name="task",
-    version="5",
+    version="6",
     level="trace",
     about=ABOUT,
     # The field's description asks for it: small models copy a question that names a field into that field.
-    text="What did the user want? Take it from the record; nothing is to be judged.",
+    text="What did the user want? Take it from the record. Do not judge anything.",
     answer=Task,
     facts=_of_answer,
     known=_told,

@@ -36,29 +36,27 @@ _PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goa
 class PlanStep(Answer):
     """A step of a plan, and the place in the record that shows it."""
 
-    step: Annotated[str, Field(max_length=300)] = Field(description="One short sentence, close to the agent's words.")
+    step: Annotated[str, Field(max_length=300)] = Field(description="One short sentence, close to the agent's words")
     shown_by: Step = Field(
-        description='Where it was declared: "call 3" for its arguments and what was thought or said just before it, '
-        '"turn 2" for what was thought or said in that turn otherwise'
+        description='Where the agent declared it: "call 3" for its arguments and the words just before it, otherwise '
+        '"turn 2" for words in that turn'
     )
 
 
 class Revision(Answer):
     """``cause``: the number of a call, from 1; one that does not exist counts as ``None``."""
 
-    change: Annotated[str, Field(max_length=300)] = Field(description="What it declared to do otherwise.")
-    cause: int | None = Field(description="The number of the call whose result gave cause to it. Null if none did.")
+    change: Annotated[str, Field(max_length=300)] = Field(description="The declared change.")
+    cause: int | None = Field(description="The number of the call whose result caused it. Null if none did.")
 
 
 class Plan(Answer):
     """``plan``: the steps as they were first declared, in the intended order; empty when there is none."""
 
     plan: Annotated[list[PlanStep], Field(max_length=30)] = Field(
-        description="As first declared, in the order intended. Empty if there is no plan."
+        description="The steps as first declared, in the intended order. Empty if there is no plan."
     )
-    revisions: Annotated[list[Revision], Field(max_length=10)] = Field(
-        description="What was declared otherwise later, in order."
-    )
+    revisions: Annotated[list[Revision], Field(max_length=10)] = Field(description="Changes declared later, in order.")
 
 
 def _facts(found: Plan, trace: Trace) -> dict[str, Any]:
@@ -79,23 +77,22 @@ def _facts(found: Plan, trace: Trace) -> dict[str, Any]:
 
 PLAN = Extraction(
     name="plan",
-    version="5",
+    version="6",
     level="trace",
     about=ABOUT,
     text="""
-Which plan did the agent make for this run? Take it from the record; judge nothing.
+Which plan did the agent make for this run? Take it from the record. Do not judge anything.
 
-A plan is what the agent meant to do before it did it: steps that it states in its thoughts or on the way, writes down
-through a tool, or clearly implies. For what it meant to do, its own words are evidence.
+A plan is the agent's intention before it acted: steps that it states in its thoughts or on the way, writes down through
+a tool, or clearly implies. The agent's own words are evidence of its intention.
 
-- Each step rests on a place in the record, which you name: nothing that would have been sensible, no call that merely
-  happened.
-- The plan is what was declared first; what was declared otherwise later is a revision. Ticking off steps, or telling a
-  step in more detail, is none.
-- No plan: an empty list. That is common, and speaks against nobody.
+- Name the place in the record that shows each step. Add no step because it is sensible, or because a call happened.
+- The plan is the first declaration. A later different declaration is a revision. Ticking off steps or describing a step
+  in more detail is no revision.
+- If there is no plan, return an empty list. That is common and no fault.
 
-Example: before call 1 it says "first I need the price, then I can compare": get the price, compare, both shown by call
-1. It calls search and book without a word: no plan.
+Example: before call 1 the agent states "first I need the price, then I can compare". Steps: get the price, compare.
+Both are shown by call 1. If it calls search and book without a word, there is no plan.
 """,
     answer=Plan,
     check=lambda found, given: no_such((each.shown_by for each in found.plan), given),

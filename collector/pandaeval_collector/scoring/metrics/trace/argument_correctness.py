@@ -75,7 +75,7 @@ class CallVerdict(Answer):
 
     call: int
     reason: Annotated[str, Field(max_length=300)] = Field(
-        description="In at most 25 words: where the values come from, or what is wrong."
+        description="In at most 25 words: the source of the values, or the error."
     )
     verdict: Literal["yes", "no", "unknown"]
 
@@ -86,7 +86,7 @@ class Arguments(Answer):
     verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)] = Field(
         description="In the order of the list."
     )
-    reason: Reason = Field(description="What is wrong on the whole, or that nothing is.")
+    reason: Reason = Field(description="The errors overall, or that there are none.")
 
 
 def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
@@ -168,28 +168,27 @@ def _score(verdicts: Sequence[CallVerdict], found: Arguments, trace: Trace, fact
 METRIC = of_trace(
     "argument_correctness",
     about=__doc__,
-    version="10",
+    version="11",
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
     text="""
 Were the arguments of each tool call right? Give one verdict for each call that is listed below under "tool_calls", by
-its number in the record, and none for others. What the agent thought or said before a call is no evidence that it is
-right.
+its number in the record, and no others. The agent's thoughts and words before a call are no evidence that it is right.
 
-yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
-needs. What instructions and the conversation before say is known. A sensible default for what was left open is a yes;
-so is another spelling of the same thing, and what follows by arithmetic or from the date of the run.
+yes: the arguments match the user's request or the results known by then, and include everything that the tool needs.
+Values from the instructions and the earlier conversation are known. These are a yes too: a sensible default for an open
+point, an explicit null for an optional argument, another spelling of the same value, a result of arithmetic, and a date
+that follows from the date of the run. If no tool or instruction specifies a form, each usual form is a yes.
 
-no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
-condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the form
-is not the one that the tool asks for.
+no: a value is wrong, mixed up, lost or invented (it is not in the record and does not follow from it). Also no: a
+condition of the user (a limit, a date, a place, a number) is missing although the tool could take it, or the form
+differs from the form that the tool requires.
 
-unknown: the record does not tell. A value may come from a result that was not captured or from a part that was cut.
+unknown: the record does not show it. A value may come from a result that was not captured, or from a part that was cut.
 
-Example: asked for Friday the 14th, date 14 without the language, which nobody named, is a yes, and date 13 a no.
+Example: the user wants Friday the 14th. Date 14 without the language, which nobody named, is a yes. Date 13 is a no.
 
-That a call failed is evidence only if the error speaks of the arguments. Whether the tool was the right one is asked
-elsewhere.
+A failed call is evidence only if the error is about the arguments. Do not judge whether the tool was right.
 """,
     answer=Arguments,
     decides="verdicts",

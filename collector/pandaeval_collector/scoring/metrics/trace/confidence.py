@@ -19,37 +19,37 @@ from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace
 class Confidence(Answer):
     """``confidence``: 0..1, 1 is confident throughout; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="What speaks for and against confidence.")
+    reason: Reason = Field(description="The signs for and against confidence.")
     confidence: Part
 
 
 METRIC = of_trace(
     "confidence",
     about=__doc__,
-    version="6",
+    version="7",
     question="How confident was the agent?",
     needs="an answer or tool calls; a judge",
     text="""
-How confident was the agent's manner? Judge how it acted and spoke, and neither whether it is right nor whether its
-steps were the best ones.
+How confident was the agent's manner? Judge how it acted and spoke, not whether it was right and not whether its steps
+were the best.
 
-- Decisiveness: does it go on, or does it waver, ask back without need, or undo what it just did?
-- Appropriateness: is it firm where it knows enough, and does it check or ask where it has to?
-- Consistency: do its thoughts, its calls and its answer say the same?
-- Signs of doubt: hedges, guesses, apologies, the same call again or another way without a reason, a vague answer.
+- Decisiveness: does it proceed, or does it waver, ask back without need, or undo its last step?
+- Appropriateness: is it firm if it knows enough, and does it check or ask if it has to?
+- Consistency: do its thoughts, calls and answer agree?
+- Signs of doubt: hedges, guesses, apologies, repeated calls without a reason, a vague answer.
 
-To check before something that cannot be undone, to ask for what is needed, or to say what cannot be known or done is
-decisive. A run of one message, or a refusal, counts by its words: plain 1.0, hedged or evasive 0.25.
+A check before an irreversible action, a question for needed information, and a plain "I cannot know that" are decisive.
+Rate a run of one message, or a refusal, by its words: plain 1.0, hedged or evasive 0.25.
 
-Example: it looks the booking up, cancels it and says "It is cancelled": 1.0. It looks the booking up three times and
-says "it should be cancelled, I think": 0.25.
+Example: the agent looks the booking up, cancels it and answers "It is cancelled": 1.0. It looks the booking up three
+times and answers "it should be cancelled, I think": 0.25.
 
 Guide:
 1.0   sure throughout
 0.75  a small doubt
-0.5   it wavers or contradicts itself at a place that matters
+0.5   it wavers or contradicts itself at an important point
 0.25  unsure for most of the run
-0.0   it only guesses, or gives up without having tried
+0.0   it only guesses, or gives up without trying
 """,
     answer=Confidence,
     decides="confidence",

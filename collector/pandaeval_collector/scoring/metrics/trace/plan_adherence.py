@@ -20,32 +20,32 @@ LEVELS = {"exactly": 1.0, "nearly": 0.75, "partly": 0.5, "hardly": 0.25, "not at
 METRIC = of_plan(
     name="plan_adherence",
     about=__doc__,
-    version="7",
+    version="8",
     question="Did the agent follow its plan?",
     text="""
-How closely did the agent follow its plan as it was first declared? Plan and revisions are those that stand below under
-"plan" and "revisions", else those that you took from the record.
+How closely did the agent follow its plan as first declared? Plan and revisions are given below as "plan" and
+"revisions". If they are missing, use the plan that you took from the record.
 
-- Was each step done? Calls and their results show it; that the agent says so does not. A step that needs no call (to
-  think, to tell the user) is seen in what it says. What was not captured is unknown, not skipped.
-- In the intended order? Steps that do not depend on each other may change places.
-- Was something of weight done that the plan does not hold?
+- Was each step done? Calls and results show it; the agent's claim does not. A step without a call (think, inform the
+  user) is shown by the agent's words. Content that was not captured is unknown, not skipped.
+- Was the order kept? Independent steps may change places.
+- Was something important done that is not in the plan?
 
-A revision to which a result gave cause is part of the plan from there on. One without a cause is a deviation, and so is
-a change that was not declared. A detour that a failed call made necessary is a small deviation if the agent returned to
-its plan. A bad plan that was followed to the letter was followed.
+A revision that a result caused is part of the plan from then on. A revision without a cause is a deviation, and so is
+an undeclared change. A detour after a failed call is a small deviation if the agent returned to its plan. A bad plan
+can be followed exactly.
 
-Example: it planned to search, compare and book. It did so: "exactly". It booked at once: "hardly".
+Example: the plan is to search, compare and book. The agent did so: "exactly". It booked immediately: "hardly".
 
 Guide:
-exactly     what happened is the plan, step by step
+exactly     every step of the plan, in order, and nothing more
 nearly      nearly all steps in order, small deviations
 partly      steps were skipped or out of order
-hardly      only traces of the plan can be seen
-not at all  what happened has nothing to do with the plan
+hardly      few steps of the plan are visible
+not at all  the run has nothing in common with the plan
 """,
     shape="Adherence",
-    reason="Which steps were done, skipped, moved or added.",
+    reason="The steps that were done, skipped, moved or added.",
     levels=LEVELS,
     asked_with=("task", "plan", "revisions"),
 )

@@ -19,32 +19,32 @@ LEVELS = {"excellent": 1.0, "good": 0.75, "usable": 0.5, "weak": 0.25, "none": 0
 METRIC = of_plan(
     name="plan_quality",
     about=__doc__,
-    version="7",
+    version="8",
     question="Was the agent's plan a good one for its task?",
     text="""
-How good was the agent's plan for its task? The plan is the one that stands below under "plan", else the one that you
-took from the record. Judge it by what the agent knew when it made the plan and by the tools that it had: what calls,
-results and answer show later makes no plan better or worse.
+How good was the agent's plan for its task? The plan is given below as "plan". If it is missing, use the plan that you
+took from the record. Judge it by the agent's knowledge and tools when it made the plan. Ignore later calls, results and
+the answer.
 
-- Completeness: does it deal with every part and every condition of the task?
-- Coherence: does each step have what it needs from the steps before?
-- Economy: could steps be left out, joined or done at once?
-- Detail: is each step clear enough to be done, without drowning in words?
-- Fit: is it a plan for what the user wanted, and not for something close to it?
+- Completeness: does it cover every part and every condition of the task?
+- Coherence: does each step get what it needs from earlier steps?
+- Economy: could steps be left out, joined or done in parallel?
+- Detail: is each step clear enough to do, without needless words?
+- Fit: does it aim at the user's request, and not at something similar?
 
 A short plan for a simple task is a good plan. A tool that was not captured may have existed.
 
-Example: to book the cheapest flight on Friday, "search Friday's flights, compare prices, book the cheapest" is
-"excellent"; "book a flight, then look for cheaper ones" is "weak".
+Example: the task is to book the cheapest flight on Friday. "Search Friday's flights, compare prices, book the cheapest"
+is "excellent". "Book a flight, then look for cheaper ones" is "weak".
 
 Guide:
-excellent  complete, coherent, nothing too much
-good       small flaws, or a step that could be better
-usable     gaps that matter
-weak       it would fail at several places
-none       not a plan for this task
+excellent  complete, coherent, no needless step
+good       small flaws, or one step that could be better
+usable     important gaps
+weak       it would fail at several points
+none       no plan for this task
 """,
     shape="Quality",
-    reason="What is good about the plan and what is missing.",
+    reason="The strengths of the plan, and the gaps.",
     levels=LEVELS,
 )

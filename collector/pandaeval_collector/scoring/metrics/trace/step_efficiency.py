@@ -21,32 +21,32 @@ LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
 METRIC = of_trace(
     "step_efficiency",
     about=__doc__,
-    version="8",
+    version="9",
     question="Did the agent reach its goal without needless steps?",
     needs="an answer or steps, and the question of the user; a judge",
     text="""
-How many of the agent's steps were needless for its task? Compare them with the fewest that a skilled agent with the
-same tools would have needed. Needless are:
+How many of the agent's steps were needless for its task? Compare them with the fewest steps that a skilled agent with
+the same tools needs. Needless steps are:
 
-- the same call again, or one that asks for what was known already
-- steps that changed nothing for the result
-- things fetched or done that nobody asked for and that were not used
-- long thoughts that go round in circles and lead to no next step
+- the same call again, or a call for known information
+- steps that did not affect the result
+- information or actions that nobody requested and that were not used
+- long thoughts in circles that lead to no next step
 
-Not needless are another try after a failure, a check before something that cannot be undone, paging, waiting, and
-parallel calls that were all used. Many steps are fine where the task needs many, accomplished or not.
+Retries after a failure, checks before an irreversible action, paging, waiting and parallel calls with used results are
+not needless. Many steps are fine if the task needs many, even if it was not accomplished.
 
-Example: it read three pages of a list, and the answer rests on all of them: "none". It read the same file four times
-and searched for what nobody had asked for: "most".
+Example: the agent read three pages of a list, and the answer uses all of them: "none". It read the same file four times
+and searched for unrequested information: "most".
 
 Guide:
-none  nothing could have been left out
+none  no step could be left out
 few   one or two small steps too many
-many  a good part of the work was needless
+many  a large part of the work was needless
 most  most of the work was needless
-all   nothing that it did served the task
+all   no step served the task
 """,
-    answer=levelled("Efficiency", "Which steps were needless and why, or that none was.", LEVELS),
+    answer=levelled("Efficiency", "The needless steps and why, or that there are none.", LEVELS),
     levels=LEVELS,
     score=lambda value, found, trace, facts: efficiency_limit(trace).applied(value, found.reason, facts),
     extractions=(TASK,),

@@ -43,15 +43,15 @@ class Completion(Answer):
     """``answered``, ``taken``: answer against question, and answer against results, each by itself before the number,
     which may not contradict them. ``verdict``: 0..1, 1 is all of the task; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="What the user got, what not, and what shows it.")
+    reason: Reason = Field(description="The parts that the user got and did not get, with the evidence.")
     answered: Literal["yes", "rightly held back", "no", "unknown"] = Field(
-        description='"yes": the answer says what the user wanted to know, or that it was done or, where the task '
-        'allows for that, could not be. "rightly held back": it asks for what it needs, or refuses what is forbidden. '
-        '"no": neither'
+        description='"yes": the answer gives the wanted information, or reports that the action was done or, if the '
+        'task allows that, was impossible. "rightly held back": the agent asks for information that it needs, or '
+        'refuses a forbidden action. "no": neither'
     )
     taken: Literal["yes", "no", "unknown"] = Field(
-        description='"yes": what the answer says is taken from results, or the task asks for words or general '
-        'knowledge alone. "no": results say otherwise, or nothing that could have told it was called. "unknown": they '
+        description='"yes": the facts of the answer are right by the results, or the task needs only words or general '
+        'knowledge. "no": results contradict a fact, or no tool that could show it was called. "unknown": the results '
         "were not captured"
     )
     verdict: Part
@@ -86,33 +86,34 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 METRIC = of_trace(
     "task_completion",
     about=__doc__,
-    version="9",
+    version="10",
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and the question of the user; a judge",
     text="""
-How much of the user's task was accomplished?
+How much of the user's task did the agent accomplish?
 
-- Take each thing that the user asked for by itself: the right thing, amount, place, time and form.
-- What a tool has to find out or to do is accomplished only if a result bears it out. An answer that results contradict,
-  or that a tool could have told and nothing was called, is made up and accomplishes nothing. Where the task asks for
-  words alone, or for general knowledge that no tool of the agent's tells, the answer is the outcome.
-- An agent that asks for what it needs first, or refuses what its instructions forbid, accomplished a part at least. So
-  did one that tried and says truly that it failed, where the task allows for that. One that asks for what it was told
-  or could look up put the user off.
-- An answer about something else, or that puts the user off, accomplishes nothing. A detour takes nothing away.
+- Check each request separately: the right thing, amount, place, time and form.
+- If a tool has to find out or do something, it is accomplished only if a result shows it. An answer that results
+  contradict accomplishes nothing. The same holds for a fact that a tool could show, if the agent called no tool. If the
+  task needs only words, or general knowledge that no tool of the agent can show, the answer is the outcome.
+- An agent that first asks for needed information, or refuses what its instructions forbid, accomplished at least a
+  part. The same holds if it tried and truly reports that it failed, if the task allows that. An agent that asks for
+  information that it had or could look up accomplished nothing.
+- An answer about something else accomplishes nothing. A detour costs nothing.
 
-"answered" and "taken" yes, or "rightly held back": 0.5 at least. "answered" no: 0.74 at most. "taken" no, unless
-"rightly held back": below 0.5. "answered" unknown, or yes with "taken" unknown: null.
+If "answered" and "taken" are yes, or "answered" is "rightly held back": at least 0.5. If "answered" is no: at most
+0.74. If "taken" is no, unless "rightly held back": below 0.5. If "answered" is unknown, or yes with "taken" unknown:
+null.
 
-Example: the user wants order 12 cancelled and to know the refund, and the result says "cancelled, refund 20.00". The
-answer says cancelled and 20.00: yes, yes, 1.0. It says cancelled and 25.00: yes, no, 0.4.
+Example: the user wants order 12 cancelled and to know the refund. The result is "cancelled, refund 20.00". If the
+answer reports cancelled and 20.00: yes, yes, 1.0. If it reports cancelled and 25.00: yes, no, 0.4.
 
 Guide:
 1.0        in full
-0.75-0.99  on the whole, something minor is missing
+0.75-0.99  mostly, something minor is missing
 0.5-0.74   in part
 0.25-0.49  the most important parts are missing
-0.0-0.24   hardly touched, or something else was done
+0.0-0.24   hardly started, or something else was done
 """,
     answer=Completion,
     decides="verdict",

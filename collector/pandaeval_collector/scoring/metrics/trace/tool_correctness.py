@@ -44,10 +44,10 @@ class ToolSelection(Answer):
     """What is wrong first, then ``score``, which may not contradict it: 0..1, 1 is exactly the right tools; ``None``:
     it cannot be told."""
 
-    missing: _Names = Field(description="Needed, or plainly of help, and not called")
-    excess: _Names = Field(description="Called without need, or again for nothing")
-    wrong: _Names = Field(description="Called in place of another one, or for something else than the user wanted")
-    reason: Reason = Field(description="Why these, or why none.")
+    missing: _Names = Field(description="Tools that were needed or plainly helpful, and not called")
+    excess: _Names = Field(description="Tools called without need, or again in vain")
+    wrong: _Names = Field(description="Tools called instead of the right tool, or for another purpose than the user's")
+    reason: Reason = Field(description="Why these tools are named, or why none.")
     score: Part
 
 
@@ -97,27 +97,30 @@ def _score(value: float, found: ToolSelection, trace: Trace, facts: Facts) -> Sc
 METRIC = of_trace(
     "tool_correctness",
     about=__doc__,
-    version="9",
+    version="10",
     question="Did the agent choose the right tools?",
     needs="tool calls or tool definitions; a judge",
     text="""
-Did the agent choose its tools well for what the user wanted? Compare the tools that it called, listed below under
-"tools_called", with those that it had. First name those that are missing, in excess or wrong; then give the number.
+Did the agent choose the right tools for the user's request? Compare the tools that it called, listed below under
+"tools_called", with the tools that it had. First name missing, excess and wrong tools. Then give the number.
 
-Only the choice counts here, not arguments, success of calls or the answer. Another try after a failure is not in
-excess, nor is looking first at what is to be changed. A tool that is not listed may have existed. Where the task can be
-done well without a tool, or the agent was right to ask back or refuse, none is missing; neither is what is still to
-come where the facts say that the run may go on elsewhere.
+Judge only the choice, not arguments, success of calls or the answer.
 
-If none is named, the number is at least 0.75; if one is missing or wrong, below 1. It is null only if none is named.
+- A retry after a failure and a look before a change are not in excess. If two tools fit, either is right.
+- An unlisted tool may have existed.
+- If the task needs no tool, or the agent was right to ask back or refuse, no tool is missing.
+- If the facts show that the run may continue elsewhere, later calls are not missing.
 
-Example: asked where a parcel is, it called track_parcel and, needlessly, list_offices: in excess list_offices, 0.75. It
-called list_offices alone: missing track_parcel, wrong list_offices, 0.0.
+If no tool is named, the number is at least 0.75. If a tool is missing or wrong, it is below 1. It is null only if no
+tool is named.
+
+Example: the user asks where a parcel is. The agent called track_parcel and, without need, list_offices: in excess
+list_offices, 0.75. If it called only list_offices: missing track_parcel, wrong list_offices, 0.0.
 
 Guide:
 1.0   exactly the tools that the task needs
-0.75  one needless call, or one small helper left aside
-0.5   as much right as wrong, or a tool that matters is missing
+0.75  one needless call, or one small helper missing
+0.5   as much right as wrong, or an important tool is missing
 0.25  mostly wrong, needless or missing
 0.0   none of the tools that the task needs
 """,

@@ -18,12 +18,12 @@ from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, askin
 P = TypeVar("P", bound=BaseModel)
 
 ABOUT = """
-Judge one turn of a conversation: the user's last words, what the agent did then, and what it answered. All that was
-said before is context: it is known, and not judged again. The user's goal is the one that stands below under "goal",
-else what the user wants in this conversation. Profile of the user and knowledge stand below as far as anybody stated
-them. Answer each question by itself: an answer can be right and too long, or short and wrong.
+Judge one turn of a conversation: the user's last message, the agent's actions after it, and the answer. The earlier
+conversation is context. It is known, and not judged again. The user's goal is given below as "goal". If it is missing,
+use the user's wishes in this conversation. Profile and knowledge are given below if they are known. Answer each
+question separately: an answer can be right and too long, or short and wrong.
 
-- [with turn] The record shows the whole run. Judge the turn whose number is given below as "turn", and no other.
+- [with turn] The record shows the whole run. Judge only the turn whose number is given below as "turn".
 """
 # Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
 NO_FAILURE = "no failure"
@@ -86,7 +86,7 @@ class Labels(Answer):
     reason: str
     labels: list[str]
     calls: Annotated[list[int], Field(max_length=20)] = Field(
-        description="Numbers of the calls in the record that a label is about; empty if none is."
+        description="Numbers of the calls in the record that a label concerns. Otherwise empty."
     )
 
 
@@ -94,7 +94,7 @@ def labels_shape(name: str, reason: str, labels: Iterable[str]) -> type[Labels]:
     """Makes the shape of an answer with a ``reason``, as described, and some of ``labels`` or no failure."""
     known = [NO_FAILURE, *labels]
     some: Any = Annotated[list[Literal[tuple(known)]], Field(max_length=4)]  # type: ignore[misc]
-    about = 'All that apply, or "no failure" alone. Empty if the record does not suffice to tell.'
+    about = 'All labels that apply, or "no failure" alone. Empty if the record is not sufficient to decide.'
     fields: dict[str, Any] = {
         "reason": (Annotated[str, Field(max_length=600)], Field(description=reason)),
         "labels": (some, Field(description=about)),
@@ -161,10 +161,10 @@ class Rating(Answer):
     """``rating``: 1..5, 5 is best; ``None``: the record does not suffice to tell."""
 
     reason: Annotated[str, Field(max_length=600)] = Field(
-        description="What in the answer decides, in one or two sentences."
+        description="The deciding part of the answer, in one or two sentences."
     )
     rating: Annotated[float, Field(ge=LEAST, le=MOST)] | None = Field(
-        description="A whole number, by the guide. Null if the record does not suffice to tell."
+        description="A whole number, by the guide. Null if the record is not sufficient to decide."
     )
 
 

@@ -15,14 +15,14 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "coherence",
     about=__doc__,
-    version="2",
+    version="3",
     question="Is the answer consistent in itself and with the conversation before it?",
     needs="the message of the user and the answer; a judge",
     criteria="""
-How coherent is the answer? Is it logically consistent, in itself and with what was said in the turns before?
+How coherent is the answer? Is it logically consistent, in itself and with the earlier turns?
 
-Things that cost: contradicting what the agent said before; forgetting what was said or agreed; conclusions that do not
-follow. Correcting a mistake openly is no contradiction, nor is a change of what results say.
+These lower the rating: contradicting the agent's earlier words; forgetting facts or agreements; conclusions that do not
+follow. An open correction of a mistake is no contradiction, nor is a change that results show.
 
 Example: after "open Monday to Friday", "closed on Sundays" is 5, "closed on Wednesdays" is 2.
 

@@ -27,19 +27,19 @@ def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
 METRIC = rated(
     "faithfulness",
     about=__doc__,
-    version="3",
+    version="4",
     question="Does the answer agree with the knowledge and the tool results?",
     needs="an answer, and knowledge or tool results; a judge",
     before_asking=_before_asking,
     criteria="""
-Is the answer faithful? Does it match the knowledge that is given and the results of the tools? Only contradictions
-count: to leave something out that is known costs nothing.
+Is the answer faithful? Does it match the given knowledge and the results of the tools? Only contradictions count.
+Leaving out known facts costs nothing.
 
-Things that cost: a value other than the one in the result; a fact other than the one in the knowledge ("closes at six",
-"open until eight"); a result that no tool gave. What was neither given nor found may be common knowledge: it is a
-contradiction only if it cannot be true beside what is there, or if it is told as if a tool had said it.
+These lower the rating: a different value than the result; a different fact than the knowledge ("closes at six", "open
+until eight"); a result that no tool returned. A fact that was neither given nor found may be common knowledge. It is a
+contradiction only if it cannot be true beside the known facts, or if the answer presents it as a tool's result.
 
-Example: where the tool says 58 degrees and sunny, "58 degrees" is 5, "72 degrees" is 2.
+Example: the tool returned 58 degrees and sunny. "58 degrees" is 5, "72 degrees" is 2.
 
 Guide:
 5  no contradiction with knowledge or results

@@ -14,23 +14,23 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "helpfulness",
     about=__doc__,
-    version="3",
+    version="4",
     question="Does the answer move the user closer to the goal?",
     needs="the message of the user and the answer; a judge",
     criteria="""
-How helpful is the answer? Does it move the user closer to the goal, and can the user act on what it says?
+How helpful is the answer? Does it move the user closer to the goal, and can the user act on it?
 
-Things that cost: general talk where something specific is needed; asking for what was said already; suggestions that do
-not help here. A question that has to be answered before the agent can go on, or a refusal that the instructions demand
-and that says what is possible instead, helps.
+These lower the rating: general talk instead of specific information; a question for information that the agent has;
+suggestions that do not help here. A question that the agent needs answered to continue is helpful. So is a refusal that
+the instructions require, if it names the alternatives.
 
 Example: asked when the library opens tomorrow, "at nine, and until six" is 5, "usually in the morning" is 2.
 
 Guide:
-5  directly advances the goal, with specific information that can be acted on
-4  helpful, and could be more specific or complete
-3  somewhat helpful, key details are missing
-2  hardly helpful: vague or off the track
+5  directly advances the goal, with specific, actionable information
+4  helpful, but could be more specific or complete
+3  somewhat helpful, important details are missing
+2  hardly helpful: vague or off the topic
 1  unhelpful, or works against the goal
 """,
 )

@@ -14,19 +14,19 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "relevance",
     about=__doc__,
-    version="3",
+    version="4",
     question="Does every part of the answer address the user's message and goal?",
     needs="the message of the user and the answer; a judge",
     criteria="""
 How relevant is the answer? Does every part of it address the user's message and the goal?
 
-Things that cost: explaining what nobody asked for; tangents that have nothing to do with the goal; answering another
-question than the one that was asked. A question back, a warning or a limit that concerns the request is to the point.
+These lower the rating: unrequested explanations; tangents without a link to the goal; answering a different question. A
+question back, a warning or a limit that concerns the request is relevant.
 
 Example: asked for a price, the price alone is 5, the price and the history of the shop 3, the history alone 1.
 
 Guide:
-5  all of it is on the topic and addresses what the user needs
+5  all of it is on the topic and addresses the user's need
 4  mostly relevant, with minor tangents
 3  some of it is irrelevant
 2  mostly off the topic

@@ -67,7 +67,7 @@ def _by_code(view: TurnView) -> Score | None:
 METRIC = failures(
     "tool_call_behavior_failure",
     about=__doc__,
-    version="4",
+    version="5",
     question="Were the tools used correctly in this turn?",
     needs="tool calls or definitions; a judge, except for repeated calls",
     text="""
@@ -75,20 +75,19 @@ Were the tools used correctly in this turn? Name every kind of failure that plai
 suspicion:
 
 no failure             the calls were appropriate, or none was needed and none was made
-unnecessary tool call  the answer was there already: in the instructions, in the conversation, in a result
-wrong tool             another tool than the one for this task (create_booking where update_booking was needed)
-wrong arguments        the right tool, with arguments that are wrong or incomplete (a search for "")
-ignored tool result    it called a tool, and then ignored or contradicted what came back ("no availability", and it
-                       offers hours)
-missing tool call      it should have called a tool that it had, and did not (it tells the weather without looking)
+unnecessary tool call  the answer was already in the instructions, the conversation or a result
+wrong tool             a different tool than the task needs (create_booking instead of update_booking)
+wrong arguments        the right tool, with wrong or incomplete arguments (a search for "")
+ignored tool result    it ignored or contradicted a result ("no availability", and it offers hours)
+missing tool call      it had a tool that the answer needs, and did not call it (it states the weather without a look)
 
-Whether a call was made again in vain is counted by code, and is no failure here. Without a call only "missing tool
-call" is possible. What a tool answered that was not captured is unknown, and was not ignored. Example: asked for the
-weather, it looks, and tells what came back: no failure.
+Code counts calls that were repeated in vain; they are no failure here. If no tool was called, only "missing tool call"
+is possible. An explicit null for an optional argument is no failure. A result that was not captured is unknown, not
+ignored. Example: asked for the weather, it looks, and reports the result: no failure.
 """,
     answer=labels_shape(
         "ToolBehavior",
-        "Which call is wrong or missing and why, or that none is, in one to three sentences.",
+        "The wrong or missing call and why, or that there is none, in one to three sentences.",
         ("unnecessary tool call", "wrong tool", "wrong arguments", "ignored tool result", MISSING),
     ),
     order=LABELS,

@@ -14,15 +14,14 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "verbosity",
     about=__doc__,
-    version="3",
+    version="4",
     question="Is the answer as long as necessary, and no longer?",
     needs="the message of the user and the answer; a judge",
     criteria="""
 Is the answer appropriately concise? 5 means that every word serves a purpose.
 
-Things that cost: details that nobody needs here; the same said several times; phrases that say nothing; and, as much,
-a bare word where the user needs context. What counts is what this message asks for: a long answer to a question that
-needs one is not too long.
+These lower the rating: needless details; repetition; empty phrases; and equally, a bare word if the user needs context.
+Judge by this message: a long answer to a question that needs a long answer is not too long.
 
 Example: to a yes-or-no question, "yes, until Friday" is 5, yes and two paragraphs of background 3, two pages 1.
 
@@ -31,6 +30,6 @@ Guide:
 4  slightly wordy, acceptable
 3  somewhat verbose, could be more concise
 2  too long or too short
-1  badly bloated, or terse beyond use
+1  badly bloated, or too short to use
 """,
 )

@@ -63,10 +63,10 @@ function block(text, label, extra, loose, isWhole) {
     class: "link", type: "button", "aria-expanded": "false",
     onclick: () => {
       const folded = body.classList.toggle("folded");
-      button.textContent = folded ? "Show all of it" : "Show less";
+      button.textContent = folded ? "Show all" : "Show less";
       button.setAttribute("aria-expanded", String(!folded));
     },
-  }, "Show all of it");
+  }, "Show all");
   return el("div", { class: `block ${extra || ""}` }, label && el("div", { class: "label" }, label), body, button);
 }
 

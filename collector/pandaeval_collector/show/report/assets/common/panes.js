@@ -130,7 +130,7 @@ function marksOf(found, results) {
     const held = full.metadata || {}, state = standing(result), reason = full.reason || "";
     if (result.metric === "trace.blame") {
       for (const [place, each] of (held.candidates || []).entries()) {
-        note(each.span_id, { text: place ? "⚑ maybe" : "⚑ broke it", state: place ? "loop" : "fail", reason: each.reasons.join("; ") });
+        note(each.span_id, { text: place ? "⚑ possible cause" : "⚑ first wrong step", state: place ? "loop" : "fail", reason: each.reasons.join("; ") });
       }
     } else if (result.metric === "trace.argument_correctness" && Array.isArray(held.verdicts)) {
       for (const each of held.verdicts) if (each && each.verdict === "no") note(found.calls[each.call - 1], { text: "✗ arguments", state: "fail", reason: each.reason || "" });

@@ -2,7 +2,7 @@
 
 // Columns of both lists, by what they are called, and whether they are shown where nobody chose otherwise.
 const COLUMNS = {
-  sessions: { agent: ["Agent", true], id: ["Session id", true], says: ["What is wrong", true], traces: ["Traces", true], verdict: ["Verdict", true], took: ["Duration", true], tokens: ["Tokens", true], cost: ["Cost", true], when: ["When", true] },
+  sessions: { agent: ["Agent", true], id: ["Session id", true], says: ["Problem", true], traces: ["Traces", true], verdict: ["Verdict", true], took: ["Duration", true], tokens: ["Tokens", true], cost: ["Cost", true], when: ["When", true] },
   traces: { agent: ["Agent", true], when: ["When", true], took: ["Duration", true], tools: ["Tool calls", true], tokens: ["Tokens", true], cost: ["Cost", true], scores: ["Scores", true], service: ["Service", false], user: ["User", false], llm: ["Model calls", false], id: ["Trace id", false] },
 };
 const WIDTHS = { head: "minmax(0, 4fr)", says: "minmax(0, 6fr)", traces: "96px", verdict: "minmax(0, 190px)", taken: "96px", when: "80px" };
@@ -39,11 +39,11 @@ function isThin(unit) {
 
 // What is said of a unit in which nothing failed: not what happened to have the lowest score.
 function calm(unit, lowest) {
-  if (isThin(unit)) return "only how it ended was looked at, and nothing else";
+  if (isThin(unit)) return "only the ending was checked";
   const judged = verdictOn(unit), open = openOn(unit), said = unit.session && inWords(unit);
   if (open) return `${humane(open.label)}: ${open.reason}`;
   if (judged) return judged.reason || "handled correctly";
-  return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `nothing failed (lowest: ${metricName(lowest.metric)})`;
+  return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `no failures (lowest: ${metricName(lowest.metric)})`;
 }
 
 // Of a unit without a score: why.
@@ -67,7 +67,7 @@ function unitRow(unit) {
   const asked = broken && !told ? broken : worst && worst.row;
   const verdict = broken && !told ? crashed(broken) : state === "good" && verdictOn(unit) ? el("span", { class: "chip pass" }, el("span", { class: "mark", "aria-hidden": "true" }, "✓"), "handled correctly") : state === "quiet" ? chip(openOn(unit) || inWords(unit), false) : isThin(unit) ? el("span", { class: "chip unscored" }, "hardly checked") : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
   const title = (unit.session && unit.session.asked) || (unit.session && unit.session.count === undefined ? first : asked || first).in; // a report has all traces of a session
-  const { us, tokens, usd, at } = takenBy(unit);
+  const { us, tokens, usd, unpriced, at } = takenBy(unit);
   const has = (name) => isColumn("sessions", name);
   const cells = Object.keys(WIDTHS).filter((name) => name === "head" || (name === "taken" ? has("took") || has("tokens") || has("cost") : has(name)));
   const made = {
@@ -77,7 +77,7 @@ function unitRow(unit) {
     says: () => el("span", { class: "says" }, el("span", { class: "said", dir: "auto" }, said), asked ? exchange(asked, asked.in === title) : null),
     traces: () => el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
     verdict: () => el("span", { class: "verdict" }, verdict),
-    taken: () => el("span", { class: "taken" }, has("took") && el("span", {}, us ? duration(us) : "–"), el("small", {}, [has("tokens") && tokens && `${compact(tokens)} tokens`, has("cost") && usd && dollars(usd)].filter(Boolean).join(" · "))),
+    taken: () => el("span", { class: "taken" }, has("took") && el("span", {}, us ? duration(us) : "–"), el("small", {}, [has("tokens") && tokens && `${compact(tokens)} tokens`, has("cost") && costOf(usd, unpriced)].filter(Boolean).join(" · "))),
     when: () => el("span", { class: "when" }, at ? when(at) : ""),
   };
   return tickable(el("a", { class: `row unit ${state}`, href: unit.href, "--columns": cells.map((name) => WIDTHS[name]).join(" ") }, cells.map((name) => made[name]())), (asked || first).id);
@@ -85,9 +85,9 @@ function unitRow(unit) {
 
 // What all runs of a unit took together, and when the last began.
 function takenBy({ session, rows }) {
-  if (session && session.us !== undefined) return { us: session.us, tokens: session.tokens, usd: session.usd, at: session.last };
+  if (session && session.us !== undefined) return { us: session.us, tokens: session.tokens, usd: session.usd, unpriced: session.unpriced, at: session.last };
   const costs = rows.map((row) => row.usd).filter((usd) => usd !== undefined);
-  return { us: sum(rows.map((row) => row.us || 0)), tokens: sum(rows.map((row) => sum(row.tokens || []))), usd: costs.length ? sum(costs) : null, at: Math.max(0, ...rows.map((row) => row.at)) };
+  return { us: sum(rows.map((row) => row.us || 0)), tokens: sum(rows.map((row) => sum(row.tokens || []))), usd: costs.length ? sum(costs) : null, unpriced: rows.filter((row) => row.unpriced).length, at: Math.max(0, ...rows.map((row) => row.at)) };
 }
 
 function choice(label, name, options, query, change) {
@@ -104,7 +104,7 @@ function later(run) {
 function traceRow(trace, position) {
   const tokens = sum(trace.tokens), has = (name) => isColumn("traces", name);
   const facts = { agent: trace.agent, service: trace.service, user: trace.user && `user ${trace.user}`, when: when(trace.at), took: duration(trace.us), llm: trace.llm && many(trace.llm, "model call"), tools: trace.tools && many(trace.tools, "tool call"),
-    tokens: tokens && `${number(tokens)} tokens`, cost: trace.usd && dollars(trace.usd), id: el("span", { class: "id" }, trace.id) };
+    tokens: tokens && `${number(tokens)} tokens`, cost: costOf(trace.usd, trace.unpriced), id: el("span", { class: "id" }, trace.id) };
   return tickable(el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: traceHref(trace.id) },
     position !== undefined && el("span", { class: "position" }, String(position)),
     el("span", { class: "said" },

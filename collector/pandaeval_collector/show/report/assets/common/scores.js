@@ -6,13 +6,13 @@ function resultItem(result, full, onSpans) {
   return el("div", { class: `result ${standing(result)}` },
     el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)), el("code", { class: "muted" }, result.metric),
       full.metadata && full.metadata.band ? el("span", { class: "tag" }, String(full.metadata.band).replaceAll("_", " ")) : null,
-      isSoFar(full) ? el("span", { class: "tag", title: "The session is open: it is scored for good when it closes" }, "so far") : null,
+      isSoFar(full) ? el("span", { class: "tag", title: "The session is open. The final score follows when it ends." }, "so far") : null,
       full.older && full.older.length ? revised(full) : null, el("span", { class: "muted question" }, known.question)),
     result.spelled ? el("p", { class: "reason" }, el("b", {}, result.spelled)) : null,
     full.reason && full.reason !== result.spelled ? el("p", { class: "reason", dir: "auto" }, full.reason.startsWith(`${result.spelled}; `) ? full.reason.slice(result.spelled.length + 2) : full.reason) : null,
     comparisons(result, full),
     el("div", { class: "foot" },
-      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the step" : `Show its ${many(spans, "step")}`) : null,
+      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the step" : `Show ${many(spans, "step")}`) : null,
       el("span", { class: "muted" }, grounds(result, full)), beside(result), noted(full)));
 }
 
@@ -24,20 +24,20 @@ function resultOrLine(result, full, onSpans) {
 }
 
 function revised(full) {
-  return el("span", { class: "tag", title: "Evidence came in later, and the unit was scored again" },
+  return el("span", { class: "tag", title: "Scored again after more spans arrived" },
     `revised; before: ${full.older.map((value) => score(value)).join(", ")}`);
 }
 
 function grounds(result, full) {
   const parts = [kindOf(full.by)[0] + (full.model ? ` (${full.model})` : "")];
-  if (full.threshold !== undefined && result.outcome === "scored") parts.push(`passes from ${full.threshold}`);
+  if (full.threshold !== undefined && result.outcome === "scored") parts.push(`passes at ${full.threshold} or more`);
   if (full.raw !== undefined) parts.push(`raw ${full.raw} on ${full.scale}`);
   if (full.coverage !== undefined && full.coverage < 1) parts.push(`covers ${percent(full.coverage)} of the evidence`);
   if (full.metadata && full.metadata.calibrated !== undefined) parts.push(`${score(full.metadata.calibrated)} on the calibrated scale`);
   if (full.tokens) parts.push(`${number(full.tokens)} judge tokens`);
   if (full.cost) parts.push(`$${full.cost.toFixed(4)}`);
   if (isSoFar(full)) parts.push("the session is open");
-  else if (full.trigger && full.trigger !== "file") parts.push(`closed by ${full.trigger.replaceAll("_", " ")}`);
+  else if (full.trigger && full.trigger !== "file") parts.push(`completed by ${full.trigger.replaceAll("_", " ")}`);
   return parts.join(" · ");
 }
 
@@ -48,7 +48,7 @@ function comparisons(result, full) {
   if (result.success !== false && held.length < 2) return null;
   return el("ul", { class: "plain muted" }, held.filter((each) => each && each.trace_id).map((each) => {
     const href = traceHref(each.trace_id);
-    const text = `with trace ${each.trace_index + 1}: cosine ${score(each.cosine_similarity)} × word overlap ${score(each.jaccard_similarity)} = ${score(each.hybrid_score)}`;
+    const text = `with trace ${each.trace_index + 1}: similarity ${score(each.cosine_similarity)} × word overlap ${score(each.jaccard_similarity)} = ${score(each.hybrid_score)}`;
     return el("li", {}, href ? el("a", { href }, text) : text);
   }));
 }
@@ -69,10 +69,10 @@ function plain(value) {
 }
 
 const KIND = {
-  code: ["by code", "counted, the same every time"],
-  embedding: ["by embedding", "topics and words; not whether it is right"],
-  math: ["by formula", "over the traces of a session"],
-  llm: ["by a judge", "a model's opinion: read the reason"],
+  code: ["by code", "deterministic rules"],
+  embedding: ["by embedding", "compares topics and words, not correctness"],
+  math: ["by formula", "computed from the traces of a session"],
+  llm: ["by a judge", "the opinion of a model: read the reason"],
 };
 
 function kindOf(kind) {

@@ -76,7 +76,7 @@ function scoreStrip(results, view, found, ofSession) {
 // Makes buttons, each of which shows all that is known of a result in `more`, and nothing of it with the next click.
 function openingInto(more, onSpans) {
   return (shown, result, full, note) => {
-    const button = el("button", { class: "chip-button", type: "button", "aria-expanded": "false", title: "All that is known of this score", onclick: () => {
+    const button = el("button", { class: "chip-button", type: "button", "aria-expanded": "false", title: "Show details of this score", onclick: () => {
       const open = button.getAttribute("aria-expanded") !== "true";
       for (const each of more.parentElement.querySelectorAll(".chip-button")) each.setAttribute("aria-expanded", "false");
       button.setAttribute("aria-expanded", String(open));
@@ -97,7 +97,7 @@ function findingOf(result, full, opening, onSpans) {
   const spans = full.spans && full.spans.length ? full.spans : blame ? [blame] : [];
   return el("div", { class: "finding result fail" },
     el("div", { class: "line-head" }, opening(failedChip(result), result, full), el("span", { class: "reason", dir: "auto" }, full.reason || ""),
-      spans.length && onSpans ? el("button", { class: "link show", type: "button", onclick: () => onSpans(spans) }, spans.length === 1 ? "Show the step" : `Show its ${number(spans.length)} steps`) : null,
+      spans.length && onSpans ? el("button", { class: "link show", type: "button", onclick: () => onSpans(spans) }, spans.length === 1 ? "Show the step" : `Show ${number(spans.length)} steps`) : null,
       beside(result)));
 }
 
@@ -105,8 +105,8 @@ function findingOf(result, full, opening, onSpans) {
 function footnotes(found, view) {
   const loose = looseAnswers(view.loose);
   const notes = [...found.notes, found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).map((note, at) => (at ? note : note.charAt(0).toUpperCase() + note.slice(1))).join("; ");
-  return el("p", { class: "muted footnotes" }, loose.some((each) => !each.suspect) ? [el("mark", { class: "loose" }, "Marked"), " stands in nothing that the agent had been told or found. "] : null,
-    loose.some((each) => each.suspect) ? [el("mark", { class: "suspect" }, "Grey"), " is only suspect, and fails nothing. "] : null,
+  return el("p", { class: "muted footnotes" }, loose.some((each) => !each.suspect) ? [el("mark", { class: "loose" }, "Marked"), " values do not appear in any tool result or user message. "] : null,
+    loose.some((each) => each.suspect) ? [el("mark", { class: "suspect" }, "Grey"), " values are suspicious, but do not fail. "] : null,
     found.more_turns ? `${many(found.more_turns, "more turn")} left out. ` : null, notes);
 }
 

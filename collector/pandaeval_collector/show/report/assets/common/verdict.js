@@ -22,6 +22,6 @@ function verdictOf(result, full, opening, onStep, hrefOf) {
       held.sure === undefined ? null : el("span", { class: "muted" }, `${Math.round(result.success === false ? 100 - held.sure : held.sure)} % sure${isOpen(result) ? " that it is correct" : ""}`), held.turns > 1 && result.metric === "session.correctness" ? el("span", { class: "muted" }, `of all ${many(held.turns, "turn")}`) : null, isSoFar(full) ? el("span", { class: "tag" }, "so far") : null, el("span", { class: "reason", dir: "auto" }, full.reason || ""), beside(result)),
     el("ul", { class: "things" }, list("things").map((each) => item(BECAME[each.became] || BECAME.unknown, each.thing, each.became, each.shown_by)),
       list("broken_rules").map((each) => item(BECAME.wrong, each.rule, "broken rule", each.step)),
-      list("misstatements").map((each) => item(each.grave ? BECAME.wrong : BECAME.unknown, each.statement, each.grave ? "false" : "not quite so", each.step))),
+      list("misstatements").map((each) => item(each.grave ? BECAME.wrong : BECAME.unknown, each.statement, each.grave ? "false" : "inaccurate", each.step))),
     held.first_wrong_step ? el("p", { class: "first-wrong" }, "First wrong step: ", way(held.first_wrong_step)) : null);
 }

@@ -14,7 +14,7 @@ function legend(view) {
   const kinds = [...new Set(found.spans.map((row) => row.kind))];
   return el("div", { class: "legend muted", role: "presentation" }, kinds.map((kind) => el("span", {}, el("i", { class: `dot ${kind}` }), kind)),
     found.spans.some((row) => row.error !== undefined) ? el("span", {}, el("i", { class: "dot failed" }), "failed") : null,
-    found.spans.some((_, at) => inLoop(view, at)) ? el("span", {}, el("i", { class: "dot loop" }), "repeated in vain") : null);
+    found.spans.some((_, at) => inLoop(view, at)) ? el("span", {}, el("i", { class: "dot loop" }), "repeated without effect") : null);
 }
 
 function axis(total) {

@@ -1,9 +1,9 @@
-// What labels, metrics and times are called in front of people. A metric's key stands beside its name where it is needed.
+// Display names of labels, metrics and times.
 
 const SAID = {
-  false_success: "Says done, was not", error: "Crash", "run failed": "Crash", loop: "Loop", empty_answer: "Empty answer", control_token: "Control token as answer",
-  dangling_tool_call: "Ends in a tool call", truncated: "Answer cut off", unrecovered_tool_error: "Tool failed for good", made_up_value: "Made-up value", contradicts_calls: "Says other than it did", no_content: "No content captured",
-  coherence: "Off topic", forbidden_action: "Forbidden action", false_statement: "False statement", wrong_thing: "Wrong thing", needless_refusal: "Needless refusal", loop_detection: "Says it again",
+  false_success: "Claimed success after a failed call", error: "Crash", "run failed": "Crash", loop: "Loop", empty_answer: "Empty answer", control_token: "Control token as answer",
+  dangling_tool_call: "Ends in a tool call", truncated: "Answer cut off", unrecovered_tool_error: "Tool failed without recovery", made_up_value: "Made-up value", contradicts_calls: "Contradicts its calls", no_content: "No content captured",
+  coherence: "Off topic", forbidden_action: "Forbidden action", false_statement: "False statement", wrong_thing: "Wrong thing", needless_refusal: "Needless refusal", loop_detection: "Repeats an answer",
 };
 
 // What explains other scores, and neither passes nor fails.
@@ -37,6 +37,12 @@ function compact(value) {
 
 function dollars(value) {
   return value === 0 || value >= 0.01 ? `$${value.toFixed(2)}` : `$${value.toFixed(4)}`;
+}
+
+// A cost in dollars; with a note if the price of some calls is unknown, and empty if nothing is known.
+function costOf(usd, unpriced) {
+  const known = usd === null || usd === undefined ? "" : dollars(usd);
+  return unpriced ? (known ? `at least ${known}` : "cost unknown") : known;
 }
 
 // Of a heat scale: 0 for the worst, 4 for the best.

@@ -18,7 +18,7 @@ function distributions() {
   const names = mostSeen(index.traces.map((trace) => trace.agent || "(no name)"));
   const keys = [...groups.keys()].sort();
   return [names.length > 1 ? agentLegend(names) : null, el("div", { class: "charts" }, keys.map((key) => chartCard(key, groups.get(key), names))),
-    el("details", {}, el("summary", {}, "The same as numbers"), numbers(keys, groups))];
+    el("details", {}, el("summary", {}, "Show as table"), numbers(keys, groups))];
 }
 
 // One for all charts: an agent has the same colour in each.

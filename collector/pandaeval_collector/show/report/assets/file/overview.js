@@ -50,14 +50,14 @@ function about() {
 function nothing() {
   const { about: from } = store.index;
   return el("p", { class: "lead" }, `${many(from.requests, "request")} with ${many(from.items, "span or log record", "spans and log records")} read, `
-    + `${many(from.without_agents, "trace")} without an agent. See what was understood: pandaeval inspect ${from.sources[0] || "FILE"}`);
+    + `${many(from.without_agents, "trace")} without an agent. To see how the input was read: pandaeval inspect ${from.sources[0] || "FILE"}`);
 }
 
 // Results about neither a trace nor a session, such as those of a task over its trials.
 function others() {
   const results = [...store.index.others].sort(byUrgency);
   if (!results.length) return null;
-  return [el("h2", {}, "Beyond single traces"), el("section", { class: "card" }, results.slice(0, 200).map((result) =>
+  return [el("h2", {}, "Results across traces"), el("section", { class: "card" }, results.slice(0, 200).map((result) =>
     el("div", { class: "result" }, el("div", { class: "id muted" }, result.unit), resultOrLine(result, result))))];
 }
 
@@ -80,8 +80,8 @@ function placed(example) {
 function cases() {
   const rows = store.index.about.cases || [];
   if (!rows.length) return null;
-  const head = ["case", "kind", "correct", "reasoning", "action", "outcome", "broke in", "why"];
-  const cells = (row) => [row.case, row.kind, `${row.correct} of ${row.trials}${row.undetermined ? `, ${row.undetermined} not told` : ""}`,
+  const head = ["case", "kind", "correct", "reasoning", "action", "outcome", "failed in", "why"];
+  const cells = (row) => [row.case, row.kind, `${row.correct} of ${row.trials}${row.undetermined ? `, ${row.undetermined} undecided` : ""}`,
     ...row.layers, row.broke || "–", row.why];
   return [el("h2", {}, "Cases, broken ones first"), el("section", { class: "card cases scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, head.map((name) => el("th", {}, name)))),
@@ -106,7 +106,7 @@ function failures() {
   const lines = [...found].filter(([, entry]) => entry.bad).sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
     bar(metricName(key), entry.bad, onlyFindings(metric(key)) ? 0 : entry.all || 0, entry.held.some(isOpen) ? decided(tallied(entry.held)) : metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
   if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
-  return el("section", { class: "card" }, el("h2", {}, "What failed"), lines,
+  return el("section", { class: "card" }, el("h2", {}, "Failures by metric"), lines,
     fine.length ? el("p", { class: "muted" }, `No failure in ${fine.join(", ")}.`) : null, found.size ? null : el("p", { class: "muted" }, "No metric gave a score."));
 }
 
@@ -135,19 +135,19 @@ function certainty() {
     return names.length ? ` (${names.join(", ")})` : "";
   };
   const silent = Object.values(store.metrics).filter((each) => !each.asked && each.kind === "llm" && each.level !== "trial");
-  return el("section", { class: "card" }, el("h2", {}, "What the scores rest on"),
-    el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of what was asked has a score")),
+  return el("section", { class: "card" }, el("h2", {}, "Basis of the scores"),
+    el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of applicable results have a score")),
     el("p", { class: "muted" }, `${number(scored)} scored, ${number(assumed)} assumed (nothing to evaluate), ${number(missing)} not scored`),
     el("ul", { class: "plain" }, [...kinds].sort(([, a], [, b]) => b - a).map(([kind, times]) => el("li", {}, el("b", {}, `${number(times)} ${kindOf(kind)[0]}`), models(kind), kindOf(kind)[1] && `: ${kindOf(kind)[1]}`))),
-    silent.length ? el("details", {}, el("summary", {}, `${many(silent.length, "question")} not asked`),
+    silent.length ? el("details", {}, el("summary", {}, `${many(silent.length, "metric")} not run`),
       el("ul", { class: "plain" }, silent.map((each) => el("li", {}, el("b", {}, each.name), `: ${each.question}`))),
-      el("p", {}, store.index.about.judge ? "Switched off by metrics.enabled, or nothing to ask." : ["No judge is configured. Ask them with ", el("code", {}, "--model openai/gpt-4o-mini"), " or the setting judge.model."])) : null);
+      el("p", {}, store.index.about.judge ? "Disabled by metrics.enabled, or not applicable." : ["No judge is configured. Set a model with ", el("code", {}, "--model openai/gpt-4o-mini"), " or judge.model."])) : null);
 }
 
 function unscored() {
   const { unscored: entries } = store.index;
-  return el("section", { class: "card" }, el("h2", {}, "What could not be scored"),
-    entries.length ? entries.slice(0, 2).map(unscoredEntry) : el("p", { class: "muted" }, "Everything that was asked has a score."),
+  return el("section", { class: "card" }, el("h2", {}, "Not scored"),
+    entries.length ? entries.slice(0, 2).map(unscoredEntry) : el("p", { class: "muted" }, "Every applicable metric has a score."),
     entries.length > 2 ? el("details", { class: "why" }, el("summary", {}, `${many(entries.length - 2, "more reason")}, ${many(sum(entries.slice(2).map((each) => each.count)), "result")}`),
       entries.slice(2).map(unscoredEntry)) : null);
 }
@@ -157,5 +157,5 @@ function unscoredEntry(entry) {
   return el("div", { class: "why" },
     el("div", {}, el("b", {}, entry.why.replaceAll("_", " ")), ` × ${number(entry.count)} `, el("span", { class: "muted" }, metrics)),
     entry.cure ? el("div", { class: "cure" }, entry.cure) : null,
-    el("a", { href: `#/traces?why=${encodeURIComponent(entry.why)}` }, "See the traces"));
+    el("a", { href: `#/traces?why=${encodeURIComponent(entry.why)}` }, "Show traces"));
 }

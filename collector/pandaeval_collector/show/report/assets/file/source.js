@@ -64,7 +64,7 @@ function home() {
 }
 
 function missingSpans() {
-  return "The spans of this trace are no longer kept (store.retention, store.max_bytes, store.keep_content), or the report is large: it shows the spans of its worst traces.";
+  return "The spans of this trace are no longer stored (store.retention, store.max_bytes, store.keep_content), or the report is too large. A large report contains only the spans of its worst traces.";
 }
 
 function beyond() {

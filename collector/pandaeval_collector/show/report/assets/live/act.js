@@ -27,15 +27,15 @@ function beside(result) {
       await tell(path, body);
       then();
     } catch (error) {
-      spot.replaceChildren(el("span", { class: "bad", role: "alert" }, `not kept: ${error.message}`));
+      spot.replaceChildren(el("span", { class: "bad", role: "alert" }, `not saved: ${error.message}`));
     }
   } }, text);
   const asked = () => spot.replaceChildren(...[["✓ right", true], ["✗ wrong", false]].flatMap(([text, agrees]) => {
     const passed = agrees === result.success;
     return [button(text, `This ${it} is ${agrees ? "right" : "wrong"}`, "/annotations", { ...about, passed }, () => shownKept(passed)), " "];
   }));
-  const shownKept = (passed) => spot.replaceChildren(el("span", { class: "muted", role: "status" }, `kept: this ${it} is ${passed === result.success ? "right" : "wrong"} · `),
-    button("undo", "Take it back", "/annotations/undo", about, asked));
+  const shownKept = (passed) => spot.replaceChildren(el("span", { class: "muted", role: "status" }, `saved: this ${it} is ${passed === result.success ? "right" : "wrong"} · `),
+    button("undo", "Remove this label", "/annotations/undo", about, asked));
   asked();
   labelsOf(unit).then((given) => { const held = given.find((each) => each.metric === result.metric && each.annotator === "page" && each.passed !== null); if (held) shownKept(held.passed); }, () => {});
   return spot;
@@ -59,7 +59,7 @@ function again(session) {
   const asked = Object.entries(store.metrics).filter(([, each]) => each.level === "trace").map(([key]) => key).sort();
   const metrics = el("select", { multiple: true, size: Math.min(8, asked.length) }, asked.map((key) =>
     el("option", { value: key, selected: store.metrics[key].kind === "llm" && whole.judge !== null }, metricName(key))));
-  const model = el("input", { type: "text", placeholder: whole.judge || "none is configured", value: "" });
+  const model = el("input", { type: "text", placeholder: whole.judge || "no model configured", value: "" });
   const said = el("p", { class: "muted", role: "status" });
   const start = el("button", { class: "more", type: "button", hidden: true }, "Start");
   let budget = null;
@@ -74,16 +74,16 @@ function again(session) {
     }
   };
   const look = el("button", { class: "more", type: "button", onclick: () => {
-    said.textContent = "Counting …";
+    said.textContent = "Estimating …";
     attempt(true, (found) => {
-      const price = found.cost_usd === null ? "at a price that is not known" : `about $${found.cost_usd.toFixed(4)}`;
+      const price = found.cost_usd === null ? "at an unknown price" : `about $${found.cost_usd.toFixed(4)}`;
       budget = found.cost_usd === null ? null : Math.max(0.01, 2 * found.cost_usd);
-      const most = budget === null || !found.calls ? "" : `; it ends at $${budget.toFixed(2)}`;
-      said.textContent = `${many(found.traces, "trace")}, ${many(found.calls, "call")} of a judge, ${price}${most}.`;
+      const most = budget === null || !found.calls ? "" : `; limit $${budget.toFixed(2)}`;
+      said.textContent = `${many(found.traces, "trace")}, ${many(found.calls, "judge call")}, ${price}${most}.`;
       start.hidden = !found.traces;
     });
-  } }, "What would it take?");
-  start.addEventListener("click", () => attempt(false, (run) => { said.textContent = `Run ${run.id} has begun.`; follow(run.id, said); }));
+  } }, "Estimate cost");
+  start.addEventListener("click", () => attempt(false, (run) => { said.textContent = `Run ${run.id} started.`; follow(run.id, said); }));
   return el("details", { class: "again" }, el("summary", {}, "Evaluate again"),
     el("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, el("label", {}, "Metrics ", metrics), el("label", {}, "Judge ", model)),
     look, " ", start, said);
@@ -91,8 +91,8 @@ function again(session) {
 
 // The command that makes a case of what is shown. `of`: what kind of thing the id names: a trace (or session), a failure.
 function asCase(of, id) {
-  return el("details", { class: "again" }, el("summary", {}, "Make a case of it"), copied(`pandaeval cases from-${of} ${shellWord(id)} --url ${location.origin} --output case.yaml`, true),
-    el("p", { class: "muted" }, "Writes the run without secrets, for a suite that your agent is tested with: docs/guides/cases.md."));
+  return el("details", { class: "again" }, el("summary", {}, "Create a test case"), copied(`pandaeval cases from-${of} ${shellWord(id)} --url ${location.origin} --output case.yaml`, true),
+    el("p", { class: "muted" }, "Writes the run without secrets as a case for your test suite: docs/guides/cases.md."));
 }
 
 async function follow(id, said) {

@@ -39,8 +39,9 @@ async function agentsPage(query) {
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), filters("agents", query),
     el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.agents.map(row)))),
-    el("p", { class: "muted" }, "Latency, tokens and cost by run, of the newest 5,000. Cost as instrumentations tell it (operation.cost, gen_ai.usage.cost, llm.cost.total)."),
-    whole.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, "since the store began, as are the traces that a number leads to")), rates(query)] : null];
+    el("p", { class: "muted" }, "Latency, tokens and cost per run, of the newest 5,000 runs. Cost as spans state it (operation.cost, gen_ai.usage.cost, llm.cost.total), else by list price."),
+    await costs(query),
+    whole.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, "since the store was created, like the linked traces")), rates(query)] : null];
 }
 
 // A row for each agent, a column for each metric: the share of its scores that failed.
@@ -78,4 +79,22 @@ function rateCell(agent, key, cell, query) {
   const to = new URLSearchParams({ metric: key, failed: "1", ...(agent ? { agent } : {}), window: "all" });
   return el("td", { title: told }, el("a", { href: metric(key).level === "session" ? `#/sessions?${to}` : `#/traces?${to}` },
     only ? el("span", { class: "cell", "--share": "0%" }, `${number(cell.failed)} found`) : failedShare(cell.failed, counted, el("small", {}, ` ${number(cell.failed)} of ${number(counted)}`))), also);
+}
+
+// What runs and verdicts cost within the window, by agent, user, session or day.
+async function costs(query) {
+  const by = ["user", "session", "day"].includes(query.get("by")) ? query.get("by") : "agent";
+  const asked = asking(query);
+  for (const [name, value] of [["by", by], ["limit", "30"]]) asked.set(name, value);
+  const found = (await ask(`/costs?${asked}`)).body.costs;
+  const way = (name) => {
+    const to = new URLSearchParams(query);
+    to.set("by", name);
+    return name === by ? el("b", {}, name) : el("a", { href: `#/agents?${to}` }, name);
+  };
+  const row = (each) => el("tr", {}, [each.name || "(none)", number(each.runs), compact(each.input_tokens), compact(each.output_tokens),
+    costOf(each.cost_usd, each.unpriced) || "–", compact(each.judge_tokens), costOf(each.judge_usd, each.judge_unpriced) || "–"].map((text) => el("td", {}, text)));
+  const head = [by, "runs", "tokens in", "tokens out", "cost", "judge tokens", "judge cost"];
+  return [el("h2", {}, "Cost by ", ["agent", "user", "session", "day"].map((name, at) => [at ? " · " : "", way(name)])),
+    el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.map(row))))];
 }

@@ -33,5 +33,5 @@ function beginning() {
   show(Object.keys(FRAMEWORKS)[0]);
   return el("section", { class: "card beginning" }, el("h2", {}, "Send the first trace"),
     el("label", {}, "Framework ", el("select", { onchange: (event) => show(event.target.value) }, Object.keys(FRAMEWORKS).map((name) => el("option", { value: name }, name)))), into,
-    el("p", { class: "muted" }, "A trace appears some seconds after its last span; it has to hold the work of an agent. What arrived is counted as pandaeval_spans_total in /metrics, and the log says what is wrong with it. More frameworks: docs/start/python.md."));
+    el("p", { class: "muted" }, "A trace appears a few seconds after its last span, if it contains the work of an agent. /metrics counts received spans as pandaeval_spans_total, and the log lists problems. More frameworks: docs/start/python.md."));
 }

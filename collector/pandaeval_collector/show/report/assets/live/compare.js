@@ -36,10 +36,10 @@ async function comparePage(query) {
   return [
     el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / compare"),
     el("div", { class: "top" }, el("h1", {}, a.trace.in !== undefined && a.trace.in === b.trace.in ? ["One question, two runs"] : "Two runs"),
-      el("span", { class: "muted", role: "status" }, apart < 0 ? `all ${number(pairs.length)} steps are alike` : `${number(alike)} of ${many(pairs.length, "step")} alike; the first that is not: `, apart < 0 ? null : el("a", { href: "#apart", onclick: (event) => { event.preventDefault(); document.querySelector(".pair.first").scrollIntoView({ block: "center" }); } }, wordsOf(pairs[apart])))),
+      el("span", { class: "muted", role: "status" }, apart < 0 ? `all ${number(pairs.length)} steps are equal` : `${number(alike)} of ${many(pairs.length, "step")} equal; first difference: `, apart < 0 ? null : el("a", { href: "#apart", onclick: (event) => { event.preventDefault(); document.querySelector(".pair.first").scrollIntoView({ block: "center" }); } }, wordsOf(pairs[apart])))),
     el("div", { class: "cards two" }, [a, b].map(sideOf)),
     scoresApart(a.trace, b.trace),
-    el("h2", {}, "Steps ", el("small", {}, "what is alike is grey; a click opens the step in its trace")),
+    el("h2", {}, "Steps ", el("small", {}, "equal steps are grey; click a step to open it in its trace")),
     el("div", { class: "rows pairs" }, pairs.map((pair, at) => pairRow(pair, [a, b], at === apart))),
   ];
 }
@@ -82,7 +82,7 @@ function isAlike(one, other) {
 }
 
 function wordsOf([one, other]) {
-  return (one || other).name + (one && other ? "" : one ? ", in a alone" : ", in b alone");
+  return (one || other).name + (one && other ? "" : one ? ", only in a" : ", only in b");
 }
 
 // Pairs of steps by the longest sequence that both have in common; a step without a like has none beside it.

@@ -41,8 +41,8 @@ function incidentList(found, query, most) {
   const settled = found.states.resolved + found.states.muted;
   if (!found.total && !settled) return null;
   const more = found.total - Math.min(most, found.incidents.length), all = carried(query);
-  return [el("h2", {}, "Incidents ", el("small", {}, "gravest, newest and rising first")),
-    found.total ? el("section", { class: "card flush incidents" }, found.incidents.slice(0, most).map((each) => incidentRow(each, query))) : el("p", { class: "muted" }, "All of them are resolved or muted."),
+  return [el("h2", {}, "Incidents ", el("small", {}, "sorted by severity, then new and rising")),
+    found.total ? el("section", { class: "card flush incidents" }, found.incidents.slice(0, most).map((each) => incidentRow(each, query))) : el("p", { class: "muted" }, "All incidents are resolved or muted."),
     more > 0 || settled ? el("p", { class: "muted" }, more > 0 && el("a", { href: `#/failures${all}` }, `All ${number(found.total)} incidents`), more > 0 && settled ? " · " : "",
       settled ? el("a", { href: `#/failures${all}${all ? "&" : "?"}state=all` }, `${number(settled)} resolved or muted`) : "") : null];
 }
@@ -58,7 +58,7 @@ async function failuresPage(query) {
   const counts = { ...found.states, open: found.states.new + found.states.known, all: sum(Object.values(found.states)) };
   const to = (state) => { const view = new URLSearchParams(query); view.set("state", state); return `#/failures?${view}`; };
   const states = el("nav", { class: "pills states", "aria-label": "State" }, STATES.map((state) => el("a", { class: "pill", href: to(state), "aria-current": state === held ? "true" : null }, `${humane(state)} ${number(counts[state])}`)));
-  return [el("div", { class: "top" }, el("h1", {}, "Failures"), el("span", { class: "muted", role: "status" }, summary(found) || "nothing failed here"), windows(query)), zoomable(found, query), filters("failures", query), states, found.total ? rows : el("p", { class: "notice" }, "No incident is listed here."), more];
+  return [el("div", { class: "top" }, el("h1", {}, "Failures"), el("span", { class: "muted", role: "status" }, summary(found) || "no failures"), windows(query)), zoomable(found, query), filters("failures", query), states, found.total ? rows : el("p", { class: "notice" }, "No incident is listed here."), more];
 }
 
 // The list of an incident's traces in an address. `more`: what else they have to be.
@@ -82,11 +82,11 @@ async function incidentPage(id, query) {
     } catch (error) {
       if (!error.expected) throw error;
       found = (await ask(path)).body;
-      elsewhere = el("p", { class: "notice" }, "Nothing of it in this window: this is all that is kept.");
+      elsewhere = el("p", { class: "notice" }, "No runs in this window. All stored runs are shown.");
     }
   } catch (error) {
     if (!error.expected) throw error;
-    return [crumbs, el("h1", {}, "This incident is not kept any more"), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All that is kept"))];
+    return [crumbs, el("h1", {}, "This incident is no longer stored"), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
   }
   const rows = el("section", { class: "card flush" });
   const more = paged(alike(found), STEP, (held) => exampleRow(held, found), rows);
@@ -96,7 +96,7 @@ async function incidentPage(id, query) {
       found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), found.trace_id && asCase("failure", found.id)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
-    el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), found.metric ? el("a", { href: tracesOf(found, query) }, "all of them") : null), rows, more];
+    el("h2", {}, "Examples ", el("small", {}, "newest first, equal runs grouped"), found.metric ? el("a", { href: tracesOf(found, query) }, "all runs") : null), rows, more];
 }
 
 // What people say of it, and the means to say something else: a click on a state keeps it with the note beside.
@@ -104,8 +104,8 @@ function triageOf(incident) {
   const { triage } = incident;
   const told = (each) => [each.by && `by ${each.by}`, each.at !== null && ago(each.at)].filter(Boolean).join(", ");
   if (!can("POST /incidents/state")) return el("p", {}, el("b", {}, humane(triage.state)), ` ${told(triage)} `, triage.note);
-  const note = el("input", { type: "text", id: "note", value: triage.note, maxlength: 2000, placeholder: "why, since when, a ticket" });
-  const by = el("input", { type: "text", id: "by", value: triage.by || kept("by", ""), maxlength: 200, placeholder: "who you are" });
+  const note = el("input", { type: "text", id: "note", value: triage.note, maxlength: 2000, placeholder: "reason, start time, ticket" });
+  const by = el("input", { type: "text", id: "by", value: triage.by || kept("by", ""), maxlength: 200, placeholder: "your name" });
   const status = el("span", { class: "muted", role: "status" }, told(triage));
   const states = el("span", { class: "choices", role: "group", "aria-label": "State" });
   const mark = async (state) => {
@@ -113,7 +113,7 @@ function triageOf(incident) {
       keep("by", by.value);
       drawn(await tell("/incidents/state", { ids: incident.ids, state, note: note.value, by: by.value }));
     } catch (error) {
-      status.textContent = `not kept: ${error.message}`;
+      status.textContent = `not saved: ${error.message}`;
     }
   };
   const drawn = (each) => {
@@ -122,7 +122,7 @@ function triageOf(incident) {
     states.replaceChildren(...STATES.slice(1, -1).map((state) => el("button", { class: "pill", type: "button", "aria-pressed": String(state === each.state), onclick: () => mark(state) }, humane(state))));
   };
   drawn(triage);
-  return el("form", { class: "triage", onsubmit: (event) => { event.preventDefault(); mark(triage.state); } }, states, el("label", {}, "Note ", note), el("label", {}, "By ", by), el("button", { class: "link" }, "Keep note"), status);
+  return el("form", { class: "triage", onsubmit: (event) => { event.preventDefault(); mark(triage.state); } }, states, el("label", {}, "Note ", note), el("label", {}, "By ", by), el("button", { class: "link" }, "Save note"), status);
 }
 
 // How many of the runs of each agent, version or model are of the incident.
@@ -130,7 +130,7 @@ function partsOf(incident, kind, query) {
   const parts = incident.parts.filter((part) => part.kind === kind);
   const keys = { version: "service.version", model: "gen_ai.request.model" };
   const more = (name) => (kind === "agent" ? { agent: name } : { attribute: `${keys[kind]}=${name}` });
-  return parts.length ? el("section", { class: "card" }, el("h2", {}, `By ${kind} `, el("small", {}, "share of its runs")), parts.slice(0, 8).map((part) =>
+  return parts.length ? el("section", { class: "card" }, el("h2", {}, `By ${kind} `, el("small", {}, "share of runs")), parts.slice(0, 8).map((part) =>
     el("a", { class: "part", href: tracesOf(incident, query, more(part.name)) }, el("span", { class: "name" }, part.name || "(no name)"), spark(part.spark, `runs of ${part.name} over time`),
       el("span", { class: "times" }, failedShare(part.failed, part.runs), el("small", {}, `${number(part.failed)} of ${number(part.runs)}`))))) : null;
 }

@@ -52,7 +52,7 @@ function windows(query) {
   };
   const now = isZoomed(query) ? "" : query.get("window") || "24h";
   return el("nav", { class: "pills", "aria-label": "Window" }, isZoomed(query) && el("a", { class: "pill", "aria-current": "true", href: to(query.get("window") || "24h"), title: "Back to the whole window" },
-    `${moment(Number(query.get("since"))).slice(5, 16)} – ${moment(Number(query.get("until"))).slice(5, 16)} ✕`), WINDOWS.map(([key, name, short]) => el("a", { class: "pill", href: to(key), title: name || "all that is kept", "aria-current": key === now ? "true" : null }, short)));
+    `${moment(Number(query.get("since"))).slice(5, 16)} – ${moment(Number(query.get("until"))).slice(5, 16)} ✕`), WINDOWS.map(([key, name, short]) => el("a", { class: "pill", href: to(key), title: name || "all stored runs", "aria-current": key === now ? "true" : null }, short)));
 }
 
 // The chart, in which a part of the window can be chosen.
@@ -75,7 +75,7 @@ async function listing(of, query) {
     const made = linked(index);
     const more = paged(made.order, of === "traces" ? 3 * STEP : STEP, (each) => of === "traces" ? traceRow(made.traces[each[1]]) : unitRow(unitOf(made, each)), rows);
     more.addEventListener("click", () => { list.grown = true; further(); });
-    const on = next === null ? null : el("button", { class: "more", type: "button", hidden: true, onclick: async () => draw((await ask(`${path}&cursor=${next}`)).body) }, "Ask for more");
+    const on = next === null ? null : el("button", { class: "more", type: "button", hidden: true, onclick: async () => draw((await ask(`${path}&cursor=${next}`)).body) }, "Load more");
     const further = () => { if (on) on.hidden = !more.hidden; };
     further();
     foot.replaceChildren(...[more, on].filter(Boolean));
@@ -101,7 +101,7 @@ function filters(of, query) {
   const asked = [...new Set(whole.rates.map((rate) => `${rate.level}.${rate.metric}`))].sort();
   const field = (label, name, options) => { const made = choice(label, name, options, query, change); made.querySelector("select").id = `by-${name}`; return made; };
   const chosen = [...CHOSEN, "order"].filter((name) => query.get(name)).length, more = CHOSEN.slice(5);
-  const verdicts = query.get("metric") ? [["", "any"], ["1", "failed in it"], ["0", "passed in it"], ["none", "not scored"]] : [["", "any"], ["1", "with findings"], ["0", "without findings"], ["none", "something not scored"]];
+  const verdicts = query.get("metric") ? [["", "any"], ["1", "failed in it"], ["0", "passed in it"], ["none", "not scored"]] : [["", "any"], ["1", "with findings"], ["0", "without findings"], ["none", "partly not scored"]];
   verdicts.push(...OPEN.map((label) => [label, label]));
   const typed = (text, name, given) => el("label", {}, `${text} `, el("input", { id: `by-${name}`, value: query.get(name) || "", onchange: change(name), ...given }));
   return el("details", { class: "filtering", open: !matchMedia("(max-width: 720px)").matches || chosen > 0 }, el("summary", {}, "Filters"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
@@ -136,8 +136,8 @@ function views() {
   const drawn = (list) => {
     keep("views", list);
     bar.replaceChildren(...list.map((each) => el("span", { class: "pill", "aria-current": each.address === addressed() ? "true" : null }, el("a", { href: each.address }, each.name),
-      el("button", { class: "link", type: "button", "aria-label": `Forget the view ${each.name}`, onclick: () => drawn(list.filter((other) => other !== each)) }, "✕"))),
-    el("details", { class: "keeping" }, el("summary", {}, "Save this view"), el("input", { type: "text", "aria-label": "Name of the view", placeholder: "its name, then Enter", maxlength: 60, onkeydown: (event) => {
+      el("button", { class: "link", type: "button", "aria-label": `Delete view ${each.name}`, onclick: () => drawn(list.filter((other) => other !== each)) }, "✕"))),
+    el("details", { class: "keeping" }, el("summary", {}, "Save this view"), el("input", { type: "text", "aria-label": "Name of the view", placeholder: "name, then Enter", maxlength: 60, onkeydown: (event) => {
       const name = event.target.value.trim();
       if (event.key === "Enter" && name) drawn([...list.filter((other) => other.name !== name), { name, address: addressed() }]);
     } })));
@@ -174,5 +174,5 @@ function counted(body, query) {
   const of = name ? ` of the ${name}` : "";
   if (body.traces !== null) return `${many(body.traces, "trace")}${of}, ${number(body.failed)} with findings`;
   const here = body.index.order.length;
-  return here ? `${body.next === null ? "" : "more than "}${many(here, addressed().startsWith("#/traces") ? "trace" : "row")}${of}` : `Nothing${of} matches`;
+  return here ? `${body.next === null ? "" : "more than "}${many(here, addressed().startsWith("#/traces") ? "trace" : "row")}${of}` : `No rows${of} match`;
 }

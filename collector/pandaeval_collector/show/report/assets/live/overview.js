@@ -3,7 +3,7 @@
 async function overview(query) {
   const [{ body, rows }, found, matching] = [await listing("sessions", query), await failing(query), await matches("traces", query)];
   whole = (await ask("/overview")).body;
-  if (!whole.rates.length && !body.index.order.length) return [el("h1", {}, "Nothing was scored yet"), raised(), beginning()];
+  if (!whole.rates.length && !body.index.order.length) return [el("h1", {}, "No scores yet"), raised(), beginning()];
   const blind = isBlind(body);
   return [
     el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, (judged(query).all || judged(query).open) && body.traces !== null ? findings(body, query) : "")), windows(query)),
@@ -15,7 +15,7 @@ async function overview(query) {
     incidentList(found, query, FIRST),
     body.index.order.length ? [el("h2", {}, "Sessions ", el("small", {}, "worst first")), rows] : nothing(query),
     el("div", { class: "cards two" },
-      el("section", { class: "card flush" }, el("h2", {}, "Agents ", el("a", { href: `#/agents${carried(query)}` }, "all of them")), found.agents.slice(0, 6).map((agent) => agentRow(agent, query))),
+      el("section", { class: "card flush" }, el("h2", {}, "Agents ", el("a", { href: `#/agents${carried(query)}` }, "all agents")), found.agents.slice(0, 6).map((agent) => agentRow(agent, query))),
       trust(), blind ? null : unscored(), judging()),
   ];
 }
@@ -28,8 +28,8 @@ function summary(found, first) {
 // What components of the collector raised: results, readings or deliveries are missing for it.
 function raised() {
   const errors = whole.component_errors;
-  return errors.length ? el("div", { class: "notice raised", role: "alert" }, el("b", {}, "Components raised errors, and what they should have given is missing. "),
-    errors.map(({ kind, name, count }) => `${kind} ${name} × ${number(count)}`).join(", "), el("span", { class: "muted" }, " since the collector began; its log has the traceback of the first of each.")) : null;
+  return errors.length ? el("div", { class: "notice raised", role: "alert" }, el("b", {}, "Components raised errors, so their results are missing. "),
+    errors.map(({ kind, name, count }) => `${kind} ${name} × ${number(count)}`).join(", "), el("span", { class: "muted" }, " since the collector started. The log has the first traceback of each.")) : null;
 }
 
 // One line, and the rest on demand: what is worst is to be seen on a phone, too.
@@ -97,15 +97,15 @@ function nothing(query) {
   const wider = new URLSearchParams(query);
   for (const name of ["since", "until"]) wider.delete(name);
   wider.set("window", "all");
-  return el("p", { class: "notice" }, "Nothing is listed here. ", el("a", { href: `#/?${wider}` }, "Look at all that is kept"), " · ", el("a", { href: "#/" }, "Without filters"));
+  return el("p", { class: "notice" }, "No rows match. ", el("a", { href: `#/?${wider}` }, "Show all stored runs"), " · ", el("a", { href: "#/" }, "Clear filters"));
 }
 
 function unscored() {
-  return el("section", { class: "card" }, el("h2", {}, "Could not be scored ", el("small", {}, "since the store began")),
+  return el("section", { class: "card" }, el("h2", {}, "Not scored ", el("small", {}, "since the store began")),
     whole.unscored.length ? whole.unscored.slice(0, 6).map((entry) => el("div", { class: "why" },
       el("div", {}, el("b", {}, humane(entry.why)), ` × ${number(entry.count)} `,
         el("span", { class: "muted" }, Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", "))),
-      entry.cure ? el("div", { class: "cure" }, withSettings(entry.cure)) : null)) : el("p", { class: "muted" }, "Everything that was asked has a score."));
+      entry.cure ? el("div", { class: "cure" }, withSettings(entry.cure)) : null)) : el("p", { class: "muted" }, "Every applicable metric has a score."));
 }
 
 function judging() {

@@ -93,7 +93,7 @@ function home() {
 }
 
 function missingSpans() {
-  return "The spans of this trace are not kept any more, its scores are. How long they are: store.retention, store.keep_content and store.max_bytes.";
+  return "The spans of this trace are no longer stored; its scores are. Settings: store.retention, store.keep_content and store.max_bytes.";
 }
 
 // Ways to other programs, as ui.links has them.

@@ -4,11 +4,11 @@
 function trust() {
   const missing = sum(whole.unscored.map((entry) => entry.count));
   const line = (name, ...value) => el("p", {}, el("span", { class: "muted" }, name), el("span", {}, ...value));
-  return el("section", { class: "card trust" }, el("h2", {}, "Trust ", el("a", { href: "#/trust" }, "how far")),
+  return el("section", { class: "card trust" }, el("h2", {}, "Trust ", el("a", { href: "#/trust" }, "details")),
     line("task success", whole.judge ? ["judged by ", el("b", {}, whole.judge)] : el("b", {}, "not judged")),
     whole.judge && line("handled correctly", verdictsOf(new URLSearchParams())),
     line("could not be scored", el("b", {}, number(missing)), ` ${missing === 1 ? "result" : "results"}`),
-    line("how much would be noticed", el("a", { href: "#/trust" }, "make a drill")));
+    line("detection rate", el("a", { href: "#/trust" }, "run a drill")));
 }
 
 async function trustPage() {
@@ -17,14 +17,14 @@ async function trustPage() {
   const { body } = await ask("/annotations?limit=200");
   whole = (await ask("/overview")).body;
   const held = body.items;
-  return [el("h1", {}, "Trust"), el("p", { class: "lead" }, "What a pass rate is worth: people's labels on drawn runs correct the judge, with an interval."),
+  return [el("h1", {}, "Trust"), el("p", { class: "lead" }, "How reliable the pass rates are. Human labels on sampled runs correct the judge's pass rate and give it an interval."),
     el("div", { class: "cards two" }, judging(),
-      el("section", { class: "card" }, el("h2", {}, "Pass rates that people would give"), el("p", {}, "From 50 labels on drawn runs on, /metrics has pandaeval_pass_rate with its interval, by metric and agent."),
+      el("section", { class: "card" }, el("h2", {}, "Corrected pass rates"), el("p", {}, "With 50 labels on sampled runs, /metrics has pandaeval_pass_rate and its interval, by metric and agent."),
         copied(["next --n 20 --out todo.csv", "import todo.csv", "rates"].map((each) => `pandaeval labels ${each} --store ${shellWord(whole.data)}`).join("\n"), true),
         el("p", {}, "To review unclear runs first (their labels enter no rate):"), copied(`pandaeval labels next --unclear --out unclear.csv --store ${shellWord(whole.data)}`, true)), unscored(),
-      el("section", { class: "card" }, el("h2", {}, "How much would be noticed"), el("p", {}, "The drill plants known faults into copies of your own good runs and counts how many of them any metric fails, without labels and without a model."),
-        copied(`pandaeval drill --store ${shellWord(whole.data)}`, true), el("p", { class: "muted" }, "Where the collector runs."))),
-    el("h2", {}, "Labels of people ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: the buttons beside a score make one")),
+      el("section", { class: "card" }, el("h2", {}, "Detection rate"), el("p", {}, "A drill plants known faults into copies of your good runs and counts the faults that metrics find. It needs no labels and no model."),
+        copied(`pandaeval drill --store ${shellWord(whole.data)}`, true), el("p", { class: "muted" }, "Run it on the machine of the collector."))),
+    el("h2", {}, "Human labels ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: add labels with the buttons beside a score")),
     held.length ? el("section", { class: "card flush" }, held.map((label) => el("a", { class: "example", href: label.trace_id ? `#/trace/${label.trace_id}` : `#/session/${encodeURIComponent(label.session_id)}` },
       el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];
 }
@@ -41,7 +41,7 @@ async function runsPage() {
   const head = ["run", "state", "metrics", "traces", "judge calls", "cost", "began"];
   const row = (run) => el("tr", {}, el("th", { scope: "row" }, run.name || run.id, el("small", {}, el("code", {}, run.id))), el("td", {}, run.state, run.error ? el("small", { class: "bad" }, run.error) : null), el("td", {}, run.metrics.map((name) => humane(name.split(".").at(-1))).join(", ")),
     el("td", {}, `${number(run.done)} of ${number(run.traces)}`, run.failed ? el("small", { class: "bad" }, `${number(run.failed)} failed`) : null), el("td", {}, number(run.calls)), el("td", {}, dollars(run.cost_usd)), el("td", {}, when(run.created_at)));
-  return [el("h1", {}, TITLES.runs), el("p", { class: "lead" }, "Stored traces scored again: with other metrics, or by another judge."),
+  return [el("h1", {}, TITLES.runs), el("p", { class: "lead" }, "Stored traces, scored again with other metrics or another judge."),
     body.items.length ? el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates runs" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, body.items.map(row))))
-      : el("section", { class: "card" }, el("p", {}, "None yet. A session has ", el("i", {}, "Evaluate again"), "; the command begins one over many:"), copied(`pandaeval runs start --url ${location.origin} --since 24h --metrics ${whole.judge ? "task_completion" : "grounding,response"} --dry-run`, true))];
+      : el("section", { class: "card" }, el("p", {}, "No runs yet. Use ", el("i", {}, "Evaluate again"), " on the page of a session, or this command for many sessions:"), copied(`pandaeval runs start --url ${location.origin} --since 24h --metrics ${whole.judge ? "task_completion" : "grounding,response"} --dry-run`, true))];
 }

@@ -1,0 +1,68 @@
+"""List prices of models, from the file that litellm ships. It is read once, when a price is first wanted; litellm is
+never imported, and nothing is fetched."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from pandaeval_otel.model import Usage
+
+_FILE = "model_prices_and_context_window_backup.json"
+_log = logging.getLogger(__name__)
+
+
+class ListPrice(NamedTuple):
+    """US dollars per token: of a prompt, an answer, and of a prompt that is read from or written to a cache."""
+
+    into: float
+    out: float
+    read: float
+    write: float
+
+
+def usd_of(usage: Usage, *models: str) -> float | None:
+    """Returns the list price of a call by the first of ``models`` that has a price; ``None`` if none has."""
+    found = next(filter(None, map(_price, models)), None)
+    if found is None:
+        return None
+    fresh = max(0, usage.input - usage.cache_read - usage.cache_write)
+    cached = usage.cache_read * found.read + usage.cache_write * found.write
+    return fresh * found.into + cached + usage.output * found.out
+
+
+@cache
+def _price(model: str) -> ListPrice | None:
+    """Returns the price of a model, named with or without its provider, and with or without its date."""
+    name = model.strip().lower()
+    for known in (name, name.partition("/")[2], name.rpartition("/")[2]):
+        if known and (held := _listed().get(known)) is not None:
+            return held
+    return None
+
+
+@cache
+def _listed() -> Mapping[str, ListPrice]:
+    spec = find_spec("litellm")
+    places = () if spec is None else spec.submodule_search_locations or ()
+    for place in places:
+        try:
+            held: Mapping[str, Any] = orjson.loads((Path(place) / _FILE).read_bytes())
+            return {name.lower(): price for name, each in held.items() if (price := _read(each)) is not None}
+        except (OSError, ValueError, AttributeError) as error:
+            _log.warning("the price list of litellm cannot be read (%s): costs of models are unknown", error)
+    return {}
+
+
+def _read(listed: Mapping[str, Any]) -> ListPrice | None:
+    into, out = listed.get("input_cost_per_token"), listed.get("output_cost_per_token")
+    if not isinstance(into, int | float) or not isinstance(out, int | float):
+        return None
+    read, write = listed.get("cache_read_input_token_cost"), listed.get("cache_creation_input_token_cost")
+    return ListPrice(into, out, into if read is None else read, into if write is None else write)

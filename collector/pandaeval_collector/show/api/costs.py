@@ -1,0 +1,48 @@
+"""The operation on costs: tokens and US dollars of runs and of their verdicts, by session, user, agent or day."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Literal
+
+from fastapi import FastAPI, Query
+from pydantic import BaseModel, Field
+
+from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.read_threads import Reads
+
+
+class CostRow(BaseModel):
+    """What runs and their verdicts cost together. ``name``: of the session, user, agent or day (UTC); null if the runs
+    state none."""
+
+    name: str | None
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None = Field(description="As spans state it, else by list price; null if nothing is known.")
+    unpriced: int = Field(description="Runs with calls whose price is unknown; their cost is missing in cost_usd.")
+    judge_tokens: int
+    judge_usd: float | None = Field(description="Cost of verdicts; null if nothing is known.")
+    judge_unpriced: int = Field(description="Verdicts by a model without a known price.")
+
+
+class Costs(BaseModel):
+    """Costs within a window, highest first; of days, the newest first."""
+
+    by: Literal["agent", "user", "session", "day"]
+    costs: list[CostRow]
+
+
+By = Annotated[Literal["agent", "user", "session", "day"], Query(description="What the rows are about.")]
+Most = Annotated[int, Query(ge=1, le=500, description="Most rows.")]
+
+
+def cost_routes(app: FastAPI, reads: Reads) -> None:
+    """Add the operation on costs."""
+
+    @reads.operation(app, "/costs", "Cost of runs and verdicts by agent, user, session or day")
+    def costs(wanted: Filters, window: Window = "7d", by: By = "agent", limit: Most = 100) -> Costs:
+        rows = reads.finder.costs(within(wanted, window, int(time.time() * 1e3)), by, limit)
+        names = CostRow.model_fields
+        return Costs(by=by, costs=[CostRow.model_validate(dict(zip(names, row, strict=True))) for row in rows])
