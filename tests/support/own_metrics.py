@@ -40,7 +40,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.readers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
     "pandaeval.jobs": "`outcome`: done, put_back, dead, cancelled, parked; `reason`",
     "pandaeval.runs": "`outcome`: ended, failed, given_up, scheduled, process_ended",
-    "pandaeval.requests": "`outcome`: accepted, partial, or why it was refused; `reason`: the door",
+    "pandaeval.requests": "`outcome`: accepted, partial, or the reason of a refusal; `reason`: the protocol",
     "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",
     "pandaeval.component.errors": "`component`: its name; `kind`: dialect, metric, exporter, embedder",
     "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe",

@@ -17,49 +17,52 @@ from pandaeval_otel.base.component_errors import ERRORS, Component
 
 _COMPONENT_ERRORS = "pandaeval.component.errors"
 _TABLE = """
-pandaeval.spans counter {span} Spans decoded, by what became of them
-pandaeval.logs counter {record} Log records decoded, by what became of them
-pandaeval.claims counter {item} Spans and log records that claim to be the collector's own output and are not: taken
-  like all others
-pandaeval.pass_rate gauge {share} Share of judged runs that people would pass, corrected by their labels; none below
-  50 labels
-pandaeval.pass_rate.low gauge {share} Lower end of its 95 % interval
-pandaeval.pass_rate.high gauge {share} Upper end of its 95 % interval
-pandaeval.pass_rate.labels gauge {run} Judged runs with a label, which it rests on
-pandaeval.failure_groups gauge {failure} Failures by the group of their root cause; the 200 with the newest ones, the
-  others together
-pandaeval.items counter {item} Spans and log records taken up again, decided, or let go for another collector
-pandaeval.members counter {trace} Traces that other collectors decided and whose sessions are scored here, by what
-  became of them
-pandaeval.log.messages counter {message} Messages of Kafka, by what became of them
-pandaeval.log.partitions counter {partition} Partitions taken and released
-pandaeval.log.errors counter {error} Failures of reading from Kafka
-pandaeval.log.lag gauge {message} Messages of the own partitions that were not read yet
-pandaeval.log.silence gauge s Time since messages of Kafka were last asked for
-pandaeval.traces counter {trace} Traces decided, by why they were closed
-pandaeval.sessions counter {session} Sessions that could not be scored
-pandaeval.workers counter {process} Processes of the line, started and ended
-pandaeval.judges counter {process} Processes of the judge, started and ended
-pandaeval.readers counter {process} Processes that answer reads, started and ended
-pandaeval.jobs counter {job} Judge jobs, by what became of them
-pandaeval.runs counter {run} Evaluation runs, by what became of them
-pandaeval.requests counter {request} Requests received, by answer and door
-pandaeval.exporter.items counter {item} Results sent or dropped, by exporter and signal
-pandaeval.series gauge {series} Series of scores and counters in the store
-pandaeval.series.folded counter {result} Results counted under agent, service and environment __other__, for want of a
-  series of their own
-pandaeval.component.errors counter {error} Errors that components raised; what they should have given is missing
-pandaeval.store.errors counter {error} Failures of the disk, by what was done about them
-pandaeval.traces.open gauge {trace} Traces that are not decided yet
-pandaeval.queue.size gauge {item} Work that waits, by queue
-pandaeval.store.size gauge By Bytes in use in the store's file
-pandaeval.memory gauge By Resident memory of the collector's own process, not of its others
-pandaeval.judge.answers counter {answer} Judge's verdicts: asked for, or remembered
-pandaeval.judge.budget.spent gauge {USD} US dollars of the day (UTC), calls under way too
-pandaeval.judge.budget.limit gauge {USD} US dollars that a day (UTC) may cost
-pandaeval.lag gauge s How long the oldest due trace has been waiting
-pandaeval.accounting.residual gauge {item} Items that no count accounts for; 0, or there is a bug
-pandaeval.exporter.state gauge {state} 1 up, 0 down, -1 off because the sink does not take it
+pandaeval.spans counter {span} Number of decoded spans by outcome
+pandaeval.logs counter {record} Number of decoded log records by outcome
+pandaeval.claims counter {item} Number of spans and log records that imitate the collector's own output. The collector
+  treats them as ordinary spans and log records
+pandaeval.pass_rate gauge {share} Corrected pass rate: the share of judged runs that people would pass. It needs 50
+  labels
+pandaeval.pass_rate.low gauge {share} Lower end of the 95 % interval of the corrected pass rate
+pandaeval.pass_rate.high gauge {share} Upper end of the 95 % interval of the corrected pass rate
+pandaeval.pass_rate.labels gauge {run} Number of labelled runs behind the corrected pass rate
+pandaeval.failure_groups gauge {failure} Number of failures of each incident, for the 200 incidents with the newest
+  failures. Other incidents are counted together
+pandaeval.items counter {item} Number of spans and log records that were resumed after a start, decided, or moved to
+  another collector
+pandaeval.members counter {trace} Number of traces that another collector decided, and whose sessions this collector
+  scores
+pandaeval.log.messages counter {message} Number of Kafka messages by outcome
+pandaeval.log.partitions counter {partition} Number of Kafka partitions that this collector took over or released
+pandaeval.log.errors counter {error} Number of errors while reading from Kafka
+pandaeval.log.lag gauge {message} Number of unread messages in the partitions of this collector
+pandaeval.log.silence gauge s Time since the collector last polled Kafka
+pandaeval.traces counter {trace} Number of decided traces, by the reason for their completion
+pandaeval.sessions counter {session} Number of sessions that could not be scored
+pandaeval.workers counter {process} Number of starts and ends of scoring workers
+pandaeval.judges counter {process} Number of starts and ends of judge processes
+pandaeval.readers counter {process} Number of starts and ends of processes that answer page and API
+pandaeval.jobs counter {job} Number of judge jobs by outcome
+pandaeval.runs counter {run} Number of evaluation runs by outcome
+pandaeval.requests counter {request} Number of received requests by outcome and protocol
+pandaeval.exporter.items counter {item} Number of results that were sent or dropped, by exporter and signal
+pandaeval.series gauge {series} Number of stored series of scores and counters
+pandaeval.series.folded counter {result} Number of results counted as __other__, because their agent, service or
+  environment has no series
+pandaeval.component.errors counter {error} Number of exceptions that components raised. The output of the component is
+  missing
+pandaeval.store.errors counter {error} Number of disk errors, by the reaction of the collector
+pandaeval.traces.open gauge {trace} Number of traces that are not decided yet
+pandaeval.queue.size gauge {item} Number of waiting items by queue
+pandaeval.store.size gauge By Size of the data in the store
+pandaeval.memory gauge By Resident memory of the collector's main process, without its helper processes
+pandaeval.judge.answers counter {answer} Number of verdicts: from a call of the judge, or from an earlier call
+pandaeval.judge.budget.spent gauge {USD} US dollars of this day (UTC) for the judge, including running calls
+pandaeval.judge.budget.limit gauge {USD} Most US dollars for the judge per day (UTC)
+pandaeval.lag gauge s Time for which the oldest complete trace waits for its score
+pandaeval.accounting.residual gauge {item} Number of items that no counter includes. A value other than 0 is a bug
+pandaeval.exporter.state gauge {state} State of an exporter: 1 up, 0 down, -1 off because the backend refuses this
+  signal
 """
 INSTRUMENTS = instruments(_TABLE)
 _FATES = tuple((outcome, "") for outcome in ("decoded", "stored", "duplicate", "own_output"))

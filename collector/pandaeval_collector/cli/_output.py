@@ -22,7 +22,7 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line, pri
 from pandaeval_collector.cli._terminal import guarded, unproxied
 from pandaeval_collector.show.view.texts import NONE, many as many
 
-_WIDE = 100_000
+_WIDE, _MOST_REASON = 100_000, 300
 _SHORT = 24
 """Cells of at most so many characters without a space are on one line: ids, times, numbers."""
 _NAMES = ("agent", "service", "metric", "name")
@@ -83,6 +83,11 @@ def print_list(
         out.print(Segments([*line, Segment.line()]), end="")
         if why:
             out.print(Padding(Text(why), (0, 0, 0, 2)))
+
+
+def reason_room(on: Console | None = None) -> int:
+    """Returns how many characters of a reason a list shows: as many as fit on a line of the terminal, at most 300."""
+    return min(_MOST_REASON, (console() if on is None else on).width - 4)
 
 
 def safe(text: str) -> str:

@@ -12,7 +12,7 @@ from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._list_group import ListGroup
 from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
-from pandaeval_collector.cli._output import many, safe
+from pandaeval_collector.cli._output import many, reason_room, safe
 from pandaeval_collector.cli._run_place import Place, placed
 from pandaeval_collector.show.view.lines import (
     headline,
@@ -30,8 +30,6 @@ _Id = Annotated[str, typer.Argument(metavar="ID", help="ID from the list.")]
 _Level: Any = Literal[tuple(SEVERITIES)]
 
 
-_REASON = 100
-"""Characters of a reason in a table."""
 TRACES = Listing(
     (
         ("trace", lambda row: row["trace_id"][:ID]),
@@ -40,7 +38,7 @@ TRACES = Listing(
         ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
         ("failed", lambda row: "yes" if row["failed"] else ""),
         ("session", lambda row: row["session_id"] or NONE),
-        ("finding", lambda row: headline(row, _REASON)),
+        ("finding", lambda row: headline(row, reason_room())),
     ),
     "no trace matches",
     says_why=True,
@@ -56,7 +54,7 @@ SESSIONS = Listing(
         ("failed", lambda row: row["failed_traces"]),
         ("last", lambda row: moment(row["last_at"])),
         ("worst trace", lambda row: _of_worst(row, "trace_id")[:ID]),
-        ("finding", lambda row: session_headline(row, _REASON)),
+        ("finding", lambda row: session_headline(row, reason_room())),
     ),
     "no session matches",
     says_why=True,
@@ -68,7 +66,7 @@ INCIDENTS = Listing(
         "runs",
         ("last", lambda row: moment(row["last_at"])),
         ("agent", lambda row: ", ".join(row["agents"])),
-        ("cause", lambda row: said(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * _REASON)),
+        ("cause", lambda row: said(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * reason_room())),
     ),
     "no incident matches",
     says_why=True,

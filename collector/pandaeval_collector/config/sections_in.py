@@ -43,86 +43,82 @@ Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]
 
 
 class Server(Section):
-    """Where the collector listens, and who may send."""
+    """Addresses of the collector, and access to them."""
 
     grpc: Address = "127.0.0.1:4327"
-    """Address of OTLP over gRPC and of the collector's own gRPC service; port 0 takes any free one."""
+    """Address of OTLP over gRPC and of the collector's own gRPC service. Port 0 means any free port."""
     http: Address = "127.0.0.1:4328"
-    """Address of OTLP over HTTP and of the API."""
+    """Address of OTLP over HTTP, of the API and of the page."""
     health: Address = "127.0.0.1:4329"
-    """Address of /healthz, /readyz and /metrics; shows no content of traces, so probes may reach it."""
+    """Address of /healthz, /readyz and /metrics. It exposes no message content and needs no token."""
     insecure_bind: bool = False
     """Allow grpc and http on addresses that other machines reach without TLS and a token."""
     tls: Tls | None = None
-    """Certificates of grpc and http; null speaks plain text."""
+    """Certificates of grpc and http. null: no TLS."""
     token_env: EnvName | None = None
-    """Name of the environment variable with the bearer token that senders must present."""
+    """Name of the environment variable with the bearer token that senders must send."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names under which API and page, and on loopback addresses OTLP over HTTP and /metrics, may be reached without a
-    token, beside localhost and IP addresses: pages of others must not reach them under a name of theirs."""
+    """Host names that requests without a token may use, in addition to localhost and IP addresses. The list protects
+    page and API against web pages of other sites."""
     max_request_bytes: Size = 16 << 20
     """Largest request that is accepted, in bytes after decompression."""
     max_inflight_bytes: Size = 160 << 20
-    """Bytes of requests in work at a time; beyond it senders are asked to come back later."""
+    """Largest total size of requests in progress. Above this limit, senders must retry later."""
     max_open_bytes: Size = 256 << 20
-    """Memory that traces may take until they are decided, some 2.5 KB each, with 12 spans; beyond it senders are asked
-    to come back later."""
+    """Largest memory of open traces, about 2.5 KB for 12 spans. Above this limit, senders must retry later."""
 
 
 class Close(Section):
-    """When a trace is taken to be complete."""
+    """Rules that complete a trace."""
 
     quiet: Duration = 10.0
-    """Time without a new span, after the root ended and no span is missing its parent."""
+    """Time without a new span after which a trace with an ended root and no missing parent is complete."""
     idle: Duration = 180.0
-    """Time since the last span after which a trace closes anyway."""
+    """Time since the last span after which every trace is complete."""
     max_age: Duration = 1800.0
-    """Time since the first span at which a trace closes for good."""
+    """Time since the first span after which a trace is complete and accepts no more spans."""
     max_spans: Count = 10_000
-    """Number of spans at which a trace closes for good."""
+    """Number of spans at which a trace is complete and accepts no more spans."""
     max_bytes: Size = 32 << 20
-    """Bytes of spans at which a trace closes for good."""
+    """Size of spans at which a trace is complete and accepts no more spans."""
 
 
 class Late(Section):
     """Spans that arrive after their trace was scored."""
 
     policy: Literal["rescore", "count"] = "rescore"
-    """rescore: score again as a new revision; count: only count the late spans."""
+    """rescore: score the trace again, as a new revision. count: only count the late spans."""
     window: Duration = 600.0
-    """How long the spans of a scored trace are kept, so that it can be scored again."""
+    """Time for which the collector keeps the spans of a scored trace, to score the trace again after late spans."""
 
 
 class LineSection(Section):
-    """How due traces are decided: in processes that alone look into what spans hold."""
+    """Processes that score complete traces."""
 
     workers: Annotated[Count, Field(le=MAX_PROCESSES)] = 1
-    """Processes that read and score traces; there is always one, which also files them. Each takes a core and memory of
-    its own. More than 3 do not help."""
+    """Number of processes that score traces. Each process needs a CPU core. More than 3 do not help."""
     timeout: PositiveDuration = 60.0
-    """How long such a process may be at a batch of traces. Then it is killed and started again, and the batch is tried
-    trace by trace; a trace over which it hangs alone is set aside, and its results say so. A third of it limits the
-    scoring of one trace, with two seconds more for each megabyte. A trace that takes longer keeps the results that it
-    has; the others name the slow metric."""
+    """Longest time for a batch of traces. A process that takes longer is restarted, and its traces are tried one by
+    one. The limit for one trace is a third of this time, plus two seconds for each megabyte."""
 
 
 class StoreSection(Section):
-    """The file that holds everything that was acknowledged."""
+    """The file with spans, results and sessions."""
 
     path: FilePath = "./pandaeval-data"
-    """Data directory. PANDAEVAL_DATA sets it too, where neither file nor variable does."""
+    """Data directory. The variable PANDAEVAL_DATA also sets it."""
     durability: Literal["full", "normal"] = "full"
-    """full: acknowledged spans survive a power cut; normal: faster, a power cut may lose the last ones."""
+    """full: acknowledged spans survive a power cut. normal: faster, but a power cut can lose the last spans."""
     max_bytes: Size = 10 << 30
-    """Disk space that the store may take, in bytes."""
+    """Largest size of the store."""
     retention: Duration = 604800.0
-    """How long results and the ids of scored traces are kept; less where max_bytes would not do."""
+    """Time for which results and spans are kept. If max_bytes is too small, the time is shorter."""
     keep_content: bool = True
-    """Keep the spans of agents' traces, compressed, after late.window, to show them and to score them again: in a fifth
-    of max_bytes at most, the oldest go first. false: only results are kept."""
+    """Keep compressed spans after late.window, to show traces and score them again. They use at most a fifth of
+    max_bytes. false: keep only results."""
     listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = ("gen_ai.request.model", "service.version")
-    """Attributes by which lists, runs and schedules find traces (attribute=KEY=VALUE), of any span of a trace or its
-    resource; at most 16. Of traces that came before a key was named here it is not known."""
+    """Attributes of spans or resources that you can use as filters (attribute=KEY=VALUE), at most 16. They apply to
+    traces that arrive after the change."""
     on_shutdown: Literal["persist", "decide"] = "persist"
-    """Open traces at a stop: persist keeps them for the next start, decide scores them as they are. Use decide where
-    the disk goes away."""
+    """Open traces when the collector stops. persist: keep them for the next start. decide: score them at once, for
+    disks that are deleted."""

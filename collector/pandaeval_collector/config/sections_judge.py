@@ -63,50 +63,49 @@ Parameters = Annotated[Mapping[str, Any], without(_RESERVED, "judge"), AfterVali
 
 
 class JudgeSection(Section):
-    """The language model that answers what code cannot."""
+    """The language model that answers questions about runs."""
 
     model: Text | None = None
-    """Name of the model, as litellm spells it; null: no judged metrics."""
+    """Name of the model in litellm format, such as openai/gpt-4o-mini. null: no judged metrics."""
     api_base: Url | None = None
-    """URL of the model's server; null: the provider's own; file:PATH: recorded replies, and no model is asked."""
+    """URL of the model's server. null: the provider's server. file:PATH: replay recorded replies without a model."""
     api_key_env: EnvName | None = None
-    """Name of the environment variable with the API key; null: the provider's usual one."""
+    """Name of the environment variable with the API key. null: the provider's usual variable."""
     timeout: PositiveDuration = 60.0
     """Longest time for one call."""
     fallbacks: tuple[Text, ...] = ()
-    """Models that are asked, in this order, when the one that should be asked fails. api_base and api_key_env are for
-    models of the same provider as judge.model."""
+    """Fallback models, tried in order when the primary model fails. api_base and api_key_env apply to models of the
+    same provider as judge.model."""
     context_tokens: RecordTokens | None = None
-    """Limit of a record in tokens; null: 32000 if the model's window has 128000 or more, else 12000, or less in a small
-    window."""
+    """Most tokens of a record. null: 32000 if the context window has 128000 tokens or more, otherwise at most 12000."""
     parameters: Parameters = Field(default={})
-    """Arguments of every call, as litellm spells them: {max_tokens: 8000, reasoning_effort: low, top_p: 0.5}. null
-    removes a default argument (temperature: null). response_format: {type: json_schema} enforces the question's schema
-    in every call, {type: text} nothing."""
+    """Arguments of every call in litellm format, such as {max_tokens: 8000, reasoning_effort: low}. The value null
+    removes a default argument (temperature: null). response_format: {type: json_schema} enforces the question's
+    schema."""
     concurrency: Count = 8
-    """Calls at a time."""
+    """Most calls at the same time."""
     rpm: Count | None = None
-    """Calls per minute, retries included; null: no limit."""
+    """Most calls per minute, including retries. null: no limit."""
     tpm: Count | None = None
-    """Tokens per minute; null: no limit."""
+    """Most tokens per minute. null: no limit."""
     daily_usd: Amount | None = None
-    """US dollars per day (UTC). When they are spent, judged metrics are unscored; null: no limit."""
+    """Most US dollars per day (UTC). When the budget is used up, judged metrics are unscored. null: no limit."""
     delay: Duration = 30.0
-    """Time after a trace closed before it is judged, for late spans."""
+    """Time between the end of a trace and its judging, to wait for late spans."""
     sample: Share = 1.0
-    """Share of sessions that are judged, 0 to 1; each whole or not at all."""
+    """Share of sessions that are judged, 0 to 1. All traces of a session are judged, or none."""
     when: Literal["always", "suspicious"] = "always"
-    """suspicious: judge every trace that failed or that a metric without a model found bad, and of the others the share
-    that judge.sample says."""
+    """always: judge the sampled sessions (judge.sample). suspicious: also judge every trace that failed or in
+    which rules found a problem."""
     only: Attributes = Field(default={})
-    """Judge only traces with one of these values of each attribute, of a span or its resource, such as {service.name:
-    [shop]}. gen_ai.agent.name is the name of the outermost agent. {}: all traces."""
+    """Judge only traces with one of these values of each attribute of a span or resource, such as {service.name:
+    [shop]}. gen_ai.agent.name is the name of the root agent. {}: all traces."""
     models: Mapping[str, Text] = {}
-    """Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o; --model of pandaeval
-    evaluate outweighs them."""
+    """Models for single metrics, such as trace.plan_quality: openai/gpt-4o. The option --model of pandaeval evaluate
+    overrides these models."""
     correctness: Literal["session", "trace"] = "session"
-    """When correctness is asked: about a session when it closes (and about traces without one), or about each trace of
-    a session too."""
+    """session: judge correctness of each closed session, and of traces without a session. trace: also judge each trace
+    of a session."""
     detail: Literal["failing", "all", "none"] = "failing"
     """failing: after the verdict, ask about traces and turns only if the run is wrong, unclear or has a finding; all:
     ask about each; none: ask for the verdict only. A metric with a threshold is asked about each trace."""
@@ -119,11 +118,11 @@ class JudgeSection(Section):
 
 
 class Redact(Section):
-    """What is taken out of texts before they are shown to a judge."""
+    """Content that is removed from prompts for the judge."""
 
     secrets: bool = True
     """Replace keys, tokens and passwords."""
     pii: bool = False
     """Replace e-mail addresses, phone, card and account numbers (needs the extra pii); not names."""
     custom: tuple[Text, ...] = ()
-    """Functions of your own that take a text and return it without what is to be hidden, as package.module:function."""
+    """Your own functions, as package.module:function. Each function takes a text and returns the redacted text."""

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Spans(Section):
-    """Evaluation spans, whatever they are sent by."""
+    """Evaluation spans of all exporters."""
 
     failed_status: Literal["error", "unset"] = "error"
-    """Status of an evaluation span with a failing result: error, with its reason, so that Jaeger and Tempo show it red;
-    or unset."""
+    """Status of an evaluation span with a failed result. error: Jaeger and Tempo show the span in red. unset: no
+    status."""
 
 
 class Common(Section):
-    """Where results go; each exporter and signal at its own pace."""
+    """Destinations of results."""
 
     if TYPE_CHECKING:  # the found sections that other parts read too
         otlp: Otlp
@@ -40,7 +40,7 @@ class Common(Section):
 
 def _field(way: Way) -> Any:
     if way.settings is None:
-        meaning = "Not read: the package of this exporter cannot be used (the log says why)."
+        meaning = "Ignored: the package of this exporter cannot be used (see the log)."
         return Mapping[str, Any], Field(default={}, description=meaning)
     return way.settings, group(way.settings)
 
@@ -54,12 +54,12 @@ else:
 
 
 class Ui(Section):
-    """The page at `/` of server.http, under the same token and names as the API."""
+    """The page at `/` of server.http."""
 
     enabled: bool = True
     """Show the page."""
     url: Url | None = None
-    """Address of the page as people open it, behind a proxy perhaps; for links to it."""
+    """Public address of the page, for links in spans and alerts."""
     links: Mapping[Text, Annotated[Url, Field(max_length=2000)]] = {}
-    """Addresses in other programs by name, such as Jaeger: http://localhost:16686/trace/{trace_id}; in braces:
-    trace_id, session_id, agent, service, start_ms, end_ms."""
+    """Links to other programs (Jaeger: http://localhost:16686/trace/{trace_id} is an example). Placeholders are
+    trace_id, session_id, agent, service, start_ms and end_ms."""

@@ -19,11 +19,10 @@ from pandaeval_collector.config.sections_in import Names
 
 
 class Baseline(Section):
-    """Trials against those of a baseline: pandaeval evaluate --baseline."""
+    """Comparison of trials with a baseline (pandaeval evaluate --baseline)."""
 
     max_drop: Share | None = None
-    """Largest drop of the mean success rate, 0 to 1, that passes, whether credible or not; null: any that is not
-    credible."""
+    """Largest drop of the mean success rate that passes, 0 to 1. null: only significant drops fail."""
 
 
 class Gates(Section):
@@ -32,61 +31,58 @@ class Gates(Section):
     baseline: Baseline = group(Baseline)
 
     fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = "critical"
-    """Least severity of a failure that fails the run; null: none does."""
+    """Lowest severity of an incident that fails the command. null: off."""
     max_unscored: Share = 0.2
-    """Largest share of results, 0 to 1, that may be missing before a threshold fails; what was not captured or not
-    sampled is not missing."""
+    """Largest share of results without a score that passes a threshold, 0 to 1."""
 
 
 class SessionSection(Section):
-    """When a session is over, and how its score is weighed."""
+    """Rules that complete a session, and weights of its score."""
 
     idle: Duration = 900.0
-    """Time since its last trace after which a session closes."""
+    """Time since the last trace after which a session closes."""
     max_age: Duration = 86400.0
-    """Time since its first trace after which a session closes."""
+    """Time since the first trace after which a session closes."""
     interim: Duration | None = 60.0
-    """Time without a new trace or verdict after which an open session is scored as far as it has come; such results say
-    final: false, are log events, and enter no metric. null: only when it closes."""
+    """Time without a new trace or verdict after which an open session gets a preliminary score. Preliminary results
+    have final: false and do not change metrics. null: no preliminary scores."""
     loop_signal: Literal["sure", "raw"] = "sure"
-    """Which loop_detection counts for a session. sure: only failing results; raw: every score."""
+    """Results of loop_detection that count for a session. sure: only failing results. raw: every score."""
     coherence_signal: Literal["sure", "raw"] = "sure"
-    """Which coherence counts for a session. sure: only answers that fail as off topic; raw: every cosine."""
+    """Results of coherence that count for a session. sure: only answers that fail as off topic. raw: every score."""
     extra_signals: tuple[Literal["response", "grounding", "tool_loop", "correctness"], ...] = (
         "response",
         "grounding",
         "tool_loop",
         "correctness",
     )
-    """Signals that count besides the four weighted ones: response (the run did not end well), grounding (it stated
-    values without a source), tool_loop, and correctness (with judge.correctness: trace). [] leaves them out."""
+    """Additional metrics that count for a session: response, grounding, tool_loop, and correctness (with
+    judge.correctness: trace). []: none."""
     weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = {}
-    """Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."""
+    """Weights of metrics in the session score, 0 or more, such as tool_correctness: 0.8. The default weight is 1.0."""
 
 
 class MetricsSection(Section):
-    """Which metrics run, and when they pass."""
+    """Active metrics and their thresholds."""
 
     enabled: Names = "all"
-    """all, or a list of names: trace.coherence, or coherence for every level that has it. What a session metric reads
-    of its traces is computed with it, as far as that asks no judge, and not sent."""
+    """all, or a list of names such as trace.coherence, or coherence for every level."""
     thresholds: Mapping[str, Amount] = {}
-    """Least passing value by name, such as trace.coherence: 0.5; in the metric's own scale."""
+    """Lowest passing value by name, such as trace.coherence: 0.5, in the scale of the metric."""
     modules: tuple[Text, ...] = ()
-    """Metrics of your own: Python files or YAML files (.yaml, .yml; paths count from the working directory), or dotted
-    names of modules."""
+    """Your own metrics: Python files, YAML files (paths relative to the working directory), or names of modules."""
 
 
 class ResponseSection(Section):
-    """How agents end their runs."""
+    """Ends of runs."""
 
     end_tokens: tuple[Text, ...] = ("###STOP###", "TERMINATE")
-    """Answers by which your agents declare that they are done: alone, they end a run well, whatever marks stand around
-    their words. A token that the instructions name is known by itself."""
+    """Answers that declare the end of a run, such as TERMINATE. If the agent's instructions name such an answer, you
+    need not list it."""
 
 
 class Embedding(Section):
-    """How texts become vectors."""
+    """Conversion of texts into vectors."""
 
     model: Text = "embedded"
-    """embedded (English) or multilingual, which ship with the package; or litellm:NAME."""
+    """embedded (English), multilingual, or litellm:NAME."""

@@ -21,7 +21,7 @@ class Jsonl(Section):
     """Results as lines of JSON in a file."""
 
     path: FilePath | None = None
-    """File that results are appended to; null: none."""
+    """File to which results are appended. null: off."""
 
 
 SETTINGS = Jsonl

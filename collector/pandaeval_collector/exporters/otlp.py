@@ -17,7 +17,7 @@ class OtlpSignal(Section):
     """One of the three surfaces over OTLP."""
 
     endpoint: Endpoint | None = None
-    """Endpoint of this signal alone; null: otlp.endpoint."""
+    """Endpoint of this signal. null: exporters.otlp.endpoint."""
     enabled: bool = True
     """Whether this signal is sent."""
 
@@ -26,25 +26,25 @@ class Otlp(Section):
     """Results to an OpenTelemetry backend, as spans, metrics and log events."""
 
     endpoint: Endpoint | None = None
-    """Where results go, HOST:PORT or URL; null: nowhere, unless a signal has its own."""
+    """Endpoint for results, HOST:PORT or URL. null: off, unless a signal has its own endpoint."""
     protocol: Literal["grpc", "http/protobuf"] = "grpc"
-    """How OTLP is spoken."""
+    """OTLP protocol."""
     insecure: bool = True
-    """Plain text where the endpoint is HOST:PORT; a URL's http or https decides by itself."""
+    """Use no TLS for an endpoint of the form HOST:PORT. For a URL, http or https decides."""
     certificate: FilePath | None = None
-    """File with the authority that signed the sink's certificate, PEM; null: the usual ones."""
+    """PEM file with the CA of the backend's certificate. null: the system's CAs."""
     client_certificate: FilePath | None = None
-    """File with the certificate that is shown to the sink (mTLS), PEM; with client_key."""
+    """PEM file with the client certificate for mutual TLS. Set client_key too."""
     client_key: FilePath | None = None
-    """File with the private key of client_certificate, PEM, without a password."""
+    """PEM file with the private key of client_certificate, without a password."""
     headers_env: EnvName | None = None
     """Name of the environment variable with headers, written name=value,name=value."""
     traces: OtlpSignal = group(OtlpSignal, "Evaluation spans.")
     metrics: OtlpSignal = group(OtlpSignal, "Score histograms and counters.")
     logs: OtlpSignal = group(OtlpSignal, "Events named gen_ai.evaluation.result.")
     metrics_interval: PositiveDuration = 15.0
-    """Time between two exports of metrics. A new series is scraped as 0 for that long, so make it no shorter than the
-    scrape interval."""
+    """Time between two exports of metrics. A new series is 0 during this time, so do not set it below the scrape
+    interval."""
 
     def endpoint_of(self, signal: Signal) -> str | None:
         """Returns where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""

@@ -32,8 +32,7 @@ class Prometheus(Section):
     enabled: bool = True
     """Whether /metrics is served."""
     results: bool | None = None
-    """Whether scores are scraped too; null: only when no OTLP metrics endpoint is set, so that they are not counted
-    twice."""
+    """Whether /metrics includes scores. null: only if no metrics go to OTLP, so that scores do not count twice."""
 
 
 SETTINGS = Prometheus

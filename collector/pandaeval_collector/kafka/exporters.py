@@ -19,10 +19,10 @@ _MOST_BYTES = 10 << 20
 
 
 class KafkaResults(Section):
-    """Results to a Kafka topic, keyed by their ids; kafka.brokers says where."""
+    """Results as messages of a Kafka topic. Set kafka.brokers too."""
 
     topic: Text | None = None
-    """Topic that results are written to, such as eval.scores; null: none are."""
+    """Topic for results, such as eval.scores. null: off."""
 
 
 SETTINGS = KafkaResults

@@ -28,25 +28,24 @@ def _with_timeout(options: Mapping[str, Option]) -> Mapping[str, Option]:
 
 
 class Kafka(Section):
-    """Kafka: spans from a topic that any number of collectors share, and results to a topic (docs/operate/scale.md)."""
+    """Kafka as a source of spans for several collectors, and as a destination of results (docs/operate/scale.md)."""
 
     brokers: Text | None = None
-    """Brokers to ask first, HOST:PORT,HOST:PORT; null: Kafka is not used."""
+    """Addresses of brokers, such as HOST:PORT,HOST:PORT. null: Kafka is off."""
     options: Annotated[Mapping[Text, Option], without(_OURS, "collector"), AfterValidator(_with_timeout)] = {}
-    """More settings of librdkafka by name, such as security.protocol: SASL_SSL; secrets do not belong here. With a
-    group.instance.id of its own a collector keeps its partitions over a restart within session.timeout.ms (45000)."""
+    """Settings of librdkafka by name, such as security.protocol: SASL_SSL, without secrets. If group.instance.id is
+    set, a collector keeps its partitions during a restart of at most session.timeout.ms (45000)."""
     password_env: EnvName | None = None
     """Name of the environment variable with the SASL password (sasl.password)."""
     topic: Text | None = None
-    """Topic with OTLP spans, each message keyed by trace id; null: no spans are read."""
+    """Topic with OTLP spans. The key of each message is the trace ID. null: the collector reads no spans from Kafka."""
     group: Text = "pandaeval"
     """Consumer group of the collectors that share the topic."""
     sessions: Literal["none", "here", "topic"] = "none"
-    """Traces of a session may reach different collectors. none: no metric of level session runs, and each trace is read
-    by itself; here: they run on the traces that reach this collector, right where one collector reads the whole topic;
-    topic: decided traces go to sessions_topic, and the collectors share the sessions."""
+    """Session metrics of traces from Kafka. none: off. here: from the traces of this collector, for a single collector.
+    topic: collectors exchange decided traces over sessions_topic."""
     sessions_topic: Text = "eval.traces"
-    """Topic with decided traces, each keyed by the id of its session."""
+    """Topic with decided traces. The key of each message is the session ID."""
 
     @property
     def scores_sessions(self) -> bool:

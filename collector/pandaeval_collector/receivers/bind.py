@@ -49,11 +49,11 @@ class Tls(Section):
     """Certificates of the listeners, PEM files."""
 
     cert: FilePath
-    """File with the server's certificate and its chain, PEM."""
+    """PEM file with the server's certificate and its chain."""
     key: FilePath
-    """File with the private key of the certificate, PEM."""
+    """PEM file with the private key of the certificate."""
     client_ca: FilePath | None = None
-    """File with the CA of client certificates, PEM; when set, clients must show one."""
+    """PEM file with the CA of client certificates. If it is set, clients must send a certificate."""
 
     def verify(self) -> None:
         """Raises :class:`BindError`, naming the file, unless all of them can be loaded."""

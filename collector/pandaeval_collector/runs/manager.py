@@ -28,7 +28,8 @@ _MOST_ESTIMATES = 8
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
     """What a run would do and cost. ``counted``: how many traces the calls were counted for; ``remembered``: questions
-    with a stored answer, which cost nothing; ``cost_usd``: ``None`` where a price is unknown."""
+    with a stored answer, which cost nothing; ``cost_usd``: ``None`` where a price is unknown; ``by_detail``: calls and
+    cost by ``judge.detail``, where half of the verdicts are assumed to be wrong for ``failing``."""
 
     traces: int
     sessions: int
@@ -39,6 +40,7 @@ class CostEstimate:
     remembered: int = 0
     cost_usd: float | None = 0.0
     models: dict[str, Any] = field(default_factory=dict)
+    by_detail: dict[str, Any] = field(default_factory=dict)
 
 
 class EstimateError(Exception):

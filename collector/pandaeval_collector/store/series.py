@@ -35,17 +35,17 @@ _BOUNDS = {
     "pandaeval.judge.duration": (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
 }
 _TABLE = """
-pandaeval.evaluation.score histogram {score} Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric
-pandaeval.evaluations counter {evaluation} Results by outcome, why there is no score, and pass or fail
-pandaeval.revisions counter {revision} Results that replace an earlier one of the same unit and metric
-pandaeval.failures counter {failure} Results whose label says what went wrong, each unit once per metric
-pandaeval.judge.duration histogram s How long a judged result waited for its model
-pandaeval.judge.tokens counter {token} Tokens that judged results took
-pandaeval.judge.cost counter {USD} US dollars that judged results did cost
-pandaeval.judge.cached_tokens counter {token} Those of them that came from the provider's prompt cache
-pandaeval.agent.tokens counter {token} Tokens of agents' runs, each run once
-pandaeval.agent.cost counter {USD} US dollars of agents' runs, as spans state them, else by list price
-pandaeval.agent.unpriced counter {run} Runs with calls whose price is unknown
+pandaeval.evaluation.score histogram {score} Scores of traces and sessions, from 0 to 1. The best score is 1
+pandaeval.evaluations counter {evaluation} Number of results by outcome, reason of a missing score, and pass or fail
+pandaeval.revisions counter {revision} Number of results that replace an earlier revision
+pandaeval.failures counter {failure} Number of failed results by label and severity
+pandaeval.judge.duration histogram s Time for which a judged result waited for the reply of the judge
+pandaeval.judge.tokens counter {token} Number of tokens of judged results
+pandaeval.judge.cost counter {USD} US dollars for judged results
+pandaeval.judge.cached_tokens counter {token} Number of tokens that came from the provider's prompt cache
+pandaeval.agent.tokens counter {token} Number of tokens of agents' runs
+pandaeval.agent.cost counter {USD} US dollars of agents' runs, from the spans or by list price
+pandaeval.agent.unpriced counter {run} Number of runs with calls whose price is unknown
 """
 INSTRUMENTS = instruments(_TABLE, _BOUNDS)
 """The instruments of the score series."""

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.cli._output import print_list, safe, table
+from pandaeval_collector.cli._output import print_list, reason_room, safe, table
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_collector.show.view.unscored import unasked
@@ -20,7 +20,6 @@ from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
 
 MAX_ROWS = 40
-_MAX_REASON = 100
 
 
 def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
@@ -70,9 +69,9 @@ def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
             row.worst.agent if row.worst else "",
             row.traces,
             _verdict(row.verdict),
-            _score(row.shown.signal, False if row.shown.failed else None) if row.shown else NONE,
+            _score(row.shown.signal, False if row.shown.failed else None) if row.shown and row.shown.agrees else NONE,
             _cell(None if row.verdict and row.reliability and row.reliability.inline else row.reliability),
-            excerpt(row.found, _most(out)),
+            excerpt(row.found, reason_room(out)),
         )
         for row in rows[:MAX_ROWS]
     )
@@ -111,7 +110,8 @@ def _cell(row: ResultView | None) -> Text:
     if row.outcome != "scored":
         return Text(row.word, style="dim")
     if row.says:  # never in the colour of a pass
-        return Text(f"{number(row.score)} {row.says}", style="bold red") if row.failed else Text(row.says)
+        told = f"{number(row.score)} {row.says}" if row.agrees else row.says
+        return Text(told, style="bold red") if row.failed else Text(row.says)
     return _score(row.score, row.success)
 
 
@@ -127,11 +127,6 @@ def _verdict(row: ResultView | None) -> Text:
 def _score(value: float | None, success: bool | None) -> Text:
     style = "dim" if value is None else {True: "green", False: "bold red"}.get(success, "")  # type: ignore[arg-type]
     return Text(number(value), style=style)
-
-
-def _most(out: Console) -> int:
-    """Returns how many characters of a reason stand on a line."""
-    return min(_MAX_REASON, out.width - 4)
 
 
 def _tell_more(rows: int, out: Console) -> None:

@@ -238,6 +238,9 @@ def _tell_dry(dry: Row) -> None:
         "answered before": dry["remembered"],
         "cost": "unknown (no price for this model)" if dry["cost_usd"] is None else dollars(dry["cost_usd"]),
     }
+    for detail, each in dry["by_detail"].items():
+        usd = "price unknown" if each["cost_usd"] is None else dollars(each["cost_usd"])
+        facts[f"detail {detail}"] = f"{each['calls']} calls, {usd}"
     for name, value in facts.items():
         typer.echo(f"{name:<16} {value}")
     typer.echo("dry run; omit --dry-run to start the run")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Literal
 
 from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.runs.manager import CostEstimate
@@ -16,6 +18,9 @@ from pandaeval_lab.replay.counting import CallCount
 MOST = 200
 """Traces that are read and packed at most; the others are assumed to be like them."""
 _SEED = 20
+DETAILS: tuple[Literal["none", "failing", "all"], ...] = ("none", "failing", "all")
+WRONG = 0.5
+"""The share of verdicts that are assumed to be wrong or unclear."""
 
 
 class NewVerdicts(Verdicts):
@@ -77,3 +82,29 @@ def estimate(
         cost_usd=None if cost != cost else round(cost, 6),
         models=models,
     )
+
+
+def by_detail(made: Mapping[str, CostEstimate], chosen: str) -> CostEstimate:
+    """Returns the estimate for the chosen ``judge.detail``, with calls and cost of each setting. ``made``: estimates by
+    setting; that of ``failing`` was counted with wrong verdicts only."""
+    least, most = made["none"], made["failing"]
+    figures = {detail: {"calls": each.calls, "cost_usd": each.cost_usd} for detail, each in made.items()}
+    counts = ("calls", "prompt_tokens", "completion_tokens", "remembered")
+    parts: dict[str, Any] = {name: round(_between(getattr(least, name), getattr(most, name))) for name in counts}
+    unknown = least.cost_usd is None or most.cost_usd is None
+    usd = None if unknown else round(_between(least.cost_usd or 0.0, most.cost_usd or 0.0), 6)
+    failing = replace(most, **parts, cost_usd=usd, models=_models(least.models, most.models))
+    figures["failing"] = {"calls": failing.calls, "cost_usd": usd}
+    return replace(failing if chosen == "failing" else made[chosen], by_detail=figures)
+
+
+def _between(least: float, most: float) -> float:
+    return least + WRONG * (most - least)
+
+
+def _models(least: Mapping[str, Any], most: Mapping[str, Any]) -> dict[str, Any]:
+    nothing = {"calls": 0, "tokens": 0}
+    return {
+        model: {name: round(_between(least.get(model, nothing)[name], held[name])) for name in held}
+        for model, held in most.items()
+    }

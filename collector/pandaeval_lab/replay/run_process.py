@@ -14,7 +14,8 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from typing import TypeVar
+from dataclasses import replace
+from typing import Literal, TypeVar
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.calls import Handlers, Peer
@@ -33,7 +34,7 @@ from pandaeval_collector.store.access import FrontWrites
 from pandaeval_collector.store.runs import RunBatch, RunResult
 from pandaeval_collector.store.verdicts import Verdicts
 from pandaeval_lab.replay.counting import CountingCaller, usual_answers
-from pandaeval_lab.replay.estimates import NewVerdicts, estimate, sample_of
+from pandaeval_lab.replay.estimates import DETAILS, NewVerdicts, by_detail, estimate, sample_of
 from pandaeval_lab.replay.judge import OwnJudge, ReplayJudge, capped
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.stored_traces import StoredTraces
@@ -197,15 +198,25 @@ class RunProcess:
 
     async def estimate(self, _: object, chosen: Sequence[Chosen]) -> CostEstimate:
         """Estimates the cost of a judged run over these traces. Asks no judge."""
-        items, counting = sample_of(chosen), CountingCaller(usual_answers(self._store.reads))
-        verdicts = NewVerdicts(self._store.reads)
+        items, usual = sample_of(chosen), usual_answers(self._store.reads)
         prices = await self._judge().prices()
-        if items:
+        made: dict[str, CostEstimate] = {}
+        for detail in DETAILS:
+            counting, verdicts = CountingCaller(usual), NewVerdicts(self._store.reads)
             scorer = BatchScorer(
-                self._setup, self._evaluator, self._store, judged=self._judged, caller=counting, verdicts=verdicts
+                self._setup, self._with(detail), self._store, judged=self._judged, caller=counting, verdicts=verdicts
             )
-            await self._threaded(scorer.score, items)
-        return estimate(chosen, counting.counted, len(items), prices, verdicts.remembered)
+            if items:
+                await self._threaded(scorer.score, items)
+            made[detail] = estimate(chosen, counting.counted, len(items), prices, verdicts.remembered)
+        return by_detail(made, self._setup.config.judge.detail)
+
+    def _with(self, detail: Literal["failing", "all", "none"]) -> Evaluator:
+        """Returns the evaluator with another ``judge.detail``."""
+        settings = self._evaluator.settings
+        assert settings.judge is not None, "these metrics ask a judge"
+        asked = replace(settings.judge, detail=detail)
+        return Evaluator(self._evaluator.embedder, replace(settings, judge=asked))
 
     async def _new_scorer(self) -> BatchScorer:
         if self._judged is None:

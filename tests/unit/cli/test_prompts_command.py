@@ -77,7 +77,7 @@ def test_all_that_is_sent_is_shown() -> None:
 def test_what_goes_with_a_question_is_shown_with_a_trace() -> None:
     shown = run("plan_quality", "--trace", str(CAPTURE))
     question = shown.partition(": plan_quality, version")[2]
-    assert 'plan: ["(what the judge says)"]' in question
+    assert 'plan: ["(the reason of the judge)"]' in question
 
 
 def test_what_has_no_prompt_says_so() -> None:

@@ -211,7 +211,7 @@ def test_bad_variables_are_told_with_their_names() -> None:
         "JUDGE__MODELS: is not valid YAML: while parsing a flow node, expected the node content, "
         "but found '<stream end>'",
         "LATE late.windo: unknown key; did you mean window?",
-        "SERVER__TLS__CERT server.tls.key: is missing: File with the private key of the certificate, PEM.",
+        "SERVER__TLS__CERT server.tls.key: is missing: PEM file with the private key of the certificate.",
         'STORE__ON_SHUTDOWN: "forward" is not one of persist, decide',
     ]
     assert _problems(None, {"PANDAEVAL_CLOSE__QUIET": "ten"})[0].startswith("environment PANDAEVAL_CLOSE__QUIET: ")

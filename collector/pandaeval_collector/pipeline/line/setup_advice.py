@@ -15,17 +15,16 @@ _MAX_REMEMBERED = 1000
 _CONVENTIONS = "opentelemetry."
 """The scopes whose switch is said where no other is known."""
 _HINTS = {
-    "content": "the spans of service {service!r} say nothing of what was asked and answered, so most metrics have "
-    "nothing to look at; in that service, {cure}",
+    "content": "service {service!r} sends spans without message content, so "
+    "most metrics cannot run; to capture content, {cure}",
     "unread": "the answers of service {service!r} are not read: {cure}; `pandaeval inspect` shows how its traces are "
     "read, and CONTRIBUTING.md how to report them",
-    "session": "the traces of service {service!r} name no session, so conversations cannot be scored as a whole; put "
+    "session": "the traces of service {service!r} have no session ID, so conversations cannot be scored; put "
     "gen_ai.conversation.id (or session.id) on their spans, in Python: with pandaeval_otel.using_session(...)",
-    "root": "each model call of service {service!r} is a trace of its own, so only the call that ends a run is scored, "
-    "by the history that it holds; open a span around the agent's work, in Python: "
-    "with pandaeval_otel.agent_turn(...)",
-    "judge": "no judge is configured, so only what needs no model is scored; set judge.model "
-    "(PANDAEVAL_JUDGE__MODEL) for the others",
+    "root": "each model call of service {service!r} is a separate trace, so only the last call of a run is scored; "
+    "open a span around the work of the agent, in Python: with pandaeval_otel.agent_turn(...)",
+    "judge": "no judge is configured, so only metrics without a model run; to run the others, set judge.model "
+    "(PANDAEVAL_JUDGE__MODEL)",
 }
 """By what is lacking."""
 

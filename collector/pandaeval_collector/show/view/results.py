@@ -26,6 +26,7 @@ _CHECKS = re.compile(
 
 _ORDINARY = ("pass", "fail", "assumed")
 """Labels that add nothing to whether a result passed."""
+_HIGH, _ZERO = 0.5, 0.005
 _SHORT_REASON, _MAX_SIGNALS = 240, 2000
 _SHORT = ("metric", "outcome", "score", "signal", "success", "why")
 _FULL = ("id", "raw", "scale", "threshold", "coverage", "trigger", "final", "tokens")
@@ -75,6 +76,11 @@ class ResultView:
         return self.success is False
 
     @property
+    def agrees(self) -> bool:
+        """Whether the number reads as the verdict does: no high number beside a failure, and no 0.00 beside a pass."""
+        return self.score is None or not (self.score >= _HIGH if self.failed else self.success and self.score < _ZERO)
+
+    @property
     def urgency(self) -> tuple[bool, float]:
         """The key by which results are sorted: failed ones first, then by signal; those without one come last."""
         return not self.failed, NO_SCORE if self.signal is None else self.signal
@@ -110,11 +116,11 @@ class ResultView:
 
     def text(self, most: int) -> str:
         """Returns ``trace.tool_loop 0.17 (fail): reason``, of which the reason has about ``most`` characters."""
-        score = self.outcome if self.score is None else number(self.score)
+        score = f" {self.outcome if self.score is None else number(self.score)}" if self.agrees else ""
         word = said(self.word, 80)
         if not self.final:
             word += ", so far"
-        return f"{said(self.metric, 80)} {score} ({word}): {said(self.reason, most)}"
+        return f"{said(self.metric, 80)}{score} ({word}): {said(self.reason, most)}"
 
 
 def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ _DEPTH, _LONGEST_NAME, _LONGEST_LABEL, _LEAST_VERBATIM = 40, 60, 40, 5
 _MOST_KEPT = 150_000
 """Values of all contents that are kept read."""
 _DIGIT = re.compile(r"\d")
+_BEGUN, _GOES_ON = re.compile(r"(?:[\w%°]|\w[.,:/-])\Z"), re.compile(r"[\w%°]|[.,:/-]\w")
 _DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,2}")
 _RUN = re.compile(r"[0-9]+|[^0-9]+")
 _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|pay|tax|refund|charge|usd|eur", re.IGNORECASE)
@@ -245,8 +246,12 @@ class Known:
     def _verbatim(self, text: str, at: int) -> bool:
         """Returns whether a value stands in the evidence to the letter, and not within a longer value."""
         end = self._ends[bisect_right(self.sources, at, key=lambda source: source.at)]
-        pattern = rf"(?<![\w%°])(?<!\w[.,:/-]){re.escape(text)}(?![\w%°]|[.,:/-]\w)"
-        return text in self._text and re.compile(pattern).search(self._text, 0, end) is not None
+        whole, place = self._text, self._text.find(text, 0, end)
+        while place >= 0:  # a search for plain text takes a fraction of the time of a pattern with these borders
+            if not _GOES_ON.match(whole, place + len(text)) and not _BEGUN.search(whole[max(0, place - 2) : place]):
+                return True
+            place = whole.find(text, place + 1, end)
+        return False
 
 
 def moment(at_ns: int, who: Whose = "result") -> int:

@@ -12,7 +12,13 @@ function standing(result) {
 function value(result) {
   if (result.outcome === "unscored") return result.why.replaceAll("_", " ");
   if (result.outcome === "assumed") return "assumed";
+  if (!agrees(result)) return result.says || (result.success ? "pass" : "fail");
   return result.says ? (result.success === false ? `${score(result.score)} ${result.says}` : result.says) : score(result.score);
+}
+
+// Whether the number reads as the verdict does: no high number beside a failure, and no 0.00 beside a pass.
+function agrees(result) {
+  return result.success === false ? result.score < 0.5 : !result.success || result.score >= 0.005;
 }
 
 // What an open session scored by now; it is scored for good when it closes.
@@ -35,7 +41,7 @@ function chip(result, named) {
 // What failed in a row of a list, by the name of the failure.
 function failedChip(result) {
   return el("span", { class: "chip fail", title: `${metricName(result.metric)} (${result.metric})${result.reason ? `: ${result.reason}` : ""}` },
-    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), el("span", { class: "name" }, failureName(result)), el("span", { class: "value" }, score(result.score) + (isSoFar(result) ? " so far" : "")));
+    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), el("span", { class: "name" }, failureName(result)), el("span", { class: "value" }, (agrees(result) ? score(result.score) : "") + (isSoFar(result) ? " so far" : "")));
 }
 
 // What asks for attention first.
