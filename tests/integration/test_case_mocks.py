@@ -90,8 +90,8 @@ def test_calls_that_no_mock_fits_and_calls_past_the_mocks_are_told(shop: Path) -
     (shop / "suite.yaml").write_text(yaml.safe_dump(suite))
     told, trials = run_cases(shop, "suite.yaml")
     assert "notice: refund: no mock fits the expected calls of find_order, refund_order" in told
-    assert "notice: no mock fitted, and the call was refused: say in mocks what it gets (refund_order 1×)" in told
-    assert "notice: no mock was asked, and the tool itself answered: wrap it with mocked (find_order 1×)" in told
+    assert "notice: no mock matched, so the call was refused: add a result to mocks (refund_order 1×)" in told
+    assert "notice: the tool itself answered: wrap it with mocked (find_order 1×)" in told
     assert [call["kind"] for call in trials["refund"]["metadata"]["mock_calls"]] == ["refused"]
 
 

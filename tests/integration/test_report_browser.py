@@ -67,11 +67,11 @@ def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page
     assert "by code: deterministic" in grounds
     assert "by a judge" not in grounds  # none was asked, though code found what a judged metric names
     assert "17 metrics not run" in grounds
-    assert "Too little of what this metric builds on" in missing
+    assert "Too few inputs of this metric could be scored" in missing
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.run("document.documentElement.scrollWidth") <= 1280
     assert page.count(".row.unit") == 10
-    assert page.count(".row.unit.bad") == 4
+    assert page.count(".row.unit.bad") == 6
     assert page.count("figure canvas") == 7
     place = "turn 2 of trace 894037827519"
     assert place in page.texts(".why a")

@@ -5,8 +5,9 @@ Prose is paragraphs and list items, without code blocks, tables, headings, HTML 
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -111,3 +112,39 @@ def _plain(paragraph: str) -> str:
 
 def _count(text: str) -> int:
     return len(_WORD.findall(text))
+
+
+_PLACEHOLDER = "X"
+_CODE = re.compile(r"\\[bwsd]|\(\?|<[a-z!]|\b(?:SELECT|BEGIN|PRAGMA|INSERT|UPDATE|DELETE)\b|[{\[]\"")
+"""Texts that are no prose: patterns, HTML, SQL, JSON."""
+
+
+def literals(module: Path) -> Iterator[tuple[int, str]]:
+    """Yields the line and the text of each sentence-like string of a module, with ``X`` for inserted values.
+
+    Docstrings and texts of several lines, such as prompts, are left out.
+    """
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr | ast.JoinedStr):
+            skipped |= {
+                id(inner) for inner in ast.walk(node) if isinstance(inner, ast.Constant) and _is_own(node, inner)
+            }
+    for node in ast.walk(tree):
+        text = _text(node)
+        if id(node) in skipped or text is None or "\n" in text.strip() or text.isupper() or _CODE.search(text):
+            continue
+        if len(text.split()) >= 4:
+            yield node.lineno, text  # type: ignore[attr-defined]
+
+
+def _is_own(node: ast.AST, inner: ast.Constant) -> bool:
+    """Returns whether a constant is a docstring, or a part of a formatted text."""
+    return inner in getattr(node, "values", ()) or getattr(node, "value", None) is inner
+
+
+def _text(node: ast.AST) -> str | None:
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else _PLACEHOLDER for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

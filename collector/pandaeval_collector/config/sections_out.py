@@ -40,7 +40,7 @@ class Common(Section):
 
 def _field(way: Way) -> Any:
     if way.settings is None:
-        meaning = "Not read: the package of this exporter cannot be used (the log says why)."
+        meaning = "Ignored: the package of this exporter cannot be used (see the log)."
         return Mapping[str, Any], Field(default={}, description=meaning)
     return way.settings, group(way.settings)
 
@@ -61,5 +61,5 @@ class Ui(Section):
     url: Url | None = None
     """Public address of the page, for links in spans and alerts."""
     links: Mapping[Text, Annotated[Url, Field(max_length=2000)]] = {}
-    """Links to other programs, such as Jaeger: http://localhost:16686/trace/{trace_id}. Placeholders: trace_id,
-    session_id, agent, service, start_ms, end_ms."""
+    """Links to other programs (Jaeger: http://localhost:16686/trace/{trace_id} is an example). Placeholders are
+    trace_id, session_id, agent, service, start_ms and end_ms."""

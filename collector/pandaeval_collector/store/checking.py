@@ -39,13 +39,13 @@ _ROWS: dict[Kind, str] = {
 }
 """What is read of a row: its key, what it is about, and the rest."""
 CURES: dict[Kind, str] = {
-    "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
-    "chunks": "the collector sets its trace aside (metric_error) when it decides it",
-    "traces": "late spans set this trace aside; its results stand",
-    "kept": "results of the trace stand, it cannot be evaluated again unless a backup is restored",
-    "members": "its session, and traces that come to it, are not scored without it; results of its trace stand",
+    "pages": "the next start quarantines the file; save readable spans with `pandaeval store export`",
+    "chunks": "the collector will quarantine its trace (metric_error)",
+    "traces": "late spans will quarantine this trace; its results stay valid",
+    "kept": "its results stay valid; to evaluate the trace again, restore a backup",
+    "members": "its session cannot be scored without it; results of its trace stay valid",
     "results": "evaluate the trace again, or restore a backup",
-    "outbox": "the collector drops it when its turn comes, and counts it as damaged",
+    "outbox": "the collector will drop it and count it as damaged",
 }
 
 

@@ -64,9 +64,8 @@ class ExpectedCall(_Part):
     optional: tuple[Name, ...] = Field(default=(), description="Arguments that may be left out.")
     compare_args: tuple[Name, ...] | dict[str, Compared] | None = Field(
         default=None,
-        description="The arguments that are compared; null: all. As a map, also how: exact, text (case, spaces and "
-        'punctuation do not matter), number (1, 1.0 and "1" are equal), unordered (a list in any order) '
-        "or any (it has to be there).",
+        description="The arguments to compare; null: all. As a map, also how. exact; any: it must exist. text: case, "
+        'spaces and punctuation do not matter. number: 1, 1.0 and "1" are equal. unordered: a list in any order.',
     )
     step: int | None = Field(default=None, description="Calls of equal step may come in any order among each other.")
 
@@ -77,7 +76,8 @@ class ExpectedOutcome(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     tools_called: tuple[Name, ...] | None = Field(
-        default=None, description="Names of the tools to call, in order; expected_tools says more and outweighs it."
+        default=None,
+        description="Names of the tools to call, in order; expected_tools takes precedence.",
     )
     end_state: dict[str, Any] = Field(default={}, description="Fields that the end state must have, nested.")
 
@@ -92,9 +92,9 @@ class OutputFormat(_Part):
     )
     contains: tuple[str, ...] = Field(
         default=(),
-        description="Texts that all stand in the agent's answers; case and thousands separators do not matter.",
+        description="Texts that must all appear in the agent's answers; case and thousands separators are ignored.",
     )
-    excludes: tuple[str, ...] = Field(default=(), description="Texts that stand in none of them.")
+    excludes: tuple[str, ...] = Field(default=(), description="Texts that must not appear in the answers.")
 
 
 class CountedCalls(_Part):
@@ -119,11 +119,11 @@ class Mock(_Part):
     """What a tool answers in place of the tool itself: one of result, results, error and function."""
 
     when: dict[str, Any] = Field(default={}, description="Arguments that a call must have, among others; {}: any.")
-    result: Any = Field(default=None, description="What every call gets.")
-    results: tuple[Any, ...] = Field(default=(), description="What one call after another gets; the last one goes on.")
-    error: Name | None = Field(default=None, description="The call fails, and this is what the agent is told.")
+    result: Any = Field(default=None, description="Result of every call.")
+    results: tuple[Any, ...] = Field(default=(), description="Results of consecutive calls; the last result repeats.")
+    error: Name | None = Field(default=None, description="The call fails, and the agent gets this message.")
     function: Name | None = Field(default=None, description="module:function or ./file.py:function answers the call.")
-    delay: Duration = Field(default=0.0, description="How long the answer takes, such as 2s.")
+    delay: Duration = Field(default=0.0, description="Delay of the answer, such as 2s.")
     times: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Calls of an attempt, at most.")
 
     @model_validator(mode="after")
@@ -131,7 +131,7 @@ class Mock(_Part):
         said = sorted({"result", "results", "error", "function"} & self.model_fields_set)
         if len(said) != 1:
             given = " and ".join(said) or "nothing"
-            raise ValueError(f"says {given}; write one of result, results, error and function")
+            raise ValueError(f"has {given}; write one of result, results, error and function")
         if said == ["results"] and not self.results:
             raise ValueError("results is empty; write a list, such as [pending, done]")
         return self
@@ -167,10 +167,10 @@ class Recorded(_Part):
 class Scenario(_Part):
     """A user whom a model plays (``pandaeval cases run --simulate``)."""
 
-    goal: Name = Field(description="What the user wants, until it is met or given up.")
+    goal: Name = Field(description="Goal of the user; the conversation ends when it is met or given up.")
     profile: str = Field(default="", description="Who the user is, and how the user talks.")
     knowledge: tuple[Name, ...] = Field(default=(), description="All that the user can tell the agent, fact by fact.")
-    first_message: Name | None = Field(default=None, description="What the user says first; null: the model's words.")
+    first_message: Name | None = Field(default=None, description="First user message; null: the model writes it.")
     max_turns: Annotated[int, Field(ge=1, le=100)] = 10
     conversations: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=1, description="Conversations, each a trial; --trials may ask for more."
@@ -200,7 +200,7 @@ class Case(_Part):
     description: str = ""
     source: str = Field(default="", description="Where the case comes from, such as an incident.")
     kind: Literal["regression", "capability"] = Field(
-        default="regression", description="regression: what has worked; capability: what shall work one day."
+        default="regression", description="regression: worked before; capability: not expected to work yet."
     )
     inputs: dict[str, Any] = Field(
         default={}, description="What the agent is given. task: its input; a trace with the same input is a trial."
@@ -215,7 +215,7 @@ class Case(_Part):
         Field(default={}, description="Weights of the four parts of tool_correctness; 0.25 each, and their sum is 1.")
     )
     results_must_be_used: bool = Field(
-        default=False, description="Whether the answer has to use what the tools gave back; a judge says if it does."
+        default=False, description="Whether the answer must use tool results; a judge decides."
     )
     results_used: bool | None = Field(
         default=None, description="Says that it does, where no judge is to be asked (results_must_be_used)."
@@ -226,7 +226,9 @@ class Case(_Part):
     required_order: tuple[Name, ...] = Field(
         default=(), description="Tools that must all be called, each for the first time in this order."
     )
-    forbidden_tools: tuple[Name, ...] = Field(default=(), description="Tools that may not be called; * stands for any.")
+    forbidden_tools: tuple[Name, ...] = Field(
+        default=(), description="Tools that must not be called; * matches any text."
+    )
     tool_schemas: dict[str, JsonSchema] = Field(
         default={}, description="JSON schemas of arguments by tool; else those that the trace declares."
     )
@@ -236,7 +238,7 @@ class Case(_Part):
     exit_code: int | None = Field(default=None, description="The exit code that the run has to leave.")
     output_format: OutputFormat | None = None
     expected_answer: str | None = Field(default=None, description="What the answer should say; a judge compares.")
-    knowledge: tuple[str, ...] = Field(default=(), description="What a judge may take for true.")
+    knowledge: tuple[str, ...] = Field(default=(), description="Facts that the judge can use.")
     interactions: tuple[Interaction, ...] = Field(default=(), description="Of a conversation, one by one.")
     graders: tuple[Name, ...] = Field(
         default=(),

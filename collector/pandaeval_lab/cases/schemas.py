@@ -59,7 +59,7 @@ def schema_errors(schema: Any, value: Any) -> list[str]:
     try:
         found = sorted(validator_of(schema).iter_errors(value), key=lambda error: error.json_path)
     except (Unresolvable, RecursionError) as error:
-        raise BadSchemaError(f"refers to what is not there, or to itself: {error}") from error
+        raise BadSchemaError(f"refers to a missing definition, or to itself: {error}") from error
     return [f"{error.json_path}: {error.message}"[:300] for error in found[:MOST]]
 
 

@@ -38,11 +38,10 @@ _MAX_ROWS = 60
 _NOTHING = "-"
 _EMPTY = "-: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
 _COLUMNS = ("case", "kind", "correct", *LAYERS, "broke in", "why")
-_REFUSED = "no mock fitted, and the call was refused: say in mocks what it gets"
-_PAST_MOCKS = "no mock was asked, and the tool itself answered: wrap it with mocked"
+_REFUSED = "no mock matched, so the call was refused: add a result to mocks"
+_PAST_MOCKS = "the tool itself answered: wrap it with mocked"
 _NAMING = (
-    "a trace is a trial of the case that its spans name (using_case), or whose inputs.task is what the user says "
-    "first, letter for letter, such as"
+    "a trace is a trial if its spans name a case (using_case), or if its first user message equals inputs.task, such as"
 )
 
 

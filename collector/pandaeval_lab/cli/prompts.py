@@ -42,9 +42,9 @@ from pandaeval_otel.normal.trace import is_genai
 AnyMetric = JudgedMetric[Any, Any]
 V = TypeVar("V", bound=Verdict)
 _RECORD = "(the record of the run)"
-_FAILURES = "(the failures, each with its number, its label and what was said of it)"
+_FAILURES = "(the failures, each with its number, label and reason)"
 SIMULATED_USER = "simulated_user"
-TOLD = "(what the judge says)"
+TOLD = "(the reason of the judge)"
 
 
 def prompts(

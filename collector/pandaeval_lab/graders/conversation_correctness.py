@@ -53,7 +53,7 @@ def _untold(expected: Sequence[Interaction], tools: Sequence[Weighed | None], an
     if not all(judged):
         return "answers were not judged (no judge, or it could not tell)"
     parts = {name for each in tools if each is not None for name, part in each.parts.items() if part is None}
-    names = {"parameters": "arguments of calls were not captured", "utilization": "nobody says if results were used"}
+    names = {"parameters": "arguments of calls were not captured", "utilization": "use of results was not decided"}
     return "; ".join(text for name, text in names.items() if name in parts)
 
 

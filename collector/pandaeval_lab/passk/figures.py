@@ -93,7 +93,7 @@ class Figures:
         cases = self.trials.cases
         undetermined = sum(case.undetermined for case in cases)
         if undetermined:
-            yield f"{undetermined} trials are undetermined and in no estimate; the bounds say what they leave open"
+            yield f"{undetermined} trials are undetermined and excluded; the bounds show their possible effect"
         for each in self.suite:
             if each.at.cases < each.at.of:
                 less = each.at.of - each.at.cases

@@ -112,7 +112,7 @@ def _decisions(
         except Exception as error:  # noqa: BLE001 - one item must not cost the others
             if parts.split():
                 continue
-            _log.error("what is known of %s cannot be decided", part[0], exc_info=error)
+            _log.error("trace %s cannot be scored", part[0], exc_info=error)
             decision = failed(part[0], error)
         yield decision
 

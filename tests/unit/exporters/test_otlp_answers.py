@@ -34,7 +34,7 @@ RETRIED = [
     CODES.UNAVAILABLE,
     CODES.DATA_LOSS,
 ]
-CURE = "set the variable that exporters.otlp.headers_env names to what the sink wants to see"
+CURE = "set the variable named in exporters.otlp.headers_env to the headers that the sink requires"
 LOCKED_OUT = [CODES.UNAUTHENTICATED, CODES.PERMISSION_DENIED]
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
-from support.prose import percentile, read
+from support.commands import whole
+from support.prose import literals, percentile, read
 
 ROOT = Path(__file__).parents[3]
 _DOCS = ROOT / "docs"
@@ -81,3 +84,70 @@ def test_every_user_page_is_in_the_navigation() -> None:
     text = (ROOT / "mkdocs.yml").read_text()
     pages = [str(page.relative_to(_DOCS)) for page in _DOCS.rglob("*.md") if "internals" not in page.parts]
     assert [page for page in pages if f": {page}\n" not in text] == []
+
+
+_BANNED = {
+    "stand": r"\b(?:stands?|stood)\b",
+    "what": r"(?:^|[.;:,] |\b(?:as|by|for|from|in|of|on|or|and|with|is|are|see|show|read) )"
+    r"what (?:is|was|were|are|it|they|the|a|an|you|has|had|came|could|can|should)\b",
+    "that which": r"\b(?:that|those) which\b",
+    "say or tell": r"\b(?:says|tells|told)\b",
+}
+_MOST_IN_A_SENTENCE = 25
+_PROMPTS = re.compile(r"/judge/|jobs/same_cause|custom/functions|scoring/metrics/|/graders/|replay/grouping")
+"""Modules whose texts are sent to a judge, as fields, checks and rubrics of verdicts."""
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+")
+
+
+def _messages(root: str) -> Iterator[tuple[str, str]]:
+    for module in sorted((ROOT / root).rglob("*.py")):
+        if "_recordings" not in module.parts:
+            name = str(module.relative_to(ROOT))
+            yield from ((f"{name}:{line}", text) for line, text in literals(module))
+
+
+@pytest.mark.parametrize(
+    "root", ["collector/pandaeval_collector", "collector/pandaeval_lab", "pandaeval_otel/processor"]
+)
+def test_help_errors_and_reasons_are_plain(root: str) -> None:
+    """String literals have none of the habits that readers misread, and short sentences."""
+    found = []
+    for place, text in _messages(root):
+        if _PROMPTS.search(place):
+            continue
+        found += [f"{place}: {habit}: {text}" for habit, form in _BANNED.items() if re.search(form, text)]
+        found += [f"{place}: long: {part}" for part in _SENTENCE.split(text) if len(part.split()) > _MOST_IN_A_SENTENCE]
+    assert found == []
+
+
+def test_reasons_do_not_stand_or_tell() -> None:
+    """In metrics, formatted texts are reasons; other texts may be parts of a prompt."""
+    metrics = "collector/pandaeval_collector/scoring/metrics"
+    reasons = [(place, text) for place, text in _messages(metrics) if "X" in text and not re.match(r"\w+: ", text)]
+    assert len(reasons) > 20
+    assert [each for each in reasons for form in _BANNED.values() if re.search(form, each[1])] == []
+
+
+def test_the_lint_finds_banned_forms(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text('"""Stands here."""\nA = f"{1} stands in no result"\nB = "a note of what was found"\n')
+    texts = [text for _, text in literals(module)]
+    assert texts == ["X stands in no result", "a note of what was found"]
+    assert [habit for text in texts for habit, form in _BANNED.items() if re.search(form, text)] == ["stand", "what"]
+
+
+def test_summaries_of_commands_fit_their_column() -> None:
+    """A summary of at most 60 characters is not cut at 80 columns; each option and argument has help."""
+    found = []
+    for path, command in _tree(get_command(whole())):
+        first = " ".join((command.help or "").split("\n\n")[0].split())
+        found += [f"{path}: {first}"] if len(first) > 60 and path != "pandaeval" else []
+        texts = [getattr(option, "help", None) or "" for option in command.params]
+        found += [f"{path}: {text}" for text in texts if not 1 <= len(text) <= 100]
+    assert found == []
+
+
+def _tree(command: Any, path: str = "pandaeval") -> Iterator[tuple[str, Any]]:
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _tree(inner, f"{path} {name}")

@@ -357,7 +357,7 @@ class Calls:
             try:
                 peer.take(self._codec.unpack(frame))
             except Exception:  # noqa: BLE001 - not the protocol: the process cannot be trusted any more
-                _log.exception("%s says what cannot be understood", self._what)
+                _log.exception("%s sent an unreadable message", self._what)
                 child.kill()
             self._backoff.succeeded()
         self._running = None

@@ -141,7 +141,7 @@ async def start_with(
     except TimeoutError as error:
         child.kill()
         await child.wait()
-        raise ChildStartError("does not start: it says nothing") from error
+        raise ChildStartError("does not start: it sent no message") from error
     except asyncio.CancelledError:  # the collector stops meanwhile
         child.kill()
         raise

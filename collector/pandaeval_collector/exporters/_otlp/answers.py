@@ -42,7 +42,7 @@ _NOT_SERVED_STATUSES = frozenset({404, 405, 501})
 _LOCKED_OUT_CODES = frozenset({grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED})
 _LOCKED_OUT_STATUSES = frozenset({401, 403})
 _LOCKED_OUT_PAUSE_S = 5.0
-_CURE = "set the variable that exporters.otlp.headers_env names to what the sink wants to see"
+_CURE = "set the variable named in exporters.otlp.headers_env to the headers that the sink requires"
 _LONGEST_PAUSE_S = 600.0
 """The longest pause that a sink may ask for."""
 

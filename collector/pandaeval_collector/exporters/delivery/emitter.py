@@ -82,7 +82,7 @@ class Emitter:
         if not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "there are %d series of scores, as many as there may be: what is new is counted "
-                "under agent, service and environment __other__",
+                "the limit of %d score series is reached: new series are counted under agent, service and "
+                "environment __other__",
                 labels.series,
             )

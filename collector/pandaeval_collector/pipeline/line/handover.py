@@ -73,7 +73,7 @@ def unpacked(message: bytes, is_done: bool = False) -> Handed:
         _ = made.text
         before([made.held], frozenset())
     except (ValueError, KeyError, TypeError, AttributeError, struct.error, zstandard.ZstdError) as error:
-        raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
+        raise ValueError(f"its trace cannot be read: {type(error).__name__}: {error}") from error
     return Handed(row, contents=[(part.logs, part.request) for part in member.contents], is_done=is_done)
 
 

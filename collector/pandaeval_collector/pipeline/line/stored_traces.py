@@ -55,7 +55,7 @@ def kept_trace(
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - as below; it was read once
-        _log.warning("what is kept of a trace cannot be read again", exc_info=True)
+        _log.warning("a stored trace cannot be read again", exc_info=True)
         return None
     return found.trace if found.evidence.digest == digest else None
 

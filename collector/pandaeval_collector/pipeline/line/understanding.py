@@ -40,8 +40,8 @@ T = TypeVar("T")
 TURN, SESSION, DETAIL = "turn", "session", "detail"
 """Keys in the body of a job that is about a turn (the span that answers), about a session that closed (its id), or that
 follows a verdict (the span that answers in the turn with the first wrong step)."""
-_CHAINED = "session told from the responses that its traces go on from: no span names one"
-_TOLD = "session told from the conversation that its traces hold as their history: no span names one"
+_CHAINED = "session derived from responses that later traces continue; no span has a session ID"
+_TOLD = "session derived from the history in its traces; no span has a session ID"
 
 
 @dataclass(slots=True)

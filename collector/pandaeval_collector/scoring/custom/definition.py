@@ -106,14 +106,12 @@ class Definition(BaseModel):
                 raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
             if UNKNOWN in labels:
                 cure = "take it out, or rename it"
-                raise ValueError(f"labels: a judge that cannot tell says {UNKNOWN!r} by itself; {cure}")
+                raise ValueError(f"labels: {UNKNOWN!r} is reserved for undecided judges; {cure}")
             if any(not label.strip() for label in labels):
                 raise ValueError("labels: one has no name; write a word, such as rude")
         least, most = self.range
         if not least <= self.least_passing <= most:
-            raise ValueError(
-                f"threshold: {self.least_passing:g} does not lie in the scale {least:g}-{most:g}, which it is meant in"
-            )
+            raise ValueError(f"threshold: {self.least_passing:g} must be in the scale {least:g}-{most:g}")
         return self
 
     @property

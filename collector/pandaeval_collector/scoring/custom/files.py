@@ -23,7 +23,7 @@ _MAX_BYTES = 1 << 20
 _TOLD = 20
 """Mistakes of one file that are listed."""
 _CURES = {
-    "criteria": "write what the judge is to look at",
+    "criteria": "write the criteria of the judge",
     "labels": "give two or more, such as {polite: 1, rude: 0}",
     "name": "write a name in small letters, as in name: tone",
     "score": "write a number 0..1, as in rude: 0 or rude: {score: 0, severity: high}",
@@ -64,9 +64,9 @@ def _entries(path: Path) -> list[Any]:
     entries = held.get("metrics", [held]) if isinstance(held, dict) else held
     if isinstance(held, dict) and "metrics" in held and len(held) > 1:
         beside = next(key for key in held if key != "metrics")
-        raise ModuleLoadError(f"{path}: {beside}: stands beside metrics; indent it")
+        raise ModuleLoadError(f"{path}: {beside}: must be inside metrics; indent it")
     if not isinstance(entries, list) or not entries:
-        raise ModuleLoadError(f"{path}: it holds no metric; write a list of them: - name: tone …")
+        raise ModuleLoadError(f"{path}: the file has no metric; write a list: - name: tone …")
     return entries
 
 

@@ -128,23 +128,25 @@ def wrong_unit(subject: Subject, rng: Random) -> AnswerEdit:
 
 FAULTS = {
     "invented_amount": Fault(
-        "value", "The answer names an amount of money that stands nowhere.", replaced(AMOUNT, "amount", other_amount)
+        "value", "The answer names an amount of money that appears nowhere.", replaced(AMOUNT, "amount", other_amount)
     ),
-    "invented_date": Fault("value", "The answer names a date that stands nowhere.", replaced(DATE, "date", other_date)),
+    "invented_date": Fault(
+        "value", "The answer names a date that appears nowhere.", replaced(DATE, "date", other_date)
+    ),
     "invented_identifier": Fault(
-        "value", "The answer names an identifier that stands nowhere.", replaced(IDENTIFIER, "identifier", scrambled)
+        "value", "The answer names an identifier that appears nowhere.", replaced(IDENTIFIER, "identifier", scrambled)
     ),
     "invented_name": Fault(
         "value", "The answer names somebody or something that nobody mentioned.", replaced(NAME, "name", other_name)
     ),
     "invented_time": Fault(
-        "value", "The answer names a time of day that stands nowhere.", replaced(TIME, "time of day", other_time)
+        "value", "The answer names a time of day that appears nowhere.", replaced(TIME, "time of day", other_time)
     ),
     "invented_url": Fault(
-        "value", "The answer names a web or mail address that stands nowhere.", replaced(URL, "address", other_address)
+        "value", "The answer names a web or mail address that appears nowhere.", replaced(URL, "address", other_address)
     ),
     "off_by_one_day": Fault(
-        "value", "A date in the answer is off by one day, and stands nowhere.", replaced(DATE, "date", next_day)
+        "value", "A date in the answer is off by one day, and appears nowhere.", replaced(DATE, "date", next_day)
     ),
     **family("value", stale_value, swapped_values, wrong_sum, wrong_unit),
 }

@@ -57,10 +57,7 @@ class TraceSource:
             new = {id_: trace for id_, trace in page.items() if id_ not in seen}
             in_vain = 0 if new else in_vain + 1
             if in_vain > _MOST_IN_VAIN and not place.traces:
-                raise place.told(
-                    f"{place.url} answers the same whatever time is asked for; see what it is, or name a shorter time "
-                    "with since= and until="
-                )
+                raise place.told(f"{place.url} ignores the requested time; check the address, or set since= and until=")
             for id_, trace in new.items():
                 if len(seen) == place.limit and not place.traces:
                     self.notes.append(

@@ -57,7 +57,7 @@ class Tempo:
             ids = self._asking.get("/api/search", asked, hits)
         except AnswerTooLargeError as error:
             if until - since <= 1:
-                raise self._place.told(f"what it found in a second is too large ({TOO_LARGE})") from error
+                raise self._place.told(f"its answer for one second is too large ({TOO_LARGE})") from error
             return [], False
         if ids is None:
             raise self._place.other_api("it has no search")

@@ -125,7 +125,7 @@ async def test_a_process_comes_up_with_its_first_word_or_not_at_all(
         await start_with(b"", "ends", environ)
     (tmp_path / "silent.py").write_text("import sys\nsys.stdin.read()\n")
     monkeypatch.setattr(child_module, "_START_S", 0.01)
-    with pytest.raises(ChildStartError, match=r"^does not start: it says nothing$"):
+    with pytest.raises(ChildStartError, match=r"^does not start: it sent no message$"):
         await start_with(b"", "silent", environ)
 
     def fails(*_: object) -> None:

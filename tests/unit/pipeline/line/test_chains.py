@@ -159,7 +159,7 @@ class TestByHistory:
             for made in TOLD:
                 run.add(Request(False, made.request().SerializeToString()))
             assert {trace.notes[-1] for trace in run.traces()} == {
-                "session told from the conversation that its traces hold as their history: no span names one"
+                "session derived from the history in its traces; no span has a session ID"
             }
 
 

@@ -93,7 +93,7 @@ def test_an_answer_that_is_the_same_for_any_time_ends(
     monkeypatch.setattr(asks_tempo, "_PAGE", 5)
     monkeypatch.setattr(sources, "_MOST_IN_VAIN", 10)
     told = _told(kind, answer, "&limit=100000")
-    assert "whatever time is asked for" in told or "no traces" in told or "it knows no service" in told
+    assert "ignores the requested time" in told or "no traces" in told or "it knows no service" in told
 
 
 @KINDS

@@ -184,7 +184,7 @@ def test_turns_and_sessions_are_judged_with_what_is_known_of_the_user(level: str
     found = asyncio.run(_awaited(tone.ask(about, judge)))
     assert found == Score(1.0, "Calm enough.", raw=5.0, scale="1-5")
     assert (tone.key, tone.threshold_for(None)) == (f"{level}.own_tone", 4)
-    question = caller.messages[0][-1]["content"]
+    question = caller.questions[0]
     assert 'goal: "a new card"' in question
     assert 'knowledge: "- cards cost 5"' in question
     assert ("one turn of a conversation" if level == "turn" else "a whole conversation") in question
@@ -256,12 +256,12 @@ def test_an_async_function_asks_the_judge() -> None:
     [
         ("- {name: a, criteria: x, sclae: [1, 5]}", "metrics[0] (a): sclae: unknown key; did you mean scale?"),
         ("- {criteria: x}", "metrics[0]: name: is missing; write a name in small letters"),
-        ("- {name: a}", "metrics[0] (a): criteria: is missing; write what the judge is to look at"),
+        ("- {name: a}", "metrics[0] (a): criteria: is missing; write the criteria of the judge"),
         ("- {name: A b, criteria: x}", "name 'A b': write small letters, digits and single underscores"),
         ("- {name: a, criteria: x, level: galaxy}", "level 'galaxy' is not scored in this version"),
         ("- {name: a, criteria: x, scale: [5, 1]}", "scale: min (5) has to be less than max (1)"),
         ("- {name: a, criteria: x, scale: {min: 1}}", "scale.max: is missing; write both ends"),
-        ("- {name: a, criteria: x, scale: [1, 5], threshold: 7}", "threshold: 7 does not lie in the scale 1-5"),
+        ("- {name: a, criteria: x, scale: [1, 5], threshold: 7}", "threshold: 7 must be in the scale 1-5"),
         ("- {name: a, criteria: x, scale: 1-5}", "scale: write both ends, as in scale: {min: 1, max: 5}"),
         (
             "- {name: a, criteria: x, labels: {b: 1}}",
@@ -277,9 +277,9 @@ def test_an_async_function_asks_the_judge() -> None:
         ("- {name: a, criteria: x, criteria: y}", "line 1: is not valid YAML: criteria is given twice"),
         ("- &a {name: a, criteria: x, labels: *a}", "line 1: is not valid YAML: it refers to itself"),
         ("- {name: a, criteria: x, level: trial}", "level: write trace, turn or session"),
-        ("- {name: a, criteria: x, labels: {b: 1, not determinable: 0}}", "a judge that cannot tell says"),
-        ("[]", "it holds no metric; write a list of them"),
-        ("5", "it holds no metric"),
+        ("- {name: a, criteria: x, labels: {b: 1, not determinable: 0}}", "is reserved for undecided judges"),
+        ("[]", "the file has no metric; write a list"),
+        ("5", "the file has no metric"),
         ("- 5", "metrics[0]: is not a map"),
         ("- {name: coherence, criteria: x}", "there is a metric trace.coherence already; give it another name"),
     ],

@@ -127,7 +127,7 @@ class TestCommand:
             for each in trials_of({"a": [True, False]})
         ]
         said = self.run(str(written(tmp_path / "r.jsonl", steps)), "--k", "1")
-        assert "each conversation is taken for one" in said.stderr
+        assert "each conversation counts as one case" in said.stderr
         assert "fewer than 30" in said.stderr
 
     @pytest.mark.parametrize("k", ["0", "x", "", "1,2000"])

@@ -167,7 +167,7 @@ def _declined(trace: Trace, answer: str | None) -> Score | None:
     for call in reversed(refused):
         if answer is None or _of_failed(trace, call, answer)[1] is not Ending.FALSE_SUCCESS:
             continue
-        reason = f"the answer says that it was done, but a person declined {call.name}"
+        reason = f"the answer claims success, but a person declined {call.name}"
         spans = tuple(filter(None, (answering_span(trace) or call.span_id,)))
         return _bad(0.0, reason, Ending.FALSE_SUCCESS, tool=call.name, error=error_of(call), span_ids=spans)
     return _refused(refused[-1].name) if refused else None
