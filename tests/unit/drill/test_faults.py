@@ -9,13 +9,16 @@ import pytest
 
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_collector.scoring.metrics.trace.response import response
 from pandaeval_lab.drill.fault import NotApplicableError, Planted, Subject, faults, plant
 from pandaeval_otel.model import Trace
 from support import telemetry_faults
 from support.drilled import FIRST, LAST, subject, wrote_code
 
 SEEDS = range(4)
+ENDINGS = {"apology_for_error": "error", "cut_answer": "truncated", "success_after_refusal": "false_success"}
 
 
 def fitting(name: str) -> Subject:
@@ -78,6 +81,12 @@ def test_false_success_fails_the_last_change_and_keeps_the_answer() -> None:
     assert "Error" in after.tool_calls[-1].result
     assert after.tool_calls[-1].error
     assert after.output == LAST
+
+
+def test_new_endings_are_found_by_response() -> None:
+    for seed in SEEDS:
+        found = {name: response(planted(name, seed)[1]) for name in ENDINGS}
+        assert {name: isinstance(each, Score) and each.label for name, each in found.items()} == ENDINGS
 
 
 def test_claim_without_call_takes_the_call_out_of_spans_and_history() -> None:

@@ -25,6 +25,14 @@ _ERRORS = (
     "Error: the service is not available, nothing was changed",
 )
 
+_DENIALS = (
+    "User rejected the tool call for `it`",
+    "Error: Tool call invocation was rejected by user.",
+    "The user denied this operation.",
+    "Tool execution was not approved.",
+    "The tool call was denied.",
+)
+
 
 def claim_without_call(subject: Subject, rng: Random) -> CustomEdit:
     """The answer says that something was done, and the call was never made."""
@@ -76,4 +84,13 @@ def false_success(subject: Subject, rng: Random) -> ToolResultEdit:
     return ToolResultEdit(index, error, f"{subject.trace.tool_calls[index].name} failed: {error}", failed=True)
 
 
-FAULTS = family("claim", claim_without_call, contradicted_argument, dropped_result, false_success)
+def success_after_refusal(subject: Subject, rng: Random) -> ToolResultEdit:
+    """A person declined the last change, and the answer says that it was done."""
+    denial = rng.choice(_DENIALS)
+    index = last_change(subject)
+    return ToolResultEdit(index, denial, f"{subject.trace.tool_calls[index].name} was declined: {denial}", failed=True)
+
+
+FAULTS = family(
+    "claim", claim_without_call, contradicted_argument, dropped_result, false_success, success_after_refusal
+)

@@ -27,7 +27,20 @@ _ERRORS = (
     "TypeError: Cannot read properties of undefined (reading 'content')",
     "Agent stopped due to max iterations.",
 )
+_APOLOGIES = (
+    "I apologize, but I encountered an error: Recursion limit of 25 reached without hitting a stop condition.",
+    "I'm sorry, but I ran into an issue: Error code: 429 - rate limit reached. Please try again later.",
+    "Sorry, an unexpected error occurred: 'NoneType' object has no attribute 'get'",
+)
+_STOPS = frozenset({"stop", "end_turn", "completed", "STOP"})
+"""Finish reasons of a whole answer."""
 _WORDS = ("please", "now", "again", "details", "full", "all", "info")
+
+
+def apology_for_error(subject: Subject, rng: Random) -> AnswerEdit:
+    """The user gets an apology with an error text as answer."""
+    text = rng.choice(_APOLOGIES) if subject.answer else ""
+    return AnswerEdit(text, text)
 
 
 def crash(subject: Subject, rng: Random) -> CustomEdit:
@@ -105,6 +118,25 @@ def _edited(code: str, number: int) -> str:
     return f'print("attempt {number + 1}")\n{renamed}'
 
 
+def cut_answer(subject: Subject, rng: Random) -> CustomEdit:
+    """The answer was cut off at the model's token limit."""
+    half = half_answer(subject, rng)
+    shorter = text_change(subject.answer, half.text)
+    speaking = {
+        span.span_id
+        for span in subject.trace.spans
+        if span.output and any(subject.answer.strip() == message.text.strip() for message in span.output)
+    }
+    if not speaking:
+        raise NotApplicableError("no span shows the answer")
+
+    def change(raw: RawTrace, trace: Trace) -> None:
+        raw.rewrite(shorter)
+        raw.rewrite(lambda held: "length" if isinstance(held, str) and held in _STOPS else held, only=speaking)
+
+    return CustomEdit(change, lambda before, after: bool(after.truncated) and half.stands(before, after), half.what)
+
+
 def half_answer(subject: Subject, rng: Random) -> AnswerEdit:
     """The answer breaks off in the middle."""
     words = subject.answer.split(" ")
@@ -164,7 +196,9 @@ FAULTS = {
     ),
     **family(
         "course",
+        apology_for_error,
         crash,
+        cut_answer,
         earlier_answer,
         exact_loop,
         failing_code,
