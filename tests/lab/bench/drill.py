@@ -33,7 +33,7 @@ from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from support.telemetry_faults import since_the_last_user  # noqa: E402
+from support.telemetry_faults import since_the_last_user
 
 SHARED = Path(__file__).parents[4] / "shared"
 LABELS = {
