@@ -135,7 +135,8 @@ def test_exemplars_lead_to_evaluated_traces_in_jaeger(home: House, way: str) -> 
         where = (exemplar["labels"]["trace_id"], exemplar["labels"]["span_id"])
         assert where in results
         scores = [each["score"] for each in home.results
-                  if (each["trace_id"], each["metric"]) == (where[0], labels["gen_ai_evaluation_name"])]  # fmt: skip
+                  if (each["trace_id"], wire_name(each["level"], each["metric"]))
+                  == (where[0], labels["gen_ai_evaluation_name"])]  # fmt: skip
         assert any(score == pytest.approx(float(exemplar["value"])) for score in scores if score is not None)
         assert home.jaeger.spans(where[0]), "a click on the dot opens the trace"
 

@@ -1,0 +1,61 @@
+"""Runs the marked test suites, which the fast test command leaves out, and records each run in a ledger.
+
+    python tests/support/programs.py        # once: builds Jaeger, Prometheus and an OpenTelemetry Collector
+    python tests/lab/suites.py e2e          # or: slow
+    python tests/lab/suites.py e2e --only tests/e2e/test_quick_start.py
+
+A run of a whole suite appends a line to ``tests/lab/suites-ledger.jsonl``: commit, counts and names of failed tests.
+``tests/contract/test_suites_ran.py`` fails if a suite has no line within the last 300 commits. Exit code: pytest's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[2]
+LEDGER = ROOT / "tests" / "lab" / "suites-ledger.jsonl"
+SUITES = {"e2e": ["tests/e2e"], "slow": ["tests/integration", "tests/unit", "tests/property"]}
+"""The folders of each suite, by its marker."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("--only", nargs="+", help="Run these files, and write no line to the ledger.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        began = time.monotonic()
+        command = [sys.executable, "-m", "pytest", "-q", "-m", options.suite, f"--junitxml={report}"]
+        code = subprocess.run([*command, *(options.only or SUITES[options.suite])], cwd=ROOT, check=False).returncode
+        if options.only is None and report.exists():
+            line = _line(options.suite, report) | {"seconds": round(time.monotonic() - began)}
+            with LEDGER.open("a") as ledger:
+                ledger.write(json.dumps(line) + "\n")
+    return code
+
+
+def _line(suite: str, report: Path) -> dict[str, object]:
+    tests = [*ElementTree.parse(report).iter("testcase")]
+    failed = [test for test in tests if test.find("failure") is not None or test.find("error") is not None]
+    skipped = [test for test in tests if test.find("skipped") is not None]
+    commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return {
+        "suite": suite,
+        "commit": commit.stdout.strip(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
+        "passed": len(tests) - len(failed) - len(skipped),
+        "skipped": len(skipped),
+        "failed": sorted(f"{test.get('classname')}::{test.get('name')}" for test in failed),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
