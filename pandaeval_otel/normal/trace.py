@@ -31,6 +31,7 @@ from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
+from pandaeval_otel.normal.unread import unread
 from pandaeval_otel.normal.utility import utility_of
 from pandaeval_otel.wire.bounds import NOTE
 
@@ -67,6 +68,8 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
     trace = trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
     _add_ending(trace, evidence, spans)
+    if note := unread(trace, evidence.spans):
+        trace.notes = (*trace.notes, note)
     batch = side_by_side(trace)
     if batch:
         trace.runs = tuple([_run_of(trace, evidence, set(ids)) for ids in batch])

@@ -290,8 +290,8 @@ async def test_the_calls_about_a_record_begin_with_the_same_bytes(running: Runni
     bodies = [body for _, body in server.requests]
     assert len(bodies) == 3
     assert {json.dumps(body["response_format"]) for body in bodies} == {'{"type": "json_object"}'}
-    assert len({json.dumps(body["messages"][:2]) for body in bodies}) == 1
-    assert len({body["messages"][2]["content"] for body in bodies}) == 3
+    assert len({json.dumps(body["messages"][:3]) for body in bodies}) == 1
+    assert len({body["messages"][3]["content"] for body in bodies}) == 3
 
 
 async def test_cached_tokens_are_counted_and_cost_what_the_list_says(running: Running) -> None:

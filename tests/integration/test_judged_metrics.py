@@ -63,7 +63,7 @@ def test_a_file_is_judged_by_all_seven_for_two_calls_at_most(monkeypatch: pytest
         assert {each["metric"] for each in of_trace} == NAMES
         assert any(each["outcome"] == "scored" for each in of_trace)
     assert max(heads.values()) <= MOST_CALLS
-    assert len(heads) == len(files), "all calls about a trace begin alike"
+    assert len(heads) == len(files), "all calls about a trace show the same run"
 
 
 @pytest.mark.slow  # files are judged by the same code

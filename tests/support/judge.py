@@ -71,6 +71,7 @@ def rubric_of(body: Mapping[str, Any]) -> str:
         for rubric in rubrics
     )
     alike = [each for each in known if question.startswith(each.text.strip().partition("\n- [")[0])]
+    alike = [each for each in alike if each.text.strip().rpartition("\n\n")[2] in question]
     asked = [
         each
         for each in alike

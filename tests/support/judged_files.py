@@ -60,7 +60,7 @@ def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[l
         more = {"insufficient_evidence"} if thin_session or nothing_to_contradict else set()
         assert each["why"] in {*_NOT_THERE, *more}, reason
     about_traces = [body for _, body in server.requests if rubric_of(body) != "conversation"]
-    begun = ["".join(message["content"] for message in body["messages"][:2]) for body in about_traces]
+    begun = ["".join(message["content"] for message in body["messages"][2:3]) for body in about_traces]
     return results, about_each_record(begun)
 
 

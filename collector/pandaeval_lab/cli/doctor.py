@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -24,15 +25,20 @@ from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.format_pauses import cause
+from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.store import StoreVersionError
+from pandaeval_collector.store.chunks import stored_traces
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.reader import PAUSED
+from pandaeval_otel.normal.unread import MARK
 
 _ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
 """The names of keys that hold addresses."""
 _PORTS = {"http": 80, "https": 443}
 _TIMEOUT_S = 3.0
 _BACK_S = 60.0
+_LOOKED_AT = 100
+"""Stored traces in which text is looked for that no dialect reads."""
 _LEFT = {
     "pandaeval.db.suspected": "damage was found: restart the collector, which checks the whole file",
     "pandaeval.db.damaged-*": "quarantined store; `sqlite3 FILE .recover` may restore a part",
@@ -125,7 +131,21 @@ def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
     for model in orjson.loads(paused[0]) if paused else ():
         what, _, cure = cause(model).partition("; choose ")
         yield Diagnosis("wrong", what, f"choose {cure}")
+    yield from _unread(connection)
     yield Diagnosis("ok", "store: readable")
+
+
+def _unread(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
+    """Yields the services of which text is not read, by some of the stored traces."""
+    found: dict[str, str] = {}
+    for stored in islice(stored_traces(connection), _LOOKED_AT):
+        trace = None if stored.damage else stored_trace(stored.parts)
+        for note in trace.notes if trace else ():
+            if MARK in note and trace:
+                found.setdefault(trace.service, note)
+    for service, note in found.items():
+        cure = "`pandaeval inspect` shows how its traces are read; CONTRIBUTING.md shows how to report them"
+        yield Diagnosis("note", f"service {service}: {note}", cure)
 
 
 def _places(config: Config) -> Iterator[Diagnosis]:

@@ -38,9 +38,9 @@ def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytes
 
 def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
     alone = run("error_deduplication")
-    assert "Which of them have the same root\ncause?" in alone
+    assert "Which failures have the same root cause?" in alone
     assert "confidence, version" not in alone
-    assert "Which\ngroup has the same root cause" in run("same_cause")
+    assert "Which group has\nthe same root cause" in run("same_cause")
     assert alone.strip() in run()
 
 

@@ -8,6 +8,7 @@ from functools import cache
 
 from pandaeval_otel.dialects import dialects
 from pandaeval_otel.model import Kind, Text, ToolResponse, Trace
+from pandaeval_otel.normal.unread import MARK
 
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
@@ -16,6 +17,8 @@ _CONVENTIONS = "opentelemetry."
 _HINTS = {
     "content": "service {service!r} sends spans without message content, so "
     "most metrics cannot run; to capture content, {cure}",
+    "unread": "the answers of service {service!r} are not read: {cure}; `pandaeval inspect` shows how its traces are "
+    "read, and CONTRIBUTING.md how to report them",
     "session": "the traces of service {service!r} have no session ID, so conversations cannot be scored; put "
     "gen_ai.conversation.id (or session.id) on their spans, in Python: with pandaeval_otel.using_session(...)",
     "root": "each model call of service {service!r} is a separate trace, so only the last call of a run is scored; "
@@ -28,13 +31,17 @@ _HINTS = {
 
 def lacking(trace: Trace) -> dict[str, str]:
     """Finds out what keeps a trace from being scored in full, each with its cure: ``content``, where none was captured;
+    ``unread``, where text was captured that no dialect reads;
     ``session``, where it names none; ``root``, for one model call of an agent whose other calls are traces of their
     own."""
     lacks: dict[str, str] = {}
     messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
     texts = (part for message in messages for part in message.parts if isinstance(part, Text))
+    unread = next((note for note in trace.notes if MARK in note), "")
+    if unread:
+        lacks["unread"] = unread
     # A trace whose one side is missing is no reason for a hint.
-    if trace.input is None and trace.output is None and next(texts, None) is None:
+    elif trace.input is None and trace.output is None and next(texts, None) is None:
         # The scopes of all spans, those that could hold content first.
         speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
         scopes = [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]

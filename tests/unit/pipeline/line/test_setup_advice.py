@@ -94,3 +94,10 @@ def test_the_cure_fits_the_instrumentation(scope: str, expected: str) -> None:
 
 def test_the_first_scope_that_is_known_decides() -> None:
     assert cure(["mine", "pydantic-ai", "agent_framework"]) == PydanticAI.content_switch["pydantic-ai"]
+
+
+def test_text_that_no_dialect_reads_is_no_missing_content(caplog: pytest.LogCaptureFixture) -> None:
+    note = "1 span carries text under keys that no dialect reads: acme.output"
+    (hint,) = told(caplog, replace(GOOD, input=None, output=None, notes=(note,)))
+    assert note in hint
+    assert "pandaeval inspect" in hint

@@ -184,7 +184,7 @@ def test_turns_and_sessions_are_judged_with_what_is_known_of_the_user(level: str
     found = asyncio.run(_awaited(tone.ask(about, judge)))
     assert found == Score(1.0, "Calm enough.", raw=5.0, scale="1-5")
     assert (tone.key, tone.threshold_for(None)) == (f"{level}.own_tone", 4)
-    question = caller.messages[0][-1]["content"]
+    question = caller.questions[0]
     assert 'goal: "a new card"' in question
     assert 'knowledge: "- cards cost 5"' in question
     assert ("one turn of a conversation" if level == "turn" else "a whole conversation") in question

@@ -71,14 +71,37 @@ _SCALES = {
     }.items()
     for word in words.split()
 }  # fmt: skip
+_SMALL, _MYRIAD = {"千": 1e3, "천": 1e3, "百": 1e2, "백": 1e2}, 1e4
 _PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _FIRST_DIGIT = re.compile(r"[0-9]")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
 _CODES = (
-    "USD EUR GBP JPY CNY RMB INR CHF SEK NOK DKK PLN CZK HUF BRL CAD AUD NZD MXN ZAR KRW SGD HKD TRY RUB AED THB ILS"
+    "USD EUR GBP JPY CNY RMB INR CHF SEK NOK DKK PLN CZK HUF BRL CAD AUD NZD MXN ZAR KRW SGD HKD TRY RUB AED THB ILS "
+    "VND IDR MYR PHP TWD COP CLP ARS UAH BGN RSD ISK SAR QAR KWD BHD OMR EGP NGN KES GHS PKR BDT LKR KZT IRR IQD"
 )
-_CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
+_CURRENCIES = """
+dollar dollars dólar dólares dolar dolarów dolary dolarů dollari dollaria доллар доллара долларов δολάρια دولار دولارا
+euro euros euroa eur eura evro evrov eurot eurų евро євро ευρώ يورو יורו यूरो
+pound pounds libra libras livre livres funt funty funtów фунт фунта фунтов جنيه جنيها جنيهات
+yen иен иены yenes yuan yuans юаней renminbi
+rupee rupees rupia rupias roupies rupiah рупий रुपये रुपए रुपया টাকা taka ரூபாய் ரூபாய்கள் روپے روپیہ
+cent cents céntimos centavos centimes centesimi Cent копеек копейки groszy grosze haléřů øre öre
+franc francs franken franco francos franchi frank frankov
+kr krone kroner kronor krona krónur króna koruna koruny korun korún
+zł złoty złote złotych złotego zlotych forint forintot forintért fillér
+руб рубль рубля рублей грн гривня гривні гривень hryvnia тенге теңге теңгесі tenge
+lira liras lirası lire liret ليرة lei leu lev leva лв лева лев kuna kuna dinar dinars dinara динар динара دينار دينارا
+baht บาท đồng dong ₫ ringgit peso pesos piso reais soles colones bolívares quetzales
+rial riyal riyals درهم ريال ريالا ریال تومان dirham dirhams shekel shekels שקל שקלים
+naira cedi shilling shillings shilingi eurá evri evra eiro eurai euras
+""".split()  # noqa: SIM905 - a list of words to be read
+"""Names of currencies as they follow a number, in their usual forms, by CLDR: of about forty languages."""
+_GLUED_CURRENCIES = (
+    "人民币 人民幣 欧元 歐元 美元 美金 日元 日圓 英镑 英鎊 港元 港币 港幣 加元 澳元 台币 台幣 新币 韩元 卢布 块 塊 "
+)
+_GLUED_CURRENCIES += "ドル ユーロ ポンド ウォン 달러 유로 위안 파운드 엔 元 円 圓 원 บาท"
+"""Names of currencies that follow a number without a blank, in scripts without word boundaries."""
 _UNIT = (
     r"(?:(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
     r"em|fps|dpi|p|s?qm)|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|"
@@ -107,8 +130,9 @@ _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0
 """A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
-_BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[$€£¥₹₩₽₺₫฿₴₪]|[+(])\Z")
-_WORDS_BEFORE = frozenset([*_MONTH_OF, *_CODES.casefold().split()])
+_BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[$€£¥₹₩₽₺₫฿₴₪₱₦₡₲₵₸₼₾৳]|[+(])\Z")
+_SIGNS_BEFORE = "rs rp rm kr fr nt hk php"
+_WORDS_BEFORE = frozenset([*_MONTH_OF, *_CODES.casefold().split(), *_SIGNS_BEFORE.split()])
 _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
 
@@ -222,20 +246,46 @@ def times(text: str) -> tuple[float, ...]:
 
 _LONG_SCALES = _any_of(word for word in _SCALES if len(word) > 3)
 _SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬만亿億억千兆조])|[ \-]?(?:{_LONG_SCALES})\b)"
-_NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
+_MYRIADS = "万亿|[万萬만亿億억兆조]"
+_COUNTED = (
+    rf"\d[\d,]*+(?:\.\d++)?\s?(?:{_MYRIADS}|[千천])(?:\s?\d[\d,]*+\s?(?:{_MYRIADS}|[千천百백]))*+"
+    r"(?:\s?\d[\d,]*+(?![\d.,]|\s?[月日年時时分点點월일년시분]))?"
+)
+"""A number in groups of ten thousands: 12万8千, 1億2,000万, 3만5000."""
+_NUMBER = rf"(?:{_COUNTED}|(?:{_PLAIN})(?:{_SCALE})?)"
+_COUNTED_PART = re.compile(rf"(\d[\d,]*+(?:\.\d++)?)\s?({_MYRIADS}|[千천百백])?")
+_IS_COUNTED = re.compile(_COUNTED)
 _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
-_CODE_NAMES, _SIGN = _any_of(_CODES.split()), r"(?:R\$|US\$|[$€£¥₹₩₽₺₫฿₴₪])"
-_MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODE_NAMES})\b|{_CURRENCY_WORDS})"
+_CODE_NAMES = _any_of(_CODES.split())
+_SIGN = r"(?:R\$|US\$|NT\$|HK\$|[$€£¥₹₩₽₺₫฿₴₪₱₦₡₲₵₸₼₾৳]|(?:Rs|Rp|kr|Fr)\.?(?=\s?\d)|(?-i:RM)(?=\s?\d))"
+_MONEY_AFTER = (
+    rf"(?:[€£¥₹₩₽₺₫฿₴₪₱₦₡₲₵₸₼₾৳]|\$(?!\d)|(?:{_CODE_NAMES})\b|(?:{_any_of(_GLUED_CURRENCIES.split())})"
+    rf"|(?:{_any_of(_CURRENCIES)})(?!\w)|Kč|(?-i:Ft)\b)"
+)
 _NO_UNIT = re.compile(r"[\d.,'\s-]+")
 
 
 def readings(text: str) -> tuple[float, ...]:
     """Returns the numbers that a text may stand for, the likeliest first; none for a version such as 1.2.3."""
+    counted = _IS_COUNTED.match(text)
+    if counted is not None and len(parts := _COUNTED_PART.findall(counted[0])) > 1 and len(text) <= _MOST_DIGITS:
+        return (_counted(parts),)
     found = _PARTS.match(text)
     if found is None or len(found[1]) > _MOST_DIGITS:
         return ()
     scale = _SCALES.get((found[2] or "").strip(" -.").casefold(), 1.0)
     return tuple(float(each) * scale for each in _spellings(found[1].replace(" ", "").replace("'", "")))
+
+
+def _counted(parts: Sequence[tuple[str, str]]) -> float:
+    """Returns the sum of a number in groups: the units below ten thousand count within their group."""
+    total = group = 0.0
+    for digits, unit in parts:
+        size = _SMALL.get(unit) or _SCALES.get(unit, 1.0)
+        group += float(digits.replace(",", "")) * (size if size < _MYRIAD else 1.0)
+        if size >= _MYRIAD:
+            total, group = total + group * size, 0.0
+    return total + group
 
 
 def _spellings(plain: str) -> list[str]:

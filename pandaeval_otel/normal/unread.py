@@ -1,0 +1,67 @@
+"""Finds text that no dialect reads, in traces that lack a question or an answer: a sign of an emitter that is new."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pandaeval_otel.model import Span, Trace
+from pandaeval_otel.model.raw import RawSpan
+
+MARK = "under keys that no dialect reads"
+"""Part of every note on such text."""
+_OF_CONTENT = re.compile(
+    r"(?:^|[._:\-])(?:input|output|prompt|completion|message|content|request|response|question|answer|query|result|"
+    r"argument|text|transcript|reply|conversation|history|value)s?\Z|message",
+    re.IGNORECASE,
+)
+"""Finds keys that end like the names of what was asked or answered."""
+_OTHERS = frozenset(
+    {
+        *("http", "url", "db", "net", "network", "server", "client", "messaging", "rpc", "exception", "code", "thread"),
+        *("process", "host", "telemetry", "service", "faas", "cloud", "aws", "k8s", "graphql", "user_agent", "peer"),
+        *("pandaeval", "otel", "log", "error", "sql", "redis", "mongodb", "grpc", "span", "browser", "session"),
+    }
+)
+"""First segments of keys of other conventions."""
+_FEWEST, _SHOWN = 12, 4
+"""Fewest characters of a text, and most keys that are named."""
+
+
+def unread(trace: Trace, raws: Iterable[RawSpan]) -> str:
+    """Returns a note on the spans whose text is not read; ``""`` for a trace with a question and an answer, and for one
+    that failed."""
+    answered = trace.output is not None or trace.ends_in_tool_call
+    if trace.error is not None or (trace.input is not None and answered):
+        return ""
+    bare = {span.span_id for span in trace.spans if not _told(span)}
+    known = _known(trace.spans)
+    keys: dict[str, None] = {}
+    count = 0
+    for raw in raws:
+        found = [key for key, value in raw.attributes.items() if _is_content(key, value) and value not in known]
+        if raw.span_id in bare and found:
+            count += 1
+            keys.update(dict.fromkeys(found))
+    if not count:
+        return ""
+    more = ", …" if len(keys) > _SHOWN else ""
+    carry = "span carries" if count == 1 else "spans carry"
+    return f"{count} {carry} text {MARK}: {', '.join([*keys][:_SHOWN])}{more}"
+
+
+def _told(span: Span) -> bool:
+    return bool(span.input or span.output or span.arguments or span.result or span.documents)
+
+
+def _known(spans: Sequence[Span]) -> set[str]:
+    """Returns the texts that are read of other spans: a framework's steps repeat them."""
+    messages = (message for span in spans for message in (*(span.input or ()), *(span.output or ())))
+    return {message.text for message in messages}
+
+
+def _is_content(key: str, value: Any) -> bool:
+    if type(value) is not str or len(value) < _FEWEST or " " not in value.strip():
+        return False
+    return key.partition(".")[0] not in _OTHERS and _OF_CONTENT.search(key) is not None

@@ -1,0 +1,24 @@
+"""`pandaeval doctor` names the services of which text is not read."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from pandaeval_collector.store.chunks import StoredTrace
+from pandaeval_lab.cli import doctor
+from pandaeval_otel.model import Trace
+
+NOTE = "2 spans carry text under keys that no dialect reads: acme.input"
+SHOP = Trace("0a" * 16, (), "0b" * 8, service="shop", notes=("other", NOTE))
+
+
+def test_each_service_once_and_damaged_traces_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = [StoredTrace(b"1", []), StoredTrace(b"2", []), StoredTrace(b"3", [], "damaged"), StoredTrace(b"4", [])]
+    shown = iter([SHOP, SHOP, replace(SHOP, service="desk", notes=())])
+    monkeypatch.setattr(doctor, "stored_traces", lambda connection: iter(stored))
+    monkeypatch.setattr(doctor, "stored_trace", lambda parts: next(shown))
+    (finding,) = doctor._unread(sqlite3.connect(":memory:"))
+    assert (finding.state, finding.text) == ("note", f"service shop: {NOTE}")
