@@ -118,7 +118,7 @@ def test_a_where_that_fits_nothing_or_cannot_be_read_says_so(traces: Path, tmp_p
     assert "no trace in the input matches (agents: helper; services: " in done.stderr
     done, results = _evaluate(traces, tmp_path, None, "", "--where", "agnet=helper")
     assert (done.exit_code, results) == (2, [])
-    assert "there are agent, service" in done.stderr
+    assert "known: agent, service" in done.stderr
 
 
 def test_a_session_metric_alone_has_its_signals_and_is_all_that_is_told(traces: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_program_is_whole_and_says_how_it_is_run(name: str, tmp_path: Path) ->
     if not text.startswith("//"):
         ast.parse(text)
     made = tmp_path / "agent"
-    assert "its first lines say what to install" in printed(name, "-o", str(made))
+    assert "its first lines list the packages" in printed(name, "-o", str(made))
     assert made.read_text() == text
     again = CliRunner().invoke(app, ["init", name, "-o", str(made)])
     assert (again.exit_code, again.stderr.count("\n")) == (2, 1)

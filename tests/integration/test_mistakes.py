@@ -122,7 +122,7 @@ class TestWhatIsMissingInTraces:
         assert done.stderr == ""
         _wait_for(collector, "service 'shop' sends spans without message content")
         assert "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in collector.log()
-        _wait_for(collector, "the traces of service 'shop' name no session")
+        _wait_for(collector, "the traces of service 'shop' have no session ID")
         assert "pandaeval_otel.using_session" in collector.log()
         collector.until(collector.at_rest, "at rest")
         assert {result["why"] for result in collector.results()} >= {"no_content"}
@@ -139,9 +139,9 @@ class TestJudge:
         [
             (
                 "openai/gpt-4o-mini",
-                "(OPENAI_API_KEY is not set): set the provider's key in the collector's environment",
+                "OPENAI_API_KEY is not set; set the API key of the provider in the environment",
             ),
-            ("nosuch/model", "judge.model has to be provider/model"),
+            ("nosuch/model", "write judge.model as provider/model"),
         ],
         ids=["no key", "wrong model name"],
     )
@@ -198,7 +198,7 @@ class TestUnreadableFile:
             both = _run(command, path, _RECORDING)
             assert (alone.returncode, both.returncode) == (0, 2)
             assert both.stdout == alone.stdout
-            assert f"{path}: nothing could be read from it" in both.stderr
+            assert f"{path}: no traces found" in both.stderr
 
     def test_a_name_that_is_wrong_is_told_before_anything_is_read(self, tmp_path: Path) -> None:
         done = _run("evaluate", _RECORDING, tmp_path / "traces.jsonl")
@@ -265,19 +265,19 @@ def test_a_full_disk_is_not_a_missed_threshold() -> None:
 def test_an_input_without_requests_is_one_sentence(tmp_path: Path) -> None:
     empty = tmp_path / "empty.json"
     empty.write_text("[]")
-    assert _said("evaluate", empty).startswith(f"{empty}: nothing could be read from it")
+    assert _said("evaluate", empty).startswith(f"{empty}: no traces found")
 
 
 def test_what_names_nothing_is_said_to_name_nothing(tmp_path: Path) -> None:
     empty, words = tmp_path / "empty.jsonl", tmp_path / "words.log"
     empty.write_text("")
     words.write_text("a log of something else\nand more\n")
-    assert _said("evaluate", _RECORDING, "--metrics", "").startswith("--metrics names no metric: leave it out for all")
+    assert _said("evaluate", _RECORDING, "--metrics", "").startswith("--metrics names no metric; omit it for all")
     assert _said("evaluate", _RECORDING, "--baseline", empty).startswith(f"{empty}: there are no results in it")
     assert "request 1: neither OTLP/JSON lines nor length-delimited" in _said("inspect", words)
     store = _said("jobs", "retry", PANDAEVAL_DATA=str(tmp_path))
     assert "no store in" in store
-    assert "`pandaeval collector` makes one" in store
+    assert "`pandaeval collector` creates one" in store
 
 
 def test_a_configuration_is_named_as_an_argument_or_an_option(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_an_empty_store_says_where_traces_come_from(tmp_path: Path) -> None:
 
     nowhere = _report(tmp_path / "nowhere", "--output", tmp_path / "report.html")
     assert nowhere.exit_code == 2
-    assert "there is no store" in nowhere.stderr
+    assert "no store" in nowhere.stderr
     assert not (tmp_path / "nowhere").exists()
     create(tmp_path / FILE_NAME, "off")
     empty = _report(tmp_path, "--output", tmp_path / "report.html")

@@ -132,16 +132,17 @@ class Result:
     is_verdict: bool = field(init=False)
     """Whether the result says how good its unit is. A result that explains a failure has no threshold to pass, and its
     score says how sure it is."""
+    is_rated: bool = field(init=False)
+    """Whether it enters rates: it was not asked for because of a verdict or a finding."""
+    wire_name: str = field(init=False)
+    """The value of ``gen_ai.evaluation.name``."""
     time_ns: int = field(init=False)
     """When the result was concluded, Unix nanoseconds, exact to the microsecond."""
 
-    @property
-    def wire_name(self) -> str:
-        """The value of ``gen_ai.evaluation.name``."""
-        return wire_name(self.unit.level, self.metric)
-
     def __post_init__(self) -> None:
         self.time_ns = nanoseconds(self.time)
+        self.is_rated = not self.finding.metadata.get("selected")
+        self.wire_name = wire_name(self.unit.level, self.metric)
         self.is_verdict = self.threshold is not None or self.unit.level == "task"
         self.score = self.why = self.success = self.label = None
         match self.finding:
@@ -218,11 +219,6 @@ class Result:
             "time": written(self.time),
             **of_run,
         }
-
-    @property
-    def is_rated(self) -> bool:
-        """Whether it enters rates: it was not asked for because of a verdict or a finding."""
-        return not self.finding.metadata.get("selected")
 
     def to_json(self) -> bytes:
         try:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument, instruments
-from pandaeval_collector.base.result import OPEN, Result, wire_name
+from pandaeval_collector.base.result import OPEN, Result
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.rows import ListedRow, SeriesRow
 from pandaeval_otel.base.names import bounded
@@ -88,17 +88,17 @@ class SeriesLabels:
         return value
 
     def named(
-        self, metric: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
+        self, name: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
     ) -> Attributes:
         """Returns the attributes of a series; ``verdict``: outcome, why, passed and the label of an open verdict, of a
         series that counts results by them. They are remembered: admitted values stay, and the same few recur."""
-        key = (metric, level, agent, service, environment, *verdict)
+        key = (name, level, agent, service, environment, *verdict)
         found = self._named.get(key)
         if found is None:
             if len(self._named) >= _REMEMBERED:
                 self._named.clear()
             found = self._named[key] = filled(
-                ("gen_ai.evaluation.name", bounded(wire_name(level, metric))),
+                ("gen_ai.evaluation.name", bounded(name)),
                 ("pandaeval.level", level),
                 ("gen_ai.agent.name", self.admit("agent", agent)),
                 ("pandaeval.service", self.admit("service", service)),
@@ -253,7 +253,7 @@ class _Batch:
     def revision(self, result: Result) -> None:
         """Adds a result that replaces an earlier result."""
         unit = result.unit
-        self.at(REVISIONS, self._labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
+        self.at(REVISIONS, self._labels.named(result.wire_name, unit.level, "", unit.service, "")).observe(1.0, result)
 
     def judge(self, result: Result) -> None:
         """Adds what a judged result took."""
@@ -272,7 +272,7 @@ class _Batch:
 
 def _about(result: Result) -> tuple[str, str, str, str, str | None]:
     unit = result.unit
-    return result.metric, unit.level, unit.agent, unit.service, unit.environment
+    return result.wire_name, unit.level, unit.agent, unit.service, unit.environment
 
 
 def increments(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -30,6 +31,8 @@ from pandaeval_lab.drill.tally import NoticedShare, Tally
 from pandaeval_lab.replay.files import BadLine, Input, Request
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.telemetry_faults import since_the_last_user
 
 SHARED = Path(__file__).parents[4] / "shared"

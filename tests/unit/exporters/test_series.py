@@ -181,7 +181,7 @@ class TestAll:
 
     def test_it_is_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
         self.fill(100, 500)
-        assert [record.message.count("as many as there may be") for record in caplog.records] == [1]
+        assert [record.message.count("score series is reached") for record in caplog.records] == [1]
 
     def test_a_series_that_is_there_goes_on_and_restarts_change_nothing(self, tmp_path: Path) -> None:
         batches = [[result(id=f"r{n}", agent=f"a{n}")] for n in range(5)]

@@ -40,7 +40,7 @@ def step_lines(row: Row) -> Iterator[str]:
     for number, span in enumerate(detail["spans"], 1):
         yield _step(number, span, detail["texts"])
         for reason in dict.fromkeys(blamed.get(span["id"], ())):
-            yield f"{'  ' * (span['depth'] + 1)}wrong by {reason}"
+            yield f"{'  ' * (span['depth'] + 1)}blamed by {reason}"
     if detail["left_out"]:
         yield f"… {many(detail['left_out'], 'more step')}"
     for other in detail["evaluations"]:

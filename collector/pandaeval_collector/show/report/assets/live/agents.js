@@ -96,5 +96,5 @@ async function costs(query) {
     costOf(each.cost_usd, each.unpriced) || "–", compact(each.judge_tokens), costOf(each.judge_usd, each.judge_unpriced) || "–"].map((text) => el("td", {}, text)));
   const head = [by, "runs", "tokens in", "tokens out", "cost", "judge tokens", "judge cost"];
   return [el("h2", {}, "Cost by ", ["agent", "user", "session", "day"].map((name, at) => [at ? " · " : "", way(name)])),
-    el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.map(row))))];
+    el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "costs" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.map(row))))];
 }
