@@ -67,17 +67,17 @@ _KINDS = kinds(
 )
 """Kinds by ``gen_ai.operation.name``. Frameworks emit ``create_agent`` when they construct an agent, in a trace of its
 own: no run. The conventions allow any other word: it is a step, unless the span tells of a model's call."""
+_TOOL_KEYS = frozenset({semconv.TOOL_NAME, semconv.TOOL_CALL_ID, semconv.MCP_METHOD})
 _STEPS = frozenset({"plan", "rerank", "guardrail", "count_tokens", "summarize_memory"})
 _MODELS = frozenset({semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL})
 _ANSWERS = frozenset(
     {semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"}
 )
-_OTHERS = frozenset({semconv.AGENT_NAME, "gen_ai.agent.id", semconv.WORKFLOW_NAME})
+_OTHERS = frozenset({semconv.AGENT_NAME, "gen_ai.agent.id", semconv.WORKFLOW_NAME, *_TOOL_KEYS})
 """Keys of spans that are no model call, even if they name its model and its tokens."""
 
 _MERGED_TOOLS = "(merged tools)"
 """Tool name of the span with which ADK closes parallel calls. It calls no tool."""
-_TOOL_KEYS = frozenset({semconv.TOOL_NAME, semconv.TOOL_CALL_ID, semconv.MCP_METHOD})
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _SENTENCE_END = (".", "!", "?", ":", "\n")
 # Module constants: an enum lookup costs several times as much, and every span needs one.
@@ -300,11 +300,7 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
     if not (names_tool or named is _TOOL) and any(key in attributes for key in _EVALUATION_KEYS):
         return _EVALUATION
     if operation and identifier(operation):
-        if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
-            return _TOOL
-        if operation not in _STEPS and _is_model_call(attributes, names_tool):
-            return _LLM
-        return Kind.STEP
+        return _kind_of_other(operation, attributes)
     method = attributes.get(semconv.MCP_METHOD)
     if method is not None:
         if method == semconv.MCP_TOOL_CALL:
@@ -323,12 +319,14 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
     return None
 
 
-def _is_model_call(attributes: Attributes, names_tool: bool) -> bool:
-    """Returns whether a span with an operation of its own calls a model: it names a model, with an answer or tokens,
-    and neither agent nor tool."""
-    if names_tool or _MODELS.isdisjoint(attributes) or _ANSWERS.isdisjoint(attributes):
-        return False
-    return _OTHERS.isdisjoint(attributes)
+def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
+    """Returns the kind of a span with an operation that the conventions lack. It calls a model if it names a model,
+    with an answer or tokens, and neither agent nor tool."""
+    if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
+        return _TOOL
+    if operation in _STEPS or _MODELS.isdisjoint(attributes) or _ANSWERS.isdisjoint(attributes):
+        return Kind.STEP
+    return _LLM if _OTHERS.isdisjoint(attributes) else Kind.STEP
 
 
 def without_chunks(output: Messages) -> Messages:

@@ -15,8 +15,8 @@ from pandaeval_otel.model.message import (
     ToolResponse,
 )
 from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usage
-from pandaeval_otel.model.trace import Session, ToolCall, Trace, Trigger, Turn
+from pandaeval_otel.model.trace import OtherResult, Session, ToolCall, Trace, Trigger, Turn
 
 __all__ = ["NOT_CAPTURED", "Captured", "Kind", "Media", "Message", "OtherPart", "Part", "Reasoning", "Session"]
 __all__ += ["Span", "Text", "ToolCall", "ToolDefinition", "ToolRequest", "ToolResponse", "Trace", "Trigger", "Turn"]
-__all__ += ["Usage"]
+__all__ += ["OtherResult", "Usage"]

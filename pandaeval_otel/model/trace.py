@@ -82,6 +82,19 @@ class Turn:
     start_ns: int = field(default=0, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class OtherResult:
+    """A result of another evaluator. ``source``: the evaluator, else the instrumentation that recorded it; ``span_id``:
+    the evaluated span."""
+
+    name: str
+    source: str
+    score: float | None = None
+    label: str = ""
+    explanation: str = ""
+    span_id: str = ""
+
+
 @dataclass(slots=True)
 class Trace:
     """One closed trace in normal form.
@@ -96,6 +109,7 @@ class Trace:
     ``blocked``: the guardrail that stopped the run on purpose, so that there is no answer, and the reason that it gave.
     ``stopped``: the error or notice by which the user or the application cancelled the run; ``truncated``: why the
     model's answer was cut off. ``runs``: the runs of a batch that are side by side in this trace.
+    ``evaluations``: results of other evaluators, which are shown and never scored.
     ``utility``: what the trace is for, where an editor or a framework made it for itself beside the conversation.
     """
 
@@ -137,6 +151,7 @@ class Trace:
     stopped: str = ""
     truncated: str = ""
     runs: tuple[Trace, ...] = ()
+    evaluations: tuple[OtherResult, ...] = ()
 
     def definition(self, call: ToolCall) -> ToolDefinition | None:
         """The definition of the tool that was called, as the agent had it that called it; ``None``: not captured."""

@@ -14,7 +14,7 @@ import json
 import re
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
@@ -283,29 +283,46 @@ def _match(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -
     of MCP servers."""
     names = {call.name for call in asked}
     strict = {name: asked_name(name, names) for name in {call.name for call in run}}
-    by_id = {(request.id, request.name): request for request in asked if request.id}
-    if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
-        for call in run:
-            _unite(call, by_id.pop((call.id, strict[call.name]), None))
-        if not by_id:
-            return
-    plain = {
-        name: own if own in names else next((other for other in sorted(names) if same_served(name, other)), name)
-        for name, own in strict.items()
-    }
+    if _match_ids(run, asked, strict):
+        return
+    plain = _served_names(strict, names)
     for of_span, of_request in _WAYS:
         if "id" != of_span != "arguments":  # the name alone tells of tools of MCP servers
             plain = {name: own if name in served else strict[name] for name, own in plain.items()}
         run, asked = ([call for call in calls if not call.matched] for calls in (run, asked))
         if not run or not asked:
             return
-        waiting: dict[_Key, deque[Call]] = {}
-        for request in asked:
-            waiting.setdefault(_key(of_request, request, request.name), deque()).append(request)
-        waiting.pop(None, None)
-        for call in run:
-            queue = waiting.get(_key(of_span, call, plain[call.name]))
-            _unite(call, queue.popleft() if queue else None)
+        _match_by(run, asked, (of_span, of_request), plain)
+
+
+def _match_by(run: Sequence[Call], asked: Sequence[Call], ways: tuple[str, str], names: Mapping[str, str]) -> None:
+    of_span, of_request = ways
+    waiting: dict[_Key, deque[Call]] = {}
+    for request in asked:
+        waiting.setdefault(_key(of_request, request, request.name), deque()).append(request)
+    waiting.pop(None, None)
+    for call in run:
+        queue = waiting.get(_key(of_span, call, names[call.name]))
+        _unite(call, queue.popleft() if queue else None)
+
+
+def _match_ids(run: Sequence[Call], asked: Sequence[Call], names: Mapping[str, str]) -> bool:
+    """Matches by id where, as nearly always, no id is there twice and none is missing. Returns whether that was all."""
+    by_id = {(request.id, request.name): request for request in asked if request.id}
+    if len(by_id) != len(asked):
+        return False
+    for call in run:
+        _unite(call, by_id.pop((call.id, names[call.name]), None))
+    return not by_id
+
+
+def _served_names(names: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
+    """Returns the asked name of each tool that ran, also where only the name of its MCP server tells them apart."""
+    found = dict(names)
+    for run, own in names.items():
+        if own not in asked:
+            found[run] = next((name for name in sorted(asked) if same_served(run, name)), run)
+    return found
 
 
 def _key(way: str, call: Call, name: str) -> _Key:

@@ -24,6 +24,7 @@ from pandaeval_otel.model.raw import RawLog
 from pandaeval_otel.normal.blocked import blocked_by
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.endings import BLOCKED, STOPPED, TRUNCATED, blocked_for, ending, side_by_side
+from pandaeval_otel.normal.evaluations import evaluations
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, exchanged, session_id, user_id
 from pandaeval_otel.normal.spans import normalize
@@ -68,6 +69,7 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
     trace = trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
     _add_ending(trace, evidence, spans)
+    trace.evaluations = evaluations(evidence.spans, evidence.logs)
     if note := unread(trace, evidence.spans):
         trace.notes = (*trace.notes, note)
     batch = side_by_side(trace)

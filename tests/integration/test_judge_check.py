@@ -40,7 +40,7 @@ def test_a_good_judge_passes_and_the_calls_are_as_many_as_were_said() -> None:
     assert re.search(
         r"openai/gpt-4o-mini: fit for correctness; a session takes \d,\d{3} tokens, \$0\.00\d+", done.stdout
     )
-    said = re.search(r"(\d+) questions: as many calls.*about [\d,]+ tokens, \$0\.\d+", done.stderr)
+    said = re.search(r"(\d+) questions: one call each.*about [\d,]+ tokens, \$0\.\d+", done.stderr)
     assert said
     assert int(said[1]) == calls == 12 + 3 * 7 + 14 + 7 + 4
 

@@ -29,7 +29,7 @@ _TEXT_SHARE = 0.7
 """Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
 _CONTEXT_SHARE = 0.4
 """The earlier conversation's share of the budget; its newest part is shown."""
-_AGENT_SHARE = 0.4
+_AGENT_SHARE = 0.25
 """The share of the budget that instructions and tools may take, if not everything fits."""
 _LEAST_TOOL, _LISTED = 200, 60
 """Characters of a tool's description, and tools, that are shown where there is no room for all."""

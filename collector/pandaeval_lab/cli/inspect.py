@@ -76,6 +76,9 @@ def _print(out: Console, trace: Trace) -> None:
         result = (call.error and plain_error(call.error)) or (call.result if call.has_result else "no result captured")
         arguments = call.arguments if call.has_arguments else "arguments not captured"
         out.print(Text.assemble((f"  call {index:<2}", "bold"), _short(f"{call.name}({arguments}) → {result}", 200)))
+    for other in trace.evaluations:
+        told = [each for each in (other.name, other.score, other.label) if each not in (None, "")]
+        out.print(Text(f"  other  {safe(' '.join(map(str, told)))} (by {safe(other.source)})", style="dim"))
     for note in trace.notes:
         out.print(Text(f"  note   {safe(note)}", style="yellow"))
     out.print()

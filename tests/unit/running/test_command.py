@@ -56,7 +56,7 @@ def test_what_the_simulated_user_is_told_is_shown() -> None:
     done = CliRunner().invoke(app, ["prompts", "simulated_user"])
     assert done.exit_code == 0, done.output
     assert RULES in done.output
-    assert "version 1" in done.output
+    assert "version 2" in done.output
 
 
 @pytest.mark.parametrize(

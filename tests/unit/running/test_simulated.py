@@ -63,7 +63,7 @@ def test_the_user_sees_the_conversation_from_its_own_side_alone() -> None:
     assert user.marks["pandaeval.simulator.ended"] == "goal_met"
     assert user.marks["pandaeval.simulated"] is True
     assert user.marks["pandaeval.goal"] == SCENARIO.goal
-    assert user.marks["pandaeval.simulator"] == "openai/m, temperature 0.7, seed 0, prompt 1"
+    assert user.marks["pandaeval.simulator"] == "openai/m, temperature 0.7, seed 0, prompt 2"
 
 
 def test_the_prompt_holds_all_of_the_scenario() -> None:

@@ -25,7 +25,7 @@ from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.setup_advice import Hints
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace, Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
-from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet, outbox_batches
+from pandaeval_collector.store import DecidedTrace, JobEnd, ListedRow, StoreReader, WriteSet, outbox_batches
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_collector.store.runs import RunBatch
 from pandaeval_otel._proto.member_pb2 import Member
@@ -91,8 +91,7 @@ class Line:
             results += [gone for run in revised for gone in self._taken_back(run, results)]
             first_time = {run.unit.id for run in runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
-            new = [run.listed for run in runs if run.listed is not None and run.unit.revision == 1]
-            self._emitter.add_spent(new, changes)
+            self._emitter.add_spent(_listed_first(runs), changes)
         if self._hints is not None:
             self._hints.look((run.unit.service, run.lacking) for run in runs)
         return decision
@@ -207,6 +206,11 @@ class Line:
         decision.failed[due.trace_id] = kind
         reason = f"set aside: {kind}: {why}"[:500]
         return self._evaluator.set_aside(unread(due), reason, _WHYS.get(kind, Why.METRIC_ERROR))
+
+
+def _listed_first(runs: Sequence[ScoredTrace]) -> list[ListedRow]:
+    """Returns the rows of runs that were not decided before."""
+    return [run.listed for run in runs if run.listed is not None and run.unit.revision == 1]
 
 
 def _row(due: DueTrace, understood: Understood) -> DecidedTrace:

@@ -35,13 +35,10 @@ def lacking(trace: Trace) -> dict[str, str]:
     ``session``, where it names none; ``root``, for one model call of an agent whose other calls are traces of their
     own."""
     lacks: dict[str, str] = {}
-    messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
-    texts = (part for message in messages for part in message.parts if isinstance(part, Text))
     unread = next((note for note in trace.notes if MARK in note), "")
     if unread:
         lacks["unread"] = unread
-    # A trace whose one side is missing is no reason for a hint.
-    elif trace.input is None and trace.output is None and next(texts, None) is None:
+    elif _is_bare(trace):
         # The scopes of all spans, those that could hold content first.
         speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
         scopes = [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
@@ -54,6 +51,13 @@ def lacking(trace: Trace) -> dict[str, str]:
         if trace.ends_in_tool_call or any(isinstance(part, ToolResponse) for part in parts):
             lacks["root"] = ""
     return lacks
+
+
+def _is_bare(trace: Trace) -> bool:
+    """Returns whether no text was captured. A trace whose one side is missing is no reason for a hint."""
+    messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
+    texts = (part for message in messages for part in message.parts if isinstance(part, Text))
+    return trace.input is None and trace.output is None and next(texts, None) is None
 
 
 class Hints:

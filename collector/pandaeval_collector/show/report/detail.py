@@ -4,6 +4,7 @@ waterfall, parents before children."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
@@ -61,6 +62,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "spans": len(trace.spans),
         "dropped_attributes": trace.dropped_attributes,
         "notes": list(trace.notes),
+        "evaluations": [asdict(each) for each in trace.evaluations],
     }
 
 
@@ -118,6 +120,10 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
         "notes": [clean(note) for note in trace.notes],
         "dialects": list(trace.dialects),
         "models": [clean(model) for model in trace.models[:20]],
+        "evaluations": [
+            {"name": clean(each.name), "source": clean(each.source), "score": each.score, "label": clean(each.label)}
+            for each in trace.evaluations
+        ],
     }
 
 

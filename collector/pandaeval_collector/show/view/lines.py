@@ -43,6 +43,10 @@ def step_lines(row: Row) -> Iterator[str]:
             yield f"{'  ' * (span['depth'] + 1)}blamed by {reason}"
     if detail["left_out"]:
         yield f"… {many(detail['left_out'], 'more step')}"
+    for other in detail["evaluations"]:
+        score = "" if other["score"] is None else f" {other['score']:g}"
+        label = f" {said(other['label'], 60)}" if other["label"] else ""
+        yield f"other evaluator {said(other['source'], 80)}: {said(other['name'], 80)}{score}{label}"
 
 
 def _reasons_by_step(results: Iterable[Row]) -> dict[str, list[str]]:

@@ -104,7 +104,8 @@ function findingOf(result, full, opening, onSpans) {
 // What is to be known of how the trace was read.
 function footnotes(found, view) {
   const loose = looseAnswers(view.loose);
-  const notes = [...found.notes, found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).map((note, at) => (at ? note : note.charAt(0).toUpperCase() + note.slice(1))).join("; ");
+  const others = (found.evaluations || []).map((each) => `${each.source}: ${[each.name, each.score, each.label].filter((part) => part !== null && part !== "").join(" ")}`);
+  const notes = [...found.notes, others.length ? `other evaluators: ${others.join(", ")}` : "", found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).map((note, at) => (at ? note : note.charAt(0).toUpperCase() + note.slice(1))).join("; ");
   return el("p", { class: "muted footnotes" }, loose.some((each) => !each.suspect) ? [el("mark", { class: "loose" }, "Marked"), " values do not appear in any tool result or user message. "] : null,
     loose.some((each) => each.suspect) ? [el("mark", { class: "suspect" }, "Grey"), " values are suspicious, but do not fail. "] : null,
     found.more_turns ? `${many(found.more_turns, "more turn")} left out. ` : null, notes);

@@ -1,0 +1,47 @@
+"""Collects the results of other evaluators in a trace: on spans, on events of spans, and in log records. They are shown
+beside ours, and are no evidence for any score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.dialects._values import first, identifier
+from pandaeval_otel.model import OtherResult
+from pandaeval_otel.model.raw import RawLog, RawSpan
+
+_EVENT = "gen_ai.evaluation.result"
+_SOURCES = ("gen_ai.evaluation.evaluator.id", "gen_ai.evaluation.evaluator.name", "gen_ai.evaluation.source")
+_MOST, _LONGEST = 50, 300
+"""Most results of a trace, and most characters of an explanation."""
+
+
+def evaluations(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> tuple[OtherResult, ...]:
+    """Returns each result once, as the first of its records states it, at most :data:`_MOST`."""
+    found: dict[tuple[str, float | None, str], OtherResult] = {}
+    for source, span_id, attributes in _records(spans, logs):
+        name = identifier(attributes.get(semconv.EVALUATION_NAME))
+        value = attributes.get(semconv.EVALUATION_SCORE)
+        score = float(value) if isinstance(value, (int, float)) else None
+        label = identifier(attributes.get(semconv.EVALUATION_LABEL))
+        if name and (score is not None or label):
+            stated = identifier(first(attributes, _SOURCES)) or source
+            why = str(attributes.get("gen_ai.evaluation.explanation") or "")[:_LONGEST]
+            found.setdefault((name, score, label), OtherResult(name, stated, score, label, why, span_id))
+    return tuple(found.values())[:_MOST]
+
+
+def _records(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yields the source, the evaluated span and the attributes of each record; log records, which name their evaluator
+    best, first."""
+    for log in logs:
+        if log_name(log) == _EVENT:
+            yield log.scope.name, log.span_id, log.attributes
+    for span in spans:
+        if semconv.EVALUATION_NAME in span.attributes:
+            yield span.scope.name, span.parent_id, span.attributes
+        for event in span.events:
+            if event.name == _EVENT:
+                yield span.scope.name, span.span_id, event.attributes
