@@ -27,7 +27,17 @@ NOT_FAILED = 10.0
 
 
 _OF_SESSION = "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0"
-_LEAST = "CASE WHEN {t}.no > 0 THEN json_extract(CAST({t}.facts AS TEXT), '$.FACT') END >= ?"
+_LEAST = "json_extract(CAST({t}.facts AS TEXT), '$.FACT') >= ?"
+_OF_ANY = """CASE WHEN {t}.no > 0 THEN {of_trace} ELSE EXISTS (
+    SELECT 1 FROM listed AS m WHERE m.session = {t}.session AND m.session > 0 AND m.no > 0 AND {of_member}) END"""
+"""The condition that a trace, or any trace of a session, carries all that is wanted."""
+_NEWEST = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"
+_OWN = "EXISTS (SELECT 1 FROM results AS r WHERE r.about = {t}.no AND {results} AND {newest})"
+_BLAMED = """{t}.no IN (SELECT m.no FROM results AS r JOIN members AS m ON m.session = -r.about
+    WHERE r.about < 0 AND {results} AND {newest} AND lower(hex(m.trace_id)) = coalesce(
+        json_extract(CAST(r.body AS TEXT), '$.metadata.blame.trace_id'),
+        json_extract(CAST(r.body AS TEXT), '$.trace_id')))"""
+"""The condition that a result of its session names the trace: the trace that it blames, else the last trace."""
 HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
     WHERE a.pair = (SELECT p.id FROM attribute_pairs AS p WHERE p.pair = ?))"""
 """The condition that a trace has a pair; ``{t}``: the name of the table ``listed`` in the query."""
@@ -197,14 +207,23 @@ class Conditions(NamedTuple):
 
 
 def conditions(wanted: Wanted, table: str = "l") -> Conditions:
-    """Returns the conditions on rows of ``listed``."""
+    """Returns the conditions on rows of ``listed``. A session has what any of its traces carries; a trace has its own
+    results, and those of its session that name it."""
     where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
+    carried = _given(_carried(wanted))
+    if carried.conditions:
+        of_trace, of_member = (str(carried).format(t=each) for each in (table, "m"))
+        where = where.also(_OF_ANY.format(t=table, of_trace=of_trace, of_member=of_member), *carried.values * 2)
     results = result_conditions(wanted, "r")
-    if results.conditions:
-        newest = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"
-        of_unit = f"SELECT 1 FROM results AS r WHERE r.about = {table}.no AND {results} AND {newest}"  # noqa: S608
-        where = where.also(f"EXISTS ({of_unit})", *results.values)
-    return where
+    if not results.conditions:
+        return where
+    given = {"t": table, "results": results, "newest": _NEWEST}
+    own = _OWN.format(**given)
+    if wanted.success is False:  # spares reading the results of all others
+        own = f"({table}.badness < {NOT_FAILED:g} AND {own})"
+    if wanted.metric is not None and not wanted.metric.startswith("session."):
+        return where.also(own, *results.values)
+    return where.also(f"({own} OR {_BLAMED.format(**given)})", *results.values * 2)
 
 
 def result_conditions(wanted: Wanted, table: str) -> Conditions:
@@ -228,13 +247,17 @@ def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
     """Yields what the row of a unit itself has to fulfil: conditions, and their values (``None``: not asked for)."""
     yield "{t}.at >= ?", wanted.since_ms
     yield "{t}.at < ?", wanted.until_ms
-    for name in ("agent", "service", "environment", "user"):
-        yield f"{{t}}.{name} = ?", getattr(wanted, name)
     yield _OF_SESSION, wanted.session
-    for pair in wanted.attribute:
-        yield HAS_PAIR, pair
     if wanted.failed is not None:
         yield "{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED
+
+
+def _carried(wanted: Wanted) -> Iterator[tuple[str, Any]]:
+    """Yields what a trace has to fulfil, and any trace of a session: conditions, and their values."""
+    for name in ("agent", "service", "environment", "user"):
+        yield f"{{t}}.{name} = ?", getattr(wanted, name)
+    for pair in wanted.attribute:
+        yield HAS_PAIR, pair
     if wanted.status is not None:
         yield "{t}.broken = ?", wanted.status == "error"
     if wanted.text is not None:
@@ -244,5 +267,3 @@ def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
     if wanted.min_seconds is not None:
         yield _LEAST.replace("FACT", "us"), wanted.min_seconds * 1e6
     yield _LEAST.replace("FACT", "usd"), wanted.min_usd
-    if wanted.success is False:
-        yield "{t}.badness < ?", NOT_FAILED  # implied, and spares reading the results of all others

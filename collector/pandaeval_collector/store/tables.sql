@@ -115,7 +115,7 @@ CREATE TABLE listed (
 );
 -- Only of what failed: an index of all would be written all over at each commit.
 CREATE INDEX listed_failures ON listed (badness, no) WHERE badness < 10;
-CREATE INDEX listed_by_session ON listed (session, badness, no) WHERE session > 0;
+CREATE INDEX listed_by_session ON listed (session, badness, no, agent, service, environment, user) WHERE session > 0;
 -- Holds all that lists are chosen by: they are looked through here, without reading what is shown.
 CREATE INDEX listed_by_time ON listed (at, no, badness, session, agent, service, environment, user);
 -- By which attributes lists find traces: pairs `key=value` by number, and the traces that have them.

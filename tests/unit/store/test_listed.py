@@ -136,7 +136,7 @@ def test_a_session_stands_where_its_worst_trace_or_its_own_result_does(store: St
     assert found is not None
     assert [int(row.facts["id"], 16) for row in found[1]] == [2, 3]
     assert finder.session("nobody") is None
-    assert [row.id for row in finder.sessions(Wanted(agent="agent 1")).rows] == ["bad", "fine", "own"]
+    assert [row.id for row in finder.sessions(Wanted(agent="agent 1")).rows] == ["own", "bad", "fine"]
 
 
 def test_a_session_whose_own_result_passes_is_not_failed(store: Store, finder: Finder) -> None:

@@ -59,18 +59,8 @@ def test_the_unit_is_all_but_its_results() -> None:
         ({}, [], []),
         ({"since_ms": 0}, ["l.at >= ?"], [0]),
         ({"until_ms": 0}, ["l.at < ?"], [0]),
-        ({"agent": ""}, ["l.agent = ?"], [""]),
-        ({"user": "u"}, ["l.user = ?"], ["u"]),
-        ({"attribute": ("a=b", "c=d")}, [HAS_PAIR.format(t="l")] * 2, ["a=b", "c=d"]),
         ({"failed": True}, ["l.badness < ?"], [10.0]),
         ({"failed": False}, ["l.badness >= ?"], [10.0]),
-        ({"status": "error"}, ["l.broken = ?"], [1]),
-        ({"status": "ok"}, ["l.broken = ?"], [0]),
-        (
-            {"agent": "a", "service": "s", "environment": "e"},
-            ["l.agent = ?", "l.service = ?", "l.environment = ?"],
-            [*"ase"],
-        ),
     ],
 )
 def test_each_demand_is_a_condition_with_its_value(given: dict[str, Any], where: list[str], values: list[Any]) -> None:
@@ -78,9 +68,34 @@ def test_each_demand_is_a_condition_with_its_value(given: dict[str, Any], where:
     assert conditions(Wanted(**given), "o") == ([each.replace("l.", "o.") for each in where], values)
 
 
+@pytest.mark.parametrize(
+    ("given", "where", "values"),
+    [
+        ({"agent": ""}, "{t}.agent = ?", [""]),
+        ({"user": "u"}, "{t}.user = ?", ["u"]),
+        ({"attribute": ("a=b", "c=d")}, f"{HAS_PAIR} AND {HAS_PAIR}", ["a=b", "c=d"]),
+        ({"status": "error"}, "{t}.broken = ?", [1]),
+        ({"status": "ok"}, "{t}.broken = ?", [0]),
+        (
+            {"agent": "a", "service": "s", "environment": "e"},
+            "{t}.agent = ? AND {t}.service = ? AND {t}.environment = ?",
+            [*"ase"],
+        ),
+    ],
+)
+def test_a_trace_or_any_trace_of_a_session_carries_a_value(
+    given: dict[str, Any], where: str, values: list[Any]
+) -> None:
+    for table in ("l", "o"):
+        [condition], found = conditions(Wanted(**given), table)
+        assert condition.startswith(f"CASE WHEN {table}.no > 0 THEN {where.format(t=table)} ELSE EXISTS (")
+        assert condition.endswith(f"AND m.no > 0 AND {where.format(t='m')}) END")
+        assert found == values * 2
+
+
 def test_a_result_that_failed_is_looked_for_among_units_that_did() -> None:
     where, values = conditions(Wanted(metric="trace.m", success=False))
-    assert (where[0], values) == ("l.badness < ?", [10.0, "trace.m", 0])
+    assert (where[0].partition(" AND ")[0], values) == ("(l.badness < 10", ["trace.m", 0])
     assert conditions(Wanted(metric="trace.m", success=True))[1] == ["trace.m", 1]
 
 
@@ -112,4 +127,4 @@ def test_each_demand_on_a_result_has_its_value(given: dict[str, Any], values: li
     ],
 )
 def test_a_text_is_searched_for_as_facts_are_written(text: str, searched: str) -> None:
-    assert conditions(Wanted(text=text))[1] == [searched]
+    assert conditions(Wanted(text=text))[1] == [searched] * 2
