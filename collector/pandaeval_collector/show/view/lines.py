@@ -49,7 +49,7 @@ def step_lines(row: Row) -> Iterator[str]:
             yield f"{'  ' * (span['depth'] + 1)}blamed by {reason}"
     if detail["left_out"]:
         yield f"… {many(detail['left_out'], 'more step')}"
-    for other in detail["evaluations"]:
+    for other in detail.get("evaluations", ()):
         score = "" if other["score"] is None else f" {other['score']:g}"
         label = f" {said(other['label'], 60)}" if other["label"] else ""
         yield f"other evaluator {said(other['source'], 80)}: {said(other['name'], 80)}{score}{label}"
