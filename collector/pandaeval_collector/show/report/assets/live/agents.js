@@ -39,7 +39,7 @@ async function agentsPage(query) {
       return agent.agent ? el("a", { href: `#/traces?${of}` }, text) : text;
     };
     return el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/?${to}` }, agent.agent || "(no name)")), el("td", {}, runs("", number(agent.runs))),
-      el("td", {}, verdictsOf(query, agent.agent)), isScored(agent) ? el("td", {}, runs("1", failedShare(agent.failed, agent.runs))) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
+      el("td", {}, verdictsOf(query, agent.agent)), isScored(agent) ? el("td", {}, runs("1", failedShare(agent.failed, agent.runs, el("small", {}, ` ${number(agent.failed)} of ${number(agent.runs)}`)))) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
       [agent.us === null ? "–" : duration(agent.us), agent.us95 === null ? "–" : duration(agent.us95), agent.tokens ? compact(agent.tokens) : "–", agent.usd === null ? "–" : dollars(agent.usd)].map((text) => el("td", {}, text)));
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), filters("agents", query),
