@@ -21,6 +21,8 @@ _FILLED = (
     *("agent_name", "user_id", "documents", "content_refs"),
 )
 _NOTHING = (None, "", ())
+_NEAR = 64
+"""Most tool spans among which the client of an MCP call is looked for."""
 
 
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
@@ -78,7 +80,11 @@ class _Keepers:
             return keeper
         if span.kind is not _TOOL:
             return None
-        around = next((other for other in self._tools if _runs_beside(span, other)), None) if is_served(span) else None
+        around = (
+            next((other for other in self._tools[-_NEAR:] if _runs_beside(span, other)), None)
+            if is_served(span)
+            else None
+        )
         if around is not None:
             return self._of[around.span_id]
         self._tools.append(span)

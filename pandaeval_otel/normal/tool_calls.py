@@ -209,8 +209,10 @@ def _asked(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]
         for index, request in enumerate(history):
             if known is not None and not known.takes(request):
                 calls.append(call_asked_for(request, span, tree, _HISTORY + index))
+    starts = [span.start_ns for span in tree.spans if span.kind is _TOOL] if groups else []
     for group, after in pairwise(groups):
-        calls += _told_later(group, after[0], tree, calls)
+        if bisect_left(starts, group[0].start_ns) == bisect_left(starts, after[0].start_ns):
+            calls += _told_later(group, after[0], tree, calls)
     return calls
 
 
@@ -228,9 +230,7 @@ def _heard_last(span: Span) -> Message | None:
 def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[Call]) -> list[Call]:
     """Returns the calls of a turn of which only the first input of the next turn tells, in a trace that is a whole
     conversation. A turn with tool spans tells its calls itself."""
-    since, until = min(span.start_ns for span in group), after.start_ns
-    if any(span.kind is _TOOL and since <= span.start_ns < until for span in tree.spans):
-        return []
+    since, until = group[0].start_ns, after.start_ns
     known = _Known([call for call in calls if since <= call.order[0] < until])
     requests = tool_requests(previous_turn(after.input or ()))
     return [

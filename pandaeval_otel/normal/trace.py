@@ -219,11 +219,11 @@ def is_genai(trace: Trace) -> bool:
 
 def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
     """Keeps, of several choices for one answer, the choice with which the run went on."""
-    for span in models:
+    for place, span in enumerate(models, 1):
         choices = span.output or ()
         if len(choices) < 2 or not all(each.role == "assistant" and each.finish_reason for each in choices):
             continue
-        later = [message for other in models if other.start_ns >= span.end_ns for message in other.input or ()]
+        later = [message for other in models[place : place + _FEW] for message in other.input or ()]
         later += [message for root in roots if root is not span for message in root.output or ()]
         said = {_gist(message) for message in later}
         chosen = [each for each in choices if _gist(each) in said]

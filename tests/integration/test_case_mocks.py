@@ -27,6 +27,7 @@ from tests.support.model_server import ModelServer
 from tests.support.script import Call, Conversation, Reply
 
 MAIN = (sys.executable, "-c", "from pandaeval_collector.cli import main; main()")
+JSON = {"content-type": "application/json"}
 ENVIRON = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_", "GITHUB"))}
 
 
@@ -260,7 +261,7 @@ def test_mocks_answer_over_http_by_the_case_that_baggage_names(tmp_path: Path) -
 
         def call(content: str, case: str = "", session: str = "", tool: str = "pay") -> tuple[int, Any]:
             baggage = {"baggage": f"pandaeval.case.id={case},pandaeval.session.id={session}"} if case else {}
-            reply = client.post(f"{url}/{tool}", content=content, headers=baggage)
+            reply = client.post(f"{url}/{tool}", content=content, headers={**baggage, **JSON})
             return reply.status_code, reply.json()
 
         assert [call('{"order": 17}') for _ in range(3)] == [
@@ -352,7 +353,7 @@ def pay(order):
     with tracer.start_as_current_span("execute_tool pay") as span:
         span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay"})
         span.set_attribute("gen_ai.tool.call.arguments", json.dumps({"order": order}))
-        headers = {}
+        headers = {"content-type": "application/json"}
         inject(headers)
         body = json.dumps({"order": order}).encode()
         try:

@@ -159,8 +159,9 @@ class ScriptedJudge:
         if before is not None:
             return before
         assert metric.ask is not None
-        shown = pack(trace, b"s" * 32)
+        judge = Judge(self._desk, pack(trace, b"s" * 32), "m", asker=metric.key, together=self._parts)
+        judge.about = trace.trace_id
         try:
-            return await metric.ask(trace, Judge(self._desk, shown, "m", asker=metric.key, together=self._parts))
+            return await metric.ask(trace, judge)
         except NoVerdictError as error:
             return Unscored(error.why, str(error))

@@ -7,10 +7,13 @@ metric does not apply, and gives no result at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 
 
 class Why(StrEnum):
@@ -80,3 +83,13 @@ class Unscored:
 
 
 Finding = Score | Assumed | Unscored
+
+
+def ends(scale: str) -> tuple[float, float]:
+    """Returns the worst and best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
+    if not scale:
+        return 0.0, 1.0
+    match = _SCALE.fullmatch(scale)
+    if match is None or float(match[1]) >= float(match[2]):
+        raise ValueError(f'scale {scale!r}: write its worst and its best end, as in "1-5", or leave it out for 0..1')
+    return float(match[1]), float(match[2])

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pandaeval_collector.analysis.embedding import schemes
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.runtime.serving import serve
+from pandaeval_collector.base.score import ends
 from pandaeval_collector.config import Config, Problem, check_embedder, check_metrics
-from pandaeval_collector.scoring.metric import ends
 from pandaeval_collector.scoring.registry import GRADERS, of_packages, registry
 
 

@@ -1,6 +1,6 @@
 """The sinks: one file for each wire format, and delivery of results from the outbox.
 
-Imports base, scoring, store.
+Imports base, store.
 """
 
 from __future__ import annotations

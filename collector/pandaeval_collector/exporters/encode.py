@@ -16,7 +16,7 @@ from urllib.parse import quote
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from pandaeval_collector.base.result import Result, cut
-from pandaeval_collector.base.score import Assumed, Score
+from pandaeval_collector.base.score import Assumed, Score, ends
 from pandaeval_collector.exporters._fields import (
     before_number,
     double,
@@ -28,7 +28,6 @@ from pandaeval_collector.exporters._fields import (
     text_pair,
 )
 from pandaeval_collector.exporters._span_summary import MAX_TEXT
-from pandaeval_collector.scoring.metric import ends
 from pandaeval_otel.wire.own_output import EVENT as EVENT_NAME
 
 FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})

@@ -27,7 +27,7 @@ from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
-from pandaeval_collector.judge.rubric import QuestionPart, Rubric, Verdict, rubric_of
+from pandaeval_collector.judge.rubric import Extraction, Facts, QuestionPart, Rubric, Verdict, rubric_of
 from pandaeval_collector.judge.rulings import Guidance
 
 _log = logging.getLogger(__name__)
@@ -312,31 +312,38 @@ class Judge:
         with others, or, as far as that does not hold, from calls of their own. Raises as :meth:`ask` does."""
         own = self._guidance.added_to(part) in self.together
         shared = await self._shared({part.level: subject, **self._subjects}) if own else None
-        facts: dict[str, Any] = {}
-        lacking = [each for each in part.needs if each.known(subject, self.pack) is None]
-        if self._was_shared and any(getattr(shared, each.name, None) is None for each in (*lacking, part)):
-            shared = await self._again((*lacking, part), subject)
-        for needed in part.needs:
-            known = needed.known(subject, self.pack)
-            if known is None:
-                found = getattr(shared, needed.name, None)
-                if found is None:
-                    found = await self.ask(rubric_of((needed,)), needed.given(subject, facts))
-                known = needed.facts(found, subject)
-            facts |= known
+        facts, lacking = self._facts(part, subject, shared)
+        if self._was_shared and (lacking or getattr(shared, part.name, None) is None):
+            shared = await self._again((*lacking, part), subject, facts)
+        for needed in lacking:
+            found = getattr(shared, needed.name, None)
+            if found is None:
+                found = await self.ask(rubric_of((needed,)), needed.given(subject, facts))
+            facts |= needed.facts(found, subject)
         found = getattr(shared, part.name, None)
         if found is None:
             found = await self.ask(rubric_of((part,)), {**part.given(subject, facts), **part.of_pack(self.pack)})
         assert isinstance(found, part.answer)
         return found, facts
 
-    async def _again(self, parts: tuple[QuestionPart[Any], ...], subject: Any) -> Any:
+    def _facts(
+        self, part: QuestionPart[Any], subject: Any, shared: Verdict | None
+    ) -> tuple[dict[str, Any], list[Extraction[Any]]]:
+        """Returns the facts from code and the shared call, and the extractions that are still lacking."""
+        facts: dict[str, Any] = {}
+        lacking: list[Extraction[Any]] = []
+        for needed in part.needs:
+            known, found = needed.known(subject, self.pack), getattr(shared, needed.name, None)
+            if known is None and found is None:
+                lacking.append(needed)
+            else:
+                facts |= needed.facts(found, subject) if known is None else known
+        return facts, lacking
+
+    async def _again(self, parts: tuple[QuestionPart[Any], ...], subject: Any, facts: Facts) -> Any:
         """Asks once more for the part, with the facts that it lacks, that did not hold in the shared call."""
         if self.is_test:
             raise NoVerdictError(Why.INVALID_VERDICT, "the shared call has no valid answer to this question")
-        facts: dict[str, Any] = {}
-        for needed in parts[-1].needs:
-            facts |= needed.known(subject, self.pack) or {}
         given: dict[str, Any] = {}
         for part in parts:
             given |= {**part.given(subject, facts), **part.of_pack(self.pack)}

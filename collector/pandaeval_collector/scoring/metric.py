@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_
 import orjson
 
 from pandaeval_collector.analysis.embedding import Bands
-from pandaeval_collector.base.score import Finding, Score, Why
+from pandaeval_collector.base.score import Finding, Score, Why, ends
 from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
@@ -54,9 +54,7 @@ __all__ = [
     "TrialMetric",
     "TurnContext",
     "TurnMetric",
-    "ends",
 ]
-_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 _LEADING = ("level", "name", "kind", "version", "threshold", "question", "needs", "evaluate")
 """The fields that ``Metric(…)`` takes by position."""
@@ -64,16 +62,6 @@ S = TypeVar("S")
 C = TypeVar("C")
 Threshold = float | Callable[[Bands | None], float]
 Layer = Literal["reasoning", "action", "outcome"]
-
-
-def ends(scale: str) -> tuple[float, float]:
-    """Returns the worst and best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
-    if not scale:
-        return 0.0, 1.0
-    match = _SCALE.fullmatch(scale)
-    if match is None or float(match[1]) >= float(match[2]):
-        raise ValueError(f'scale {scale!r}: write its worst and its best end, as in "1-5", or leave it out for 0..1')
-    return float(match[1]), float(match[2])
 
 
 class _ByLevel(type):

@@ -128,13 +128,13 @@ class _Page(Route):
 class KnownHosts:
     """Passes on requests whose ``Host`` is an IP address, ``localhost``, or one of ``allowed``. Otherwise a foreign
     page whose name suddenly resolves to this machine (DNS rebinding) could read what a listener without a token
-    shows."""
+    shows. ``told``: the refusal."""
 
-    def __init__(self, app: ASGIApp, allowed: Collection[str] = ()) -> None:
-        self._app, self._allowed = app, frozenset(name.lower() for name in allowed)
+    def __init__(self, app: ASGIApp, allowed: Collection[str] = (), told: str = HOSTS_TOLD) -> None:
+        self._app, self._allowed, self._told = app, frozenset(name.lower() for name in allowed), told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not is_known_host(Headers(scope=scope).get("host", ""), self._allowed):
-            await PlainTextResponse(f"{HOSTS_TOLD}\n", 421)(scope, receive, send)
+            await PlainTextResponse(f"{self._told}\n", 421)(scope, receive, send)
             return
         await self._app(scope, receive, send)

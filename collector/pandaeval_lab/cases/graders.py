@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.base.score import Finding
+from pandaeval_collector.base.score import Finding, ends
 from pandaeval_collector.config import Config, MetricsSection, check_metrics
-from pandaeval_collector.scoring.metric import JudgedTrialMetric, TraceMetric, TrialMetric, ends
+from pandaeval_collector.scoring.metric import JudgedTrialMetric, TraceMetric, TrialMetric
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks, plain_function
 from pandaeval_lab.cases.model import AbsentFinding, Case, Suite

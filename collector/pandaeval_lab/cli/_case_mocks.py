@@ -30,9 +30,15 @@ from pandaeval_otel import PandaEvalSpanProcessor
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp
 
 _SUITE = "Case file (YAML or JSON)."
 _STATUS = {"result": 200, "error": 500, "refused": 404}
+_MOST_BYTES = 4 << 20
+"""The largest body of a call."""
+_HOSTS = ("host.docker.internal",)
+"""Names under which containers reach this machine."""
+_OWN_PAGES = "web pages of other origins may not call mocks; programs call them under 127.0.0.1 or localhost"
 
 
 def mcp(
@@ -80,20 +86,39 @@ def stub(
 ) -> None:
     """Serve the mocked tools of cases over HTTP.
 
-    POST /TOOL is answered by the mocks of the case that the baggage names. Each call is printed.
+    POST /TOOL, with a JSON body, is answered by the mocks of the case that the baggage names. Each call is printed.
 
     Status 200 has the result, 500 the error of a mock, 404 means that no mock matches; errors are {"error": text}.
     """
     import uvicorn
+
+    app = stub_app(suite, case)
+    with socket.socket() as listener:
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
+        except OSError as error:
+            raise UserError(f"--port {port}: {error.strerror}; name another port, or 0 for any free port") from error
+        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL is served; press Ctrl-C to stop.", err=True)
+        uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off")).run([listener])
+
+
+def stub_app(suite: Path, case: str | None = None) -> ASGIApp:
+    """Returns the application of :func:`stub`. It refuses requests that a web page of somebody else can send, and
+    bodies that are too large: a mock may run a function with the arguments."""
+    from pydantic_core import from_json
     from starlette.applications import Starlette
     from starlette.responses import Response
     from starlette.routing import Route
+
+    from pandaeval_collector.show.api.writing import OwnWrites
+    from pandaeval_collector.show.listener import KnownHosts
 
     answers = _Answers(suite, case)
 
     async def answer(request: Request) -> Response:
         try:
-            arguments = await request.json()
+            arguments = from_json(await request.body())  # raises ValueError for deep nesting and half characters, too
         except ValueError:
             arguments = None
         if not isinstance(arguments, dict):
@@ -102,15 +127,8 @@ def stub(
         said = {"error": reply.error} if reply.error else reply.result
         return Response(_json(said), _STATUS[reply.kind], media_type="application/json")
 
-    with socket.socket() as listener:
-        try:
-            listener.bind(("127.0.0.1", port))
-            listener.listen()
-        except OSError as error:
-            raise UserError(f"--port {port}: {error.strerror}; name another port, or 0 for any free port") from error
-        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL is served; press Ctrl-C to stop.", err=True)
-        app = Starlette(routes=[Route("/{tool}", answer, methods=["POST"])])
-        uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off")).run([listener])
+    app = Starlette(routes=[Route("/{tool}", answer, methods=["POST"])])
+    return KnownHosts(OwnWrites(app, _HOSTS, _MOST_BYTES, _OWN_PAGES), _HOSTS, _OWN_PAGES)
 
 
 class _Answers:

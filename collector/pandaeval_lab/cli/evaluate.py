@@ -28,6 +28,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cli._agreement import Agreement
 from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
 from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._cases import CaseStage, case_table, suite_of
@@ -135,7 +136,7 @@ class Evaluation:
         output = options.output
         if output is None and options.format == "html":
             output = default_file(sys.stdout.isatty())
-        self._stages = [FORMATS[options.format](output), *outputs]
+        self._stages = [FORMATS[options.format](output), *outputs, Agreement()]
         suite = suite or suite_of(options.cases, config, options.cases_report)
         if suite is not None:
             no_fail = case_gates is not None and case_gates.no_fail

@@ -218,9 +218,9 @@ def test_a_server_is_told_the_cases_by_its_environment(tmp_path: Path, monkeypat
     [
         (
             "pay: {}",
-            "suite.yaml:5: cases[0].mocks.pay[0]: says nothing; write one of result, results, error and function",
+            "suite.yaml:5: cases[0].mocks.pay[0]: has nothing; write one of result, results, error and function",
         ),
-        ("pay: {result: 1, error: no}", "cases[0].mocks.pay[0]: says error and result; write one of result"),
+        ("pay: {result: 1, error: no}", "cases[0].mocks.pay[0]: has error and result; write one of result"),
         ("pay: {results: []}", "results is empty; write a list, such as [pending, done]"),
         ("pay: {resul: 1}", "resul: is no field of a mock; did you mean result?"),
         ("pay: {result: 1, delay: soon}", "cases[0].mocks.pay[0].delay: is not a duration; write 10s"),

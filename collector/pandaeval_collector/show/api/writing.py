@@ -23,11 +23,14 @@ class _RefusedError(Exception):
 
 
 class OwnWrites:
-    """Passes on requests that only read; of all others only those with a JSON body of at most :data:`MOST_BYTES` bytes,
-    and with no ``Origin`` but our own or one of a name in ``allowed``."""
+    """Passes on requests that only read; of all others only those with a JSON body of at most ``most_bytes``, and with
+    no ``Origin`` but our own or one of a name in ``allowed``. ``told``: the refusal of other origins."""
 
-    def __init__(self, app: ASGIApp, allowed: Collection[str] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, allowed: Collection[str] = (), most_bytes: int = MOST_BYTES, told: str = ORIGIN_TOLD
+    ) -> None:
         self._app, self._allowed = app, frozenset(name.lower() for name in allowed)
+        self._most_bytes, self._told = most_bytes, told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in READING:
@@ -37,12 +40,12 @@ class OwnWrites:
             headers = Headers(scope=scope)
             site, length = headers.get("sec-fetch-site"), headers.get("content-length", "0")
             if not is_own_origin(headers.getlist("origin"), headers.get("host", ""), site, self._allowed):
-                raise _RefusedError(403, ORIGIN_TOLD)
+                raise _RefusedError(403, self._told)
             if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 raise _RefusedError(415, "send JSON, with the header content-type: application/json")
-            if length.isdecimal() and int(length) > MOST_BYTES:
-                raise _RefusedError(413, _TOO_LARGE)
-            body = await asyncio.wait_for(_body(receive), _BODY_S)
+            if length.isdecimal() and int(length) > self._most_bytes:
+                raise _too_large(self._most_bytes)
+            body = await asyncio.wait_for(_body(receive, self._most_bytes), _BODY_S)
         except _RefusedError as problem:
             await refusal(*problem.args)(scope, receive, send)
             return
@@ -57,17 +60,18 @@ class OwnWrites:
         await self._app(scope, again, send)
 
 
-_TOO_LARGE = f"the body is larger than {MOST_BYTES // 1024} KiB"
-
-
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive, most_bytes: int) -> bytes:
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise _RefusedError(400, "the request ended before the end of its body")
         body += message.get("body", b"")
-        if len(body) > MOST_BYTES:
-            raise _RefusedError(413, _TOO_LARGE)
+        if len(body) > most_bytes:
+            raise _too_large(most_bytes)
         if not message.get("more_body", False):
             return bytes(body)
+
+
+def _too_large(most_bytes: int) -> _RefusedError:
+    return _RefusedError(413, f"the body is larger than {most_bytes // 1024} KiB")

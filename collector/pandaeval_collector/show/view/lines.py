@@ -30,6 +30,12 @@ def incident_line(row: Row) -> str:
     return line
 
 
+def question_line(row: Row) -> str:
+    """Return a line on an open question: ID, runs, agents and text."""
+    agents = ", ".join(said(agent, 80) for agent in row["agents"])
+    return f"{row['id']} ({many(row['runs'], 'run')}, {agents}): {said(row['question'], 400)}"
+
+
 def step_lines(row: Row) -> Iterator[str]:
     """Yield the steps of a trace as a tree, with reasons below the steps that failed results blame."""
     detail = row["detail"]
@@ -43,7 +49,7 @@ def step_lines(row: Row) -> Iterator[str]:
             yield f"{'  ' * (span['depth'] + 1)}blamed by {reason}"
     if detail["left_out"]:
         yield f"… {many(detail['left_out'], 'more step')}"
-    for other in detail["evaluations"]:
+    for other in detail.get("evaluations", ()):
         score = "" if other["score"] is None else f" {other['score']:g}"
         label = f" {said(other['label'], 60)}" if other["label"] else ""
         yield f"other evaluator {said(other['source'], 80)}: {said(other['name'], 80)}{score}{label}"

@@ -275,7 +275,7 @@ def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) 
     assert "a, b have the same inputs.task: spans have to name the case" in noticed(files, tmp_path, same)
     assert "without anything" not in noticed(files, tmp_path, same)
     other = noticed(files, tmp_path, "- {id: a, inputs: {task: send invoice inv_1}, exit_code: 0}\n")
-    assert "what the user says first, letter for letter, such as 'Send invoice inv_1'" in other
+    assert "if its first user message equals inputs.task, such as 'Send invoice inv_1'" in other
 
 
 def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path: Path) -> None:

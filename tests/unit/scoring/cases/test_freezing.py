@@ -86,7 +86,7 @@ def test_no_planted_secret_stands_in_a_case(traces: Path) -> None:
 def test_an_id_that_is_not_there_is_told(traces: Path) -> None:
     done = CliRunner().invoke(app, ["cases", "from-trace", "nobody", "--file", str(traces)])
     assert done.exit_code == 2
-    assert "nobody: no trace and no session of the files has this id" in done.stderr
+    assert "nobody: no trace or session in the files has this ID" in done.stderr
 
 
 def test_the_schema_and_a_case_of_a_trace(traces: Path, tmp_path: Path) -> None:

@@ -91,11 +91,11 @@ async def test_separate_calls_say_the_same() -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 async def test_what_does_not_hold_of_one_costs_no_other(name: str) -> None:
-    """The six others stand in the shared answer; that one is asked by itself, where it may be put right once."""
+    """The six others stand in the shared answer; that part is requested once in a call of its own."""
     wrong = {**TURN, name: {"reason": "So.", "rating": 6, "labels": ["all of it"], "calls": []}}
     asking = Asking(**dict.fromkeys(("turn", name), of_turn(wrong)))
     found = await asking.all()
-    assert asking.caller.asked == ["turn", name, name]
+    assert asking.caller.asked == ["turn", name]
     missed = {each for each, finding in found.items() if isinstance(finding, Unscored)}
     assert missed == {name}
     assert isinstance(lost := found[name], Unscored)
