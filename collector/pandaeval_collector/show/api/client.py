@@ -12,6 +12,7 @@ import httpx
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show import API
+from pandaeval_collector.show.view.texts import said
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -95,10 +96,10 @@ class Asker:
         if answer.status_code == 401:
             return f"the collector requires a token: set {TOKEN_ENV} to the token in its server.token_env"
         try:
-            told = str(answer.json()["detail"])
+            return said(answer.json()["detail"], _MOST_TOLD)  # it may name values from spans
         except (ValueError, KeyError, TypeError):
-            told = f"{self._where} answered with status {answer.status_code}; is it the server.http of a collector?"
-        return one_printable_line(told)[:_MOST_TOLD]
+            where = one_printable_line(self._where)
+            return f"{where} answered with status {answer.status_code}; is it the server.http of a collector?"
 
 
 def _host(url: str) -> str:

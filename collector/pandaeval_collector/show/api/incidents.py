@@ -29,6 +29,7 @@ from pandaeval_collector.show.report.incidents import (
     TimeSpan,
     by_agent,
     incidents,
+    known_ids,
     over_time,
 )
 from pandaeval_collector.show.view.rows import Milliseconds, Severity, TraceRow
@@ -150,6 +151,12 @@ class IncidentReads:
             examples=self._examples(incident),
         )
 
+    def check(self, ids: Sequence[str]) -> None:
+        """Raise :class:`ProblemError` if no incident has one of the IDs, or had it when its state was set."""
+        failed, groups, given = self._finder.failing(Wanted())
+        if unknown := set(ids) - known_ids(failed, groups) - given.keys():
+            raise ProblemError(404, f"there is no incident {min(unknown)}")
+
     def _window(self, wanted: Wanted, window: str) -> FailureWindow:
         now = int(time.time() * 1000)
         wanted = within(self._names.wanted(wanted), window, now)
@@ -204,6 +211,7 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
 
     @app.post("/incidents/state", response_model=Triage, responses=WRITES, summary="Set the state of an incident")
     async def mark(said: NewTriage) -> Triage:
+        await reads.run(lambda: read.check(said.ids))
         return await _mark(store, said)
 
 

@@ -14,6 +14,7 @@ from mcp.types import ToolAnnotations
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.show.api.client import Asker, AskError
+from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.mcp.tools import all_tools
 
 P = ParamSpec("P")
@@ -46,14 +47,15 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
 
 
 def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
-    """Wraps a tool: it tells its caller the errors that a caller can cure; all others stay inside."""
+    """Wraps a tool: it tells its caller the errors that a caller can cure, fenced as they may name
+    values from spans; all others stay inside."""
 
     @functools.wraps(tool)
     async def call(*args: P.args, **kwargs: P.kwargs) -> str:
         try:
             return await tool(*args, **kwargs)
         except AskError as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(fenced([str(error)])) from error
 
     call.__signature__ = inspect.signature(tool, eval_str=True)  # type: ignore[attr-defined]
     return call

@@ -103,10 +103,7 @@ class Tools:
         found = (await self._asker.get("/questions"))["items"]
         if not found:
             return "No question is open."
-        lines = [
-            f"{each['id']} ({each['runs']} runs, {', '.join(each['agents'])}): {each['question']}" for each in found
-        ]
-        return await self._answer(lines, "/questions")
+        return await self._answer([*map(written.question_line, found)], "/questions")
 
     async def why_failed(self, trace_id: TraceId) -> str:
         """Why a trace failed: whether the run did its job (a judge's verdict on each thing that was asked for, else

@@ -151,6 +151,15 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
     return _by_steps(by_cause.values())
 
 
+def known_ids(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> set[str]:
+    """Returns all ids that incidents of these failures have in any window."""
+    return {*groups, *(_id(failure, _cause(failure, groups.get(failure.group))) for failure in failed)}
+
+
+def _id(failure: FailedResult, cause: tuple[str, ...]) -> str:
+    return failure.group or group_id("\n".join(cause))
+
+
 def _cause(failure: FailedResult, group: FailureGroupRow | None) -> tuple[str, str, str]:
     if group is not None:
         return failure.metric, failure.label, plain(group.text)
@@ -158,7 +167,7 @@ def _cause(failure: FailedResult, group: FailureGroupRow | None) -> tuple[str, s
 
 
 def _incident(failure: FailedResult, group: FailureGroupRow | None, cause: tuple[str, ...]) -> Incident:
-    id_ = failure.group or group_id("\n".join(cause))
+    id_ = _id(failure, cause)
     severity, text = failure.severity or severity_of(failure.label), failure.reason
     if group is not None:
         severity, text = group.severity, group.text

@@ -30,6 +30,12 @@ def incident_line(row: Row) -> str:
     return line
 
 
+def question_line(row: Row) -> str:
+    """Return a line on an open question: ID, runs, agents and text."""
+    agents = ", ".join(said(agent, 80) for agent in row["agents"])
+    return f"{row['id']} ({many(row['runs'], 'run')}, {agents}): {said(row['question'], 400)}"
+
+
 def step_lines(row: Row) -> Iterator[str]:
     """Yield the steps of a trace as a tree, with reasons below the steps that failed results blame."""
     detail = row["detail"]

@@ -95,3 +95,10 @@ def test_what_cannot_be_kept_is_refused(client: TestClient, wrong: dict[str, Any
     said = {"ids": [LOOP], "state": "known"} | wrong
     assert client.post("/api/v1/incidents/state", json=said).status_code == 422
     assert len(_found(client, state="new")) == 1
+
+
+@pytest.mark.parametrize("ids", [["0123456789ab"], [LOOP, "0123456789ab"]])
+def test_a_note_on_an_incident_that_does_not_exist_is_refused(client: TestClient, ids: list[str]) -> None:
+    answer = client.post("/api/v1/incidents/state", json={"ids": ids, "state": "known", "note": "x"})
+    assert (answer.status_code, answer.json()["detail"]) == (404, "there is no incident 0123456789ab")
+    assert len(_found(client, state="new")) == 1

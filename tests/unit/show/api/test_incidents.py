@@ -14,6 +14,7 @@ from pandaeval_collector.show.report.incidents import (
     TimeSpan,
     by_agent,
     incidents,
+    known_ids,
     over_time,
 )
 from pandaeval_collector.store import FailureGroupRow
@@ -53,6 +54,17 @@ def test_what_has_no_group_stands_by_its_metric_and_reason() -> None:
         failed(3, 100, group="", reason="timeout"),
     ]
     assert sorted(len(each.at) for each in incidents(rows, {})) == [1, 2]
+
+
+def test_the_ids_of_every_window_are_known() -> None:
+    rows = [failed(no, no, group="", reason="timeout") for no in (1, 2)]
+    rows += [failed(-3, 3, group="one", step=""), failed(4, 4, group="", reason="400", step="s")]
+    groups = {"one": group("one")}
+    known = known_ids(rows, groups)
+    assert len(known) == 3
+    for since in range(len(rows)):
+        for each in incidents(rows[since:], groups):
+            assert {each.id, *each.ids} <= known
 
 
 @pytest.mark.parametrize(
