@@ -80,7 +80,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         post(running.http, booking("table-for-two", _TWO, "Your table at Lucia's is booked."))
         running.until(lambda: {said["session_id"] for said in running.results()} >= _MADE, "done with all")
         running.until(running.at_rest, "at rest")
-        running.until(lambda: _JUDGED <= _with_verdict(running), "judged")
+        running.until(lambda: _with_verdict(running) >= _JUDGED, "judged")
         yield running
 
 
