@@ -23,6 +23,7 @@ PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
 _MADE = {"table-for-four", "table-for-six", "table-for-two", "loop", "send_reminder", "crash-0"}
 """Sessions that are made here; the others are recorded, with a judge's verdicts."""
+_JUDGED = {"table-for-six", "table-for-two", "made-up-price", "same-answer-again"}
 _SIX = "Book me a table for six at Lucia's on Friday evening, please."
 _TWO = "Book me a table for two at Lucia's on Friday evening, please."
 _FOUR_FOR_SIX = {
@@ -79,6 +80,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         post(running.http, booking("table-for-two", _TWO, "Your table at Lucia's is booked."))
         running.until(lambda: {said["session_id"] for said in running.results()} >= _MADE, "done with all")
         running.until(running.at_rest, "at rest")
+        running.until(lambda: _with_verdict(running) >= _JUDGED, "judged")
         yield running
 
 
@@ -102,14 +104,15 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         ),
         ("Loop", "search_help", "search_help", "round 2 of 5"),
         ("Crash", "400 too long", "library_help", "400 too long for this model"),
-        ("False statement", "72 EUR", "A dental cleaning costs", "49.99 EUR"),
+        ("False statement", "72.00 EUR", "A dental cleaning costs", "49.99 EUR"),
         ("Wrong thing", "Six were", "book_table", "guests 4"),
     ],
 )
 def test_two_clicks_lead_from_the_first_page_to_the_words(
     page: Page, collector: CollectorProcess, kind: str, about: str, step: str, words: str
 ) -> None:
-    page.visit(f"{collector.http}/")
+    # Eight incidents are on the first page; the loop is on that of its agent.
+    page.visit(f"{collector.http}/#/?agent=order_desk" if kind == "Loop" else f"{collector.http}/")
     assert _click(page, ".incident", kind, about) == 1
     page.wait("document.querySelector('.example') !== null")
     assert page.text("h1").startswith(kind)
@@ -130,7 +133,7 @@ def test_a_verdict_on_the_conversation_stands_above_each_of_its_runs(page: Page,
     verdict = page.text(".verdict-of")
     assert "False statement" in verdict
     assert "of all 2 turns" in verdict
-    assert "What does a dental cleaning cost if the insurance does not pay?" in verdict
+    assert "What does a dental cleaning cost without insurance?" in verdict
 
 
 def test_a_call_that_a_verdict_names_is_a_link_also_from_another_run_of_the_session(
@@ -214,6 +217,10 @@ def _rows(page: Page, selector: str = ".rows > *") -> int:
         page.run("[...document.querySelectorAll('button.more')].find((each) => !each.hidden).click()")
         page.run("new Promise((done) => setTimeout(done, 200))")
     return page.count(selector)
+
+
+def _with_verdict(collector: CollectorProcess) -> set[str]:
+    return {each["session_id"] for each in collector.results() if each["metric"] == "correctness"}
 
 
 def _click(page: Page, selector: str, *words: str) -> int:

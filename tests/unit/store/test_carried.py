@@ -86,7 +86,6 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         ({"min_seconds": 4.0}, {"wrong"}),
         ({"min_usd": 2.0, "until_ms": 3}, {"two agents"}),
     ],
-    ids=lambda given: str(sorted(given)),
 )
 def test_a_failed_session_is_found_by_what_a_trace_of_it_carries(
     finder: Finder, given: dict[str, Any], sessions: set[str]
