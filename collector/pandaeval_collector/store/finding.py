@@ -29,7 +29,7 @@ from pandaeval_collector.store.listed_pages import (
     sessions_of,
 )
 from pandaeval_collector.store.series_table import attributes_of
-from pandaeval_collector.store.triage import Triage, triages
+from pandaeval_collector.store.triage import Triage, history, triages
 
 _T = TypeVar("_T")
 _NAMES_AGE = 50.0
@@ -332,6 +332,11 @@ class Finder:
             for no, at, agent, metric, seq, *texts in (*orjson.loads(scored), *orjson.loads(broken))
         )
         return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
+
+    def said_of(self, incident: Collection[str]) -> list[Triage]:
+        """Returns all that was said of an incident with these ids, newest first."""
+        with self._reads.snapshot() as reader:
+            return history(reader, incident)
 
     def labelled(self, calculate: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
         """Returns what ``calculate`` makes of the labels of people, nothing where there are none."""
