@@ -213,14 +213,7 @@ def is_absence(call: ToolCall) -> bool:
 
 def _result_tells(result: Any, depth: int) -> FailureSign:
     if isinstance(result, str):
-        start = result[:LOOKED_AT].lstrip()
-        if not start.startswith(("{", "[{", '["')):
-            return text_tells(result)
-        patterns = any(pattern.search(result) for pattern in (_STATE, _CODE)) or _WRAPPED.match(result)
-        if not start.startswith('["') and not patterns and not any(field in result for field in _FIELDS):
-            return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
-        parsed = _parsed(result)
-        return text_tells(result) if parsed is None else _result_tells(parsed, depth)
+        return _json_tells(result, depth)
     if depth == 0:
         return FailureSign.NOTHING
     if isinstance(result, list):
@@ -236,6 +229,23 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
         return told
     inner = [value for key, value in result.items() if key in _WRAPPERS]
     return _result_tells(inner[0], depth - 1) if len(inner) == 1 else FailureSign.NOTHING
+
+
+def _json_tells(text: str, depth: int) -> FailureSign:
+    """Reads a text, which may be JSON."""
+    start = text[:LOOKED_AT].lstrip()
+    if not start.startswith(("{", "[{", '["')):
+        return text_tells(text)
+    if not start.startswith('["') and not _may_fail(text):
+        return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
+    parsed = _parsed(text)
+    return text_tells(text) if parsed is None else _result_tells(parsed, depth)
+
+
+def _may_fail(text: str) -> bool:
+    if _STATE.search(text) or _CODE.search(text) or _WRAPPED.match(text):
+        return True
+    return any(field in text for field in _FIELDS)
 
 
 def _parsed(text: str) -> Any:

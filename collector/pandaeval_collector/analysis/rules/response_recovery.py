@@ -180,8 +180,8 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
         return []
     changing = [at for at in range(len(calls))[-_MOST_CALLS:] if was_to_change(trace, calls[at])]
     if not changing:
-        every = all(each is sign for each in signs) and not all(is_absence(call) for call in calls)
-        return [*range(len(calls))] if every else []
+        every = all(each is sign for each in signs) and not all(map(is_absence, calls))
+        return [*range(len(calls))] * every
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     spelled = spelled_calls(trace)
     succeeded = {(call.name, spelled[at]) for at, call in enumerate(calls) if not wrong[at] and spelled[at] is not None}
