@@ -21,7 +21,7 @@ class StoreVersionError(UserError):
 
 
 def version_of(connection: sqlite3.Connection, file: Path) -> int:
-    """Returns the version of the file's tables, 0 before they are made. Raises :class:`StoreVersionError` where another
+    """Return the version of the file's tables, 0 before they are made. Raises :class:`StoreVersionError` where another
     version or another program made them."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -33,7 +33,7 @@ class Triage:
     back_at: int | None = None
 
     def now(self, times: Iterable[int]) -> Triage:
-        """Returns it for an incident whose runs began at these ``times`` (Unix milliseconds): one that comes back after
+        """Return it for an incident whose runs began at these ``times`` (Unix milliseconds): one that comes back after
         it was resolved is new again."""
         later = [at for at in times if at > (self.at or 0)]
         return replace(self, state="new", back_at=min(later)) if self.state == "resolved" and later else self
@@ -44,7 +44,7 @@ class TriageTable(StoreTable):
 
     @written
     def mark(self, connection: sqlite3.Connection, ids: Collection[str], triage: Triage) -> None:
-        """Gives these incidents a state, ``new`` included: the note stays then, too."""
+        """Give these incidents a state, ``new`` included: the note stays then, too."""
         connection.executemany(
             "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)",
             [(id_, *astuple(triage)[:-1]) for id_ in ids],
@@ -57,13 +57,13 @@ class TriageTable(StoreTable):
 
 
 def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
-    """Returns what was said last of each incident, by its id."""
+    """Return what was said last of each incident, by its id."""
     query = "SELECT id, state, note, person, max(at) FROM incident_states GROUP BY id"
     return {id_: Triage(*row) for id_, *row in connection.execute(query)}
 
 
 def history(connection: sqlite3.Connection, ids: Collection[str]) -> list[Triage]:
-    """Returns all that was said of an incident with these ids, newest first."""
+    """Return all that was said of an incident with these ids, newest first."""
     marks = ",".join("?" * len(ids))
     query = f"SELECT DISTINCT state, note, person, at FROM incident_states WHERE id IN ({marks}) ORDER BY at DESC"  # noqa: S608
     return [Triage(*row) for row in connection.execute(query, (*ids,))]
