@@ -132,7 +132,7 @@ def _name_prefixes() -> tuple[str, ...]:
 
 
 def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
-    """Yield the candidate dialects: matches by own scope or name by priority, then the others by number of keys read."""
+    """Yield the candidate dialects: own scope or name matches by priority, then others by number of keys read."""
     shared: list[tuple[int, Dialect]] = []
     for dialect in dialects():
         if _is_candidate(dialect, signature, roots):

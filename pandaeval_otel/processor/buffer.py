@@ -82,7 +82,7 @@ class Buffer:
         self._batch = []
 
     def split(self) -> bool:
-        """Halve the size of following batches, because this batch was too large. Returns ``False`` for a single part."""
+        """Halve the next batches, because this batch was too large. Returns ``False`` for a single part."""
         if len(self._batch) < 2:
             return False
         self._batch_traces = len(self._batch) // 2
