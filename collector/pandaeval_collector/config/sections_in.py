@@ -52,7 +52,7 @@ class Server(Section):
     health: Address = "127.0.0.1:4329"
     """Address of /healthz, /readyz and /metrics. It exposes no message content and needs no token."""
     insecure_bind: bool = False
-    """Allow grpc and http on addresses that other machines reach without TLS and a token."""
+    """Allow addresses of grpc and http that other machines can reach, even if TLS or access control is missing."""
     tls: Tls | None = None
     """Certificates of grpc and http. null: no TLS."""
     token_env: EnvName | None = None
@@ -65,7 +65,7 @@ class Server(Section):
     max_inflight_bytes: Size = 160 << 20
     """Largest total size of requests in progress. Above this limit, senders must retry later."""
     max_open_bytes: Size = 256 << 20
-    """Largest memory of open traces, about 2.5 KB for 12 spans. Above this limit, senders must retry later."""
+    """Largest memory of open traces. Above this limit, senders must retry later. 12 spans take about 2.5 KB."""
 
 
 class Close(Section):

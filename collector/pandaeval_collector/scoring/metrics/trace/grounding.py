@@ -23,7 +23,7 @@ checked. Where results or the conversation before were not captured, or results 
 open: they are not counted, `coverage` and the reason tell how many, and below one half there is no score
 (docs/internals/decisions/0020).
 
-It does not judge whether a grounded value is the right value, nor anything that is said without such values. Ours.
+It does not judge whether a value with a source is the right value, or sentences without specific values. Ours.
 """
 
 from __future__ import annotations
