@@ -151,9 +151,10 @@ class Questions:
     metrics: tuple[str, ...]
     file: FileQuestion | None
     level: str
+    rulings: Path | None = None
 
     @classmethod
-    def of(cls, given: str, level: str) -> Questions:
+    def of(cls, given: str, level: str, rulings: Path | None = None) -> Questions:
         """Reads ``--questions``. Raises ``SystemExit`` for a name that nothing has."""
         names = [name.strip() for name in given.split(",") if name.strip()]
         files = [name for name in names if name.endswith(".txt")]
@@ -163,7 +164,7 @@ class Questions:
                 sys.exit(f"{name} is no judged metric: `pandaeval metrics` lists them, with their level before the dot")
         if len(files) > 1 or not names:
             sys.exit("--questions takes at least one question, and at most one of a file")
-        return cls(metrics, FileQuestion(Path(files[0]).resolve()) if files else None, level)
+        return cls(metrics, FileQuestion(Path(files[0]).resolve()) if files else None, level, rulings)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -197,7 +198,15 @@ class Questions:
 
     def config(self, url: str) -> dict[str, Any]:
         """Returns the configuration of ``pandaeval evaluate``."""
-        judge = {"model": "openai/reader", "api_base": url, "api_key_env": _KEY, "timeout": "600s", "concurrency": 16}
+        judge: dict[str, Any] = {
+            "model": "openai/reader",
+            "api_base": url,
+            "api_key_env": _KEY,
+            "timeout": "600s",
+            "concurrency": 16,
+        }
+        if self.rulings is not None:
+            judge["rulings"] = str(self.rulings.resolve())
         modules = [str(Path(_arena_question.__file__).resolve())] if self.file else []
         return {"judge": judge, "metrics": {"modules": modules}}
 
@@ -369,6 +378,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=30, help="runs; of pairs both sides count")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--folder", type=Path, help="where requests and replies are; its name should tell nothing")
+    parser.add_argument("--rulings", type=Path, help="YAML file of rulings that the judge follows")
     parser.add_argument("--label", default="", help="a name of this sitting, for the ledger")
     parser.add_argument("--reader", default="", help="who answers; else as reader.txt in the folder says")
     parser.add_argument("--resume", action="store_true", help="go on with the replies in the folder")
@@ -385,7 +395,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.table:
         print("\n".join(comparison(lines(given.ledger))))
         return
-    questions = Questions.of(given.questions, "trace" if given.set == "bfcl" else "session")
+    questions = Questions.of(given.questions, "trace" if given.set == "bfcl" else "session", given.rulings)
     drawn = draw(of_set(given.set), given.half, given.count, given.seed)
     path = given.folder or Path(tempfile.gettempdir()) / f"arena-{opaque(f'{given.set} {given.half} {given.seed}')}"
     if not given.resume and any(path.glob("*.request.txt")):

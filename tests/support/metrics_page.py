@@ -33,6 +33,8 @@ _MOST_WORDS = 45
 """Words of a description, in whole sentences. ``pandaeval metrics NAME`` prints all of it."""
 _KEPT = ("labelled", "planted", "repeated_calls")
 """Results of benchmarks (``--summary`` of those in tests/lab/bench)."""
+_READER = "large language model, reader F"
+"""The last reader of all flags, whose verdicts the page shows."""
 _HEAD = """\
 # Metrics
 
@@ -69,9 +71,8 @@ def quality_page() -> str:
     benchmarks = files("pandaeval_collector.scoring.metrics")
     kept = {name: benchmarks.joinpath(f"{name}.md").read_text(encoding="utf-8").strip() for name in _KEPT}
     page = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
-    flags = sorted(recorded(), key=lambda line: int(line["version"]))
-    newest = {line["metric"]: line["version"] for line in flags}
-    return page.format(flags=table([line for line in flags if line["version"] == newest[line["metric"]]]), **kept)
+    flags = table([line for line in recorded() if line["reader"] == _READER])
+    return page.format(flags=flags, **kept)
 
 
 def _section(metric: Metric[Any, Any]) -> str:

@@ -139,6 +139,18 @@ class Result:
     time_ns: int = field(init=False)
     """When the result was concluded, Unix nanoseconds, exact to the microsecond."""
 
+    @property
+    def verdict(self) -> str:
+        """How rates count the result: ``passed``, ``failed``, a label of :data:`OPEN`, ``scored`` without a threshold,
+        ``assumed`` or ``unscored: WHY``; ``""`` if it does not enter rates."""
+        if not self.is_rated:
+            return ""
+        if self.outcome != "scored":
+            return f"unscored: {self.why}" if self.why else self.outcome
+        if self.label in OPEN:
+            return str(self.label)
+        return {True: "passed", False: "failed", None: "scored"}[self.success]
+
     def __post_init__(self) -> None:
         self.time_ns = nanoseconds(self.time)
         self.is_rated = not self.finding.metadata.get("selected")

@@ -222,7 +222,7 @@ def _insert_results(
     known = dict(numbers.each_of(connection, ids, {no for row, no in about if row.unit[:32] not in fresh_units}))
     fresh: dict[str, tuple[ResultRow, int]] = {}
     for row, no in about:
-        if row.id in fresh or (row.id in known and _stands(connection, row, no, known[row.id])):
+        if row.id in fresh or (row.id in known and _stands(connection, known[row.id])):
             continue
         fresh[row.id] = row, no
     for seq, (row, _) in enumerate(fresh.values(), numbers.following(connection, "results")):
@@ -230,7 +230,7 @@ def _insert_results(
     insert(
         connection,
         """results (seq, id, unit, metric, about, revision, counted, created_at, body, success, signal, settled,
-                    checksum)""",
+                    checksum, verdict)""",
         [
             (
                 r.seq,
@@ -246,9 +246,15 @@ def _insert_results(
                 r.signal,
                 r.settled,
                 checksum_of(r),
+                r.verdict,
             )
             for r, no in fresh.values()
         ],
+    )
+    connection.executemany(
+        """UPDATE results SET verdict = NULL
+           WHERE about = ? AND metric = ? AND unit = ? AND seq < ? AND verdict IS NOT NULL""",
+        [(no, r.metric, r.unit, r.seq) for r, no in fresh.values() if r.unit[:32] not in fresh_units],
     )
     return [*fresh.values()]
 
@@ -264,10 +270,9 @@ def _about(
     return [(row, -of_session.get(row.unit, 0) if no is None else no) for row, no in zip(results, traces, strict=True)]
 
 
-def _stands(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int) -> bool:
+def _stands(connection: sqlite3.Connection, seq: int) -> bool:
     """Returns whether a stored result is the newest of its unit and metric. If not, deletes it: it is written anew."""
-    newest = "SELECT max(seq) FROM results WHERE about = ? AND metric = ? AND unit = ?"
-    if connection.execute(newest, (about, row.metric, row.unit)).fetchone() == (seq,):
+    if connection.execute("SELECT verdict IS NOT NULL FROM results WHERE seq = ?", (seq,)).fetchone() == (1,):
         return True
     connection.execute("DELETE FROM results WHERE seq = ?", (seq,))
     return False

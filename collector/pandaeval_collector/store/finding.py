@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 
@@ -16,7 +16,7 @@ from pandaeval_collector.store import listed_pages as pages, numbers, people
 from pandaeval_collector.store.chunks import Part, contents
 from pandaeval_collector.store.connection import Connections
 from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
-from pandaeval_collector.store.listed import NOT_FAILED, Wanted, chosen_by_index, conditions, result_conditions
+from pandaeval_collector.store.listed import NOT_FAILED, Wanted, carried, chosen_by_index, conditions, result_conditions
 from pandaeval_collector.store.listed_pages import (
     COLUMNS,
     OF_SESSION,
@@ -31,6 +31,7 @@ from pandaeval_collector.store.listed_pages import (
 from pandaeval_collector.store.series_table import attributes_of
 from pandaeval_collector.store.triage import Triage, triages
 
+_T = TypeVar("_T")
 _NAMES_AGE = 50.0
 """Names are read again after this multiple of the time that reading them took: 2 % of a reader's time at most."""
 
@@ -51,8 +52,7 @@ _FAILED_RESULTS = f"""
     FROM listed AS l JOIN results AS r ON r.about = l.no
     WHERE l.no IN ({{failed}}) AND r.success = 0
         AND (l.no > 0 OR json_extract({_BODY}, '$.evaluator.kind') != 'math')
-        AND r.seq = (SELECT max(seq) FROM results AS n
-                     WHERE n.about = r.about AND n.metric = r.metric AND n.unit = r.unit)"""  # noqa: S608
+        AND r.verdict IS NOT NULL"""  # noqa: S608
 _BROKEN_RUNS = """
     SELECT json_group_array(json_array(no, at, agent, '', 0, 'run failed', '', '',
         json_extract(CAST(facts AS TEXT), '$.error'), '', json_extract(CAST(facts AS TEXT), '$.id'))) FROM listed AS b
@@ -67,7 +67,7 @@ _CORRECTNESS = f"""
         json_extract({_BODY}, '$.trace_id'), json_extract({_BODY}, '$.session_id')))
     FROM (SELECT no FROM listed ORDER BY at DESC LIMIT {MOST_FAILED}) AS l JOIN results AS r ON r.about = l.no
     WHERE r.metric IN ('trace.correctness', 'session.correctness')
-        AND r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"""  # noqa: S608
+        AND r.verdict IS NOT NULL"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,17 @@ _OF_JUDGES = f"""
     FROM runs AS l JOIN results AS r ON r.about IN (l.no, iif(l.no = l.last, -l.session, NULL))
     WHERE json_extract({_BODY}, '$.evaluator.kind') = 'llm' GROUP BY l.no"""  # noqa: S608
 """What the verdicts on each run cost; those on a session count for its last run."""
+
+
+_COUNTED = "FROM listed AS l CROSS JOIN results AS r ON r.about = l.no AND r.verdict > '' AND {results} AND {where}"
+_RATES = f"""
+    SELECT metric, l.agent, verdict, count(*) {_COUNTED} AND +l.no > 0 AND metric < 'turn.' GROUP BY 1, 2, 3
+    UNION ALL SELECT metric, agent, verdict, count(*) FROM (
+        SELECT metric, l.agent, iif(max(verdict = 'failed'), 'failed', max(verdict)) AS verdict
+        {_COUNTED} AND +l.no > 0 AND metric >= 'turn.' GROUP BY +l.no, metric) GROUP BY 1, 2, 3
+    UNION ALL SELECT metric, NULL, verdict, count(*) {_COUNTED} AND l.no < 0 GROUP BY 1, 3
+    UNION ALL SELECT metric, m.agent, verdict, count(DISTINCT l.no) {_COUNTED} AND l.no < 0 CROSS JOIN listed AS m
+        ON m.session = l.session AND m.session > 0 AND +m.no > 0 AND {{of}} GROUP BY 1, 2, 3"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +333,12 @@ class Finder:
         )
         return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
 
+    def labelled(self, calculate: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
+        """Returns what ``calculate`` makes of the labels of people, nothing where there are none."""
+        with self._reads.snapshot() as reader:
+            (known,) = reader.execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()
+            return calculate(reader) if known else []
+
     def verdicts(self) -> list[StandingVerdict]:
         """Returns the verdicts of ``correctness`` on the newest runs and sessions, newest first."""
         [(read,)] = self._read(_CORRECTNESS)
@@ -409,6 +426,14 @@ class Finder:
         ended = time.monotonic()
         self._names = ended + _NAMES_AGE * (ended - begun), names
         return names
+
+    def rates(self, wanted: Wanted) -> list[tuple[str, str | None, str, int]]:
+        """Counts the standing results of the wanted runs and sessions: (metric, agent, verdict, count). A session
+        counts once for ``None``, and for each agent of its runs; a run once for a metric of turns, by its worst."""
+        where, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
+        values, of = (*results.values, *where.values), carried(wanted, "m")
+        query = _RATES.format(where=where, results=results, of=of)
+        return self._read(query, *values * _RATES.count("{where}"), *of.values)
 
     def counters(self, name: str) -> list[tuple[Mapping[str, str], int]]:
         """All series of a counter, at most 20,000: their attributes, and how often what these describe happened."""

@@ -31,10 +31,9 @@ _LEAST = "json_extract(CAST({t}.facts AS TEXT), '$.FACT') >= ?"
 _OF_ANY = """CASE WHEN {t}.no > 0 THEN {of_trace} ELSE EXISTS (
     SELECT 1 FROM listed AS m WHERE m.session = {t}.session AND m.session > 0 AND m.no > 0 AND {of_member}) END"""
 """The condition that a trace, or any trace of a session, carries all that is wanted."""
-_NEWEST = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"
-_OWN = "EXISTS (SELECT 1 FROM results AS r WHERE r.about = {t}.no AND {results} AND {newest})"
+_OWN = "EXISTS (SELECT 1 FROM results AS r WHERE r.about = {t}.no AND {results} AND r.verdict IS NOT NULL)"
 _BLAMED = """{t}.no IN (SELECT m.no FROM results AS r JOIN members AS m ON m.session = -r.about
-    WHERE r.about < 0 AND {results} AND {newest} AND lower(hex(m.trace_id)) = coalesce(
+    WHERE r.about < 0 AND {results} AND r.verdict IS NOT NULL AND lower(hex(m.trace_id)) = coalesce(
         json_extract(CAST(r.body AS TEXT), '$.metadata.blame.trace_id'),
         json_extract(CAST(r.body AS TEXT), '$.trace_id')))"""
 """The condition that a result of its session names the trace: the trace that it blames, else the last trace."""
@@ -144,10 +143,8 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
 
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:
     """Returns (success, signal) of the newest result of each metric about a unit."""
-    rows = connection.execute(
-        "SELECT success, signal, max(seq) FROM results WHERE about = ? GROUP BY unit, metric", (about,)
-    )
-    return [(None if success is None else bool(success), signal) for success, signal, _ in rows]
+    rows = connection.execute("SELECT success, signal FROM results WHERE about = ? AND verdict IS NOT NULL", (about,))
+    return [(None if success is None else bool(success), signal) for success, signal in rows]
 
 
 # Which traces, sessions and results somebody asks for, as conditions of a query.
@@ -210,20 +207,23 @@ def conditions(wanted: Wanted, table: str = "l") -> Conditions:
     """Returns the conditions on rows of ``listed``. A session has what any of its traces carries; a trace has its own
     results, and those of its session that name it."""
     where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
-    carried = _given(_carried(wanted))
-    if carried.conditions:
-        of_trace, of_member = (str(carried).format(t=each) for each in (table, "m"))
-        where = where.also(_OF_ANY.format(t=table, of_trace=of_trace, of_member=of_member), *carried.values * 2)
+    own, of_member = carried(wanted, table), carried(wanted, "m")
+    if own.conditions:
+        where = where.also(_OF_ANY.format(t=table, of_trace=own, of_member=of_member), *own.values * 2)
     results = result_conditions(wanted, "r")
     if not results.conditions:
         return where
-    given = {"t": table, "results": results, "newest": _NEWEST}
-    own = _OWN.format(**given)
+    has, blamed = (each.format(t=table, results=results) for each in (_OWN, _BLAMED))
     if wanted.success is False:  # spares reading the results of all others
-        own = f"({table}.badness < {NOT_FAILED:g} AND {own})"
+        has = f"({table}.badness < {NOT_FAILED:g} AND {has})"
     if wanted.metric is not None and not wanted.metric.startswith("session."):
-        return where.also(own, *results.values)
-    return where.also(f"({own} OR {_BLAMED.format(**given)})", *results.values * 2)
+        return where.also(has, *results.values)
+    return where.also(f"({has} OR {blamed})", *results.values * 2)
+
+
+def carried(wanted: Wanted, table: str) -> Conditions:
+    """Returns the conditions that a trace has to fulfil, and any trace of a session."""
+    return _given((condition.format(t=table), value) for condition, value in _carried(wanted))
 
 
 def result_conditions(wanted: Wanted, table: str) -> Conditions:

@@ -51,7 +51,8 @@ class DecidedTrace:
 @dataclass(slots=True)
 class ResultRow:
     """A result as it is kept: ``body`` is its JSON object. ``signal``: 0..1, what a scored one says to lists;
-    ``settled``: this result or an earlier one of the same unit and metric is for good."""
+    ``settled``: this result or an earlier one of the same unit and metric is for good; ``verdict``: how rates count it,
+    see :attr:`pandaeval_collector.base.result.Result.verdict`."""
 
     id: str
     unit: str
@@ -63,6 +64,7 @@ class ResultRow:
     success: bool | None = None
     signal: float | None = None
     settled: bool = True
+    verdict: str = ""
 
 
 @dataclass(slots=True)

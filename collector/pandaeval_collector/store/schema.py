@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pandaeval_collector.base.errors import UserError
 
-VERSION = 21
+VERSION = 22
 """The version of the tables below, as SQLite's ``user_version``."""
 
 TABLES = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")

@@ -80,7 +80,7 @@ CREATE TABLE responses (
 -- `about` is the number of the trace, or that of the session below zero. The newest row of an (about, metric) is the
 -- one that stands; an id is there once. `counted`: whether this unit has entered the score histogram of this metric;
 -- `settled`: whether this result or an earlier one of the same unit and metric is for good (those of an open session
--- are not).
+-- are not). `verdict`: how rates count it, empty for not at all, NULL once a later revision stands in its place.
 CREATE TABLE results (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL,
@@ -94,9 +94,12 @@ CREATE TABLE results (
     success INTEGER,
     signal REAL,
     settled INTEGER NOT NULL,
-    checksum INTEGER NOT NULL
+    checksum INTEGER NOT NULL,
+    verdict TEXT
 );
 CREATE INDEX results_by_unit ON results (about);
+-- Rates of a window are counted here, without reading results.
+CREATE INDEX results_standing ON results (about, metric, verdict) WHERE verdict IS NOT NULL;
 
 -- By which people find agents' traces (under their numbers) and sessions (theirs below zero, once they have results of
 -- their own) again, worst first. `session`: number of the session, 0 for none; `at`: start, Unix milliseconds.

@@ -117,6 +117,7 @@ def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> R
         success=result.success,
         signal=signal,
         settled=for_good or (known is not None and known.settled),
+        verdict=result.verdict,
     )
 
 

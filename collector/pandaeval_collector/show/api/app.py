@@ -48,7 +48,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
 
     names = Names(reads.finder, work.modules)
     list_routes(app, reads, names, work)
-    overview_routes(app, reads, work, changing)
+    overview_routes(app, reads, names, work, changing)
     incident_routes(app, reads, names, work)
     cost_routes(app, reads)
     labelling(app, reads, work)

@@ -57,8 +57,11 @@ class TurnComparison:
 
     @cached_property
     def _results(self) -> list[tuple[int, Field]]:
+        """The values in results of calls and in retrieved documents, with the time when the agent had them."""
         calls = [call for call in self._trace.tool_calls if call.has_result and not failed(call)]
-        fields = [(moment(call.end_ns), field) for call in calls for field in read(call.result).fields]
+        texts = [(call.end_ns, call.result) for call in calls]
+        texts += [(span.end_ns, document) for span in self._trace.spans for document in span.documents]
+        fields = [(moment(end_ns), field) for end_ns, text in texts for field in read(text).fields]
         return fields[:_MOST_FIELDS]
 
     @cached_property
