@@ -140,13 +140,13 @@ class TraceAssembler:
         return _TRACE_BYTES * (len(self._open) + len(self._deciding)) + _ID_BYTES * self._ids
 
     def knows(self, trace_id: bytes) -> bool:
-        """Returns whether the trace is open or being decided; if not, the caller has to look for a :class:`Decided`."""
+        """Return whether the trace is open or being decided; if not, the caller has to look for a :class:`Decided`."""
         return trace_id in self._open or trace_id in self._deciding
 
     def add(
         self, trace_id: bytes, items: Sequence[Item], chunk: int, size: int, now: float, decided: Decided | None = None
     ) -> Added:
-        """Takes the items of one stored chunk. ``decided``: the memory of the trace, if it was decided.
+        """Take the items of one stored chunk. ``decided``: the memory of the trace, if it was decided.
 
         Only unknown ids touch a timer or reopen a trace: a sender that repeats itself keeps nothing open.
         """
@@ -186,19 +186,19 @@ class TraceAssembler:
         return Added(stored, duplicate, reopened=trace.reopened_at is not None)
 
     def reopened(self) -> frozenset[bytes]:
-        """Returns the decided traces that wait to be decided again, whose stored chunks must be kept."""
+        """Return the decided traces that wait to be decided again, whose stored chunks must be kept."""
         waiting = {trace_id for trace_id, trace in self._open.items() if trace.revision > 1}
         return frozenset(waiting | {trace_id for trace_id, due in self._deciding.items() if due.revision > 1})
 
     def close(self, trace_id: bytes) -> None:
-        """Makes a trace due at once, since the application says that it is done. Ignores unknown ids."""
+        """Make a trace due at once, since the application says that it is done. Ignores unknown ids."""
         trace = self._open.get(trace_id)
         if trace is not None:
             trace.explicit = True
             self._deadlines.set(trace_id, trace.first_at)
 
     def take_due(self, now: float, limit: int = 256) -> list[DueTrace]:
-        """Returns at most ``limit`` traces that are done. The caller reports each with :meth:`decided`."""
+        """Return at most ``limit`` traces that are done. The caller reports each with :meth:`decided`."""
         due: list[DueTrace] = []
         while len(due) < limit and (trace_id := self._deadlines.pop_due(now)) is not None:
             if trace_id in self._deciding:
@@ -209,32 +209,32 @@ class TraceAssembler:
         return due
 
     def take_all(self, trigger: Trigger, limit: int = 256) -> list[DueTrace]:
-        """Returns at most ``limit`` open traces, due or not: at the end of a file, or to decide them on shutdown."""
+        """Return at most ``limit`` open traces, due or not: at the end of a file, or to decide them on shutdown."""
         ids = [trace_id for trace_id in self._open if trace_id not in self._deciding][:limit]
         return [self._take_out(trace_id, trigger) for trace_id in ids]
 
     def decided(self, trace_id: bytes) -> None:
-        """Notes that the decision is stored; from now on the caller remembers the trace."""
+        """Note that the decision is stored; from now on the caller remembers the trace."""
         due = self._deciding.pop(trace_id, None)
         self._ids -= 0 if due is None else len(due.known)
 
     def forget(self, trace_id: bytes) -> tuple[int, tuple[int, ...]]:
-        """Removes an open trace that another collector continues. Returns how many of its items no decision covers, and
+        """Remove an open trace that another collector continues. Returns how many of its items no decision covers, and
         its chunks. Raises :class:`KeyError` for one that is not open."""
         trace = self._open.pop(trace_id)
         self._ids -= len(trace.known)
         return trace.late_spans if trace.revision > 1 else len(trace.known), tuple(trace.chunks)
 
     def next_deadline(self) -> float | None:
-        """Returns when to call :meth:`take_due` next; ``None`` while nothing is open."""
+        """Return when to call :meth:`take_due` next; ``None`` while nothing is open."""
         return self._deadlines.next_deadline()
 
     def is_final(self, decided: Decided) -> bool:
-        """Returns whether late spans of this trace are only counted."""
+        """Return whether late spans of this trace are only counted."""
         return decided.final or decided.revision > len(self.rules.reopen_delays)
 
     def _is_full(self, trace: _Open) -> bool:
-        """Returns whether a cap is reached. Later items are not taken, or a fast sender could grow a trace that is
+        """Return whether a cap is reached. Later items are not taken, or a fast sender could grow a trace that is
         due."""
         return trace.spans >= self.rules.max_spans or trace.size >= self.rules.max_bytes
 
@@ -321,13 +321,13 @@ class Deadlines(Generic[K]):
         self._ticket = 0
 
     def set(self, key: K, deadline: float) -> None:
-        """Schedules a check of ``key`` no later than ``deadline``."""
+        """Schedule a check of ``key`` no later than ``deadline``."""
         scheduled = self._scheduled.get(key)
         if scheduled is None or deadline < scheduled:
             self._push(key, deadline)
 
     def pop_due(self, now: float) -> K | None:
-        """Returns a key whose true deadline has passed, or ``None``. The caller must remove or move it."""
+        """Return a key whose true deadline has passed, or ``None``. The caller must remove or move it."""
         while self._heap and self._heap[0][0] <= now:
             deadline, _, key = heapq.heappop(self._heap)
             if self._scheduled.get(key) != deadline:
@@ -342,7 +342,7 @@ class Deadlines(Generic[K]):
         return None
 
     def next_deadline(self) -> float | None:
-        """Returns when to check next, perhaps early but never late; ``None`` when there is nothing to wait for."""
+        """Return when to check next, perhaps early but never late; ``None`` when there is nothing to wait for."""
         if self._heap:
             return self._heap[0][0]
         return None

@@ -26,7 +26,7 @@ _CONTAINERS = frozenset({dict, list, tuple})
 
 
 def loads(text: str) -> Any:
-    """Returns the value of ``text``. Raises :class:`ValueError` where it is not JSON, or :class:`RecursionError`."""
+    """Return the value of ``text``. Raises :class:`ValueError` where it is not JSON, or :class:`RecursionError`."""
     try:
         return _quick(text)
     except ValueError:  # not JSON, or one of the words that only the slow way understands
@@ -38,14 +38,14 @@ def _thorough(text: str) -> Any:
 
 
 def without_half_pairs(text: str) -> str:
-    """Returns JSON text with U+FFFD in place of each half of a surrogate pair: an emoji that was cut in two."""
+    """Return JSON text with U+FFFD in place of each half of a surrogate pair: an emoji that was cut in two."""
     if "\\u" in text:
         return _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text)
     return text
 
 
 def too_deep(value: Any) -> bool:
-    """Returns whether ``value`` nests containers deeper than :data:`MAX_DEPTH`."""
+    """Return whether ``value`` nests containers deeper than :data:`MAX_DEPTH`."""
     if type(value) not in _CONTAINERS:
         return False
     level = [value]

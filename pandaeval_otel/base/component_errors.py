@@ -50,28 +50,28 @@ class ErrorRecorder:
         self._tracebacks: dict[Component, str] = {}
 
     def note(self, kind: str, name: str, error: BaseException) -> None:
-        """Counts an error of the component ``name``, whose name is kept at no more than 128 characters, and logs it
+        """Count an error of the component ``name``, whose name is kept at no more than 128 characters, and log it
         with its traceback if it is the first."""
         self._take_in((kind, bounded(name)), 1, error)
 
     def counts(self) -> Counter[Component]:
-        """Returns how often each component raised."""
+        """Return how often each component raised."""
         with self._lock:
             return Counter(self._counts)
 
     def hand_over(self) -> None:
-        """Stops logging in this process: the process that it works for logs what :meth:`take` returns."""
+        """Stop logging in this process: the process that it works for logs what :meth:`take` returns."""
         self._hands_over = True
 
     def take(self) -> list[RaisedErrors]:
-        """Returns the errors since the last call, for the process that this one works for, and counts anew."""
+        """Return the errors since the last call, for the process that this one works for, and count anew."""
         with self._lock:
             told = [RaisedErrors(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
             self._counts.clear()
         return told
 
     def add(self, told: Iterable[RaisedErrors]) -> None:
-        """Counts and logs the errors that a process which works for this one returned from :meth:`take`."""
+        """Count and log the errors that a process which works for this one returned from :meth:`take`."""
         for each in told:
             self._take_in((each.kind, each.name), each.times, RaisedElsewhereError(f"\n{each.traceback}"))
 
@@ -92,7 +92,7 @@ ERRORS = ErrorRecorder()
 
 
 def raised_text(counts: Mapping[Component, int]) -> str:
-    """Returns counts as a text, highest first: ``dialect skylark 3 times, metric trace.brevity once``."""
+    """Return counts as a text, highest first: ``dialect skylark 3 times, metric trace.brevity once``."""
     return ", ".join(
         f"{kind} {name} {'once' if times == 1 else f'{times} times'}"
         for (kind, name), times in Counter(counts).most_common()

@@ -10,7 +10,7 @@ _DIGEST_BYTES = 8
 
 
 def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
-    """Returns the name in at most ``most`` characters, all of them printable. A longer one ends with a digest of the
+    """Return the name in at most ``most`` characters, all of them printable. A longer one ends with a digest of the
     whole name, so that two long names stay distinct. Deterministic and idempotent."""
     if len(name) <= most and name.isprintable():
         return name
@@ -21,12 +21,12 @@ def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
 
 
 def all_bounded(names: Iterable[str]) -> list[str]:
-    """Returns each name as :func:`bounded` does."""
+    """Return each name as :func:`bounded` does."""
     return [bounded(name) for name in names]
 
 
 def escaped(text: str) -> str:
-    """Returns the text with every unprintable character as an escape (``\\n``, ``\\x1b``, ``\\u202e``): control
+    """Return the text with every unprintable character as an escape (``\\n``, ``\\x1b``, ``\\u202e``): control
     characters, line ends, marks that change the direction, halves of surrogate pairs."""
     if text.isprintable():
         return text

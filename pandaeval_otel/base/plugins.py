@@ -31,7 +31,7 @@ Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
 
 
 def find(package: str, attribute: str) -> tuple[Any, ...]:
-    """Returns the object named ``attribute`` of every public module below ``package``, in module order.
+    """Return the object named ``attribute`` of every public module below ``package``, in module order.
 
     Skips modules whose name begins with ``_``, which are shared helpers. Raises :class:`ImportError`, naming the file,
     when a module cannot be imported: a broken component must not vanish silently.
@@ -40,7 +40,7 @@ def find(package: str, attribute: str) -> tuple[Any, ...]:
 
 
 def find_by_module(package: str, attribute: str) -> dict[str, Any]:
-    """Returns what :func:`find` does by file name, for the modules in the folder of ``package`` itself."""
+    """Return what :func:`find` does by file name, for the modules in the folder of ``package`` itself."""
     here = (module for module in _modules(package, pkgutil.iter_modules) if hasattr(module, attribute))
     return {module.__name__.rpartition(".")[2]: getattr(module, attribute) for module in here}
 
@@ -83,7 +83,7 @@ class Plugins:
 
 
 def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Plugins:
-    """Returns every object named ``attribute`` in the modules that installed packages name under ``group``, in the
+    """Return every object named ``attribute`` in the modules that installed packages name under ``group``, in the
     order of the packages' names. ``check`` raises for an unusable one: :class:`NotUsableError`, or anything else.
 
     Imports the modules. Reads the metadata of all installed packages once in a process (some milliseconds). Does not
@@ -115,7 +115,7 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
 
 
 def told(error: BaseException) -> str:
-    """Returns an error as one printable line, with the place in the code where it arose."""
+    """Return an error as one printable line, with the place in the code where it arose."""
     if isinstance(error, NotUsableError):
         text = str(error)
     else:

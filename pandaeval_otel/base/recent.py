@@ -29,7 +29,7 @@ class Recent(Generic[_Read]):
         self._old: dict[int, tuple[str, _Read]] = {}
 
     def __call__(self, text: str) -> _Read:
-        """Returns what ``read`` makes of ``text``."""
+        """Return what ``read`` makes of ``text``."""
         size = len(text)
         known = self._new.get(size)
         if known is not None and known[0] == text:
@@ -52,12 +52,12 @@ class GrowingList(Generic[_Read]):
         self._known: tuple[tuple[str, _Read], ...] = ()
 
     def keep(self, text: str, found: _Read) -> None:
-        """Remembers ``found`` as the items of the JSON array in ``text``."""
+        """Remember ``found`` as the items of the JSON array in ``text``."""
         if text.endswith("]") and len(text) <= MAX_CHARS:
             self._known = ((text[:-1], found), *self._known[: LISTS_KEPT - 1])
 
     def split(self, text: str) -> tuple[_Read, str] | None:
-        """Returns the reading of the list that ``text`` begins with, and the rest of it as an array of its own;
+        """Return the reading of the list that ``text`` begins with, and the rest of it as an array of its own;
         ``None`` if it begins like none of the last lists."""
         for beginning, found in self._known if len(text) <= MAX_CHARS else ():
             if text.startswith(beginning):

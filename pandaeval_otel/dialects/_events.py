@@ -47,7 +47,7 @@ class EventContent:
 
 
 def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
-    """Returns the messages in the span's events; for a side that they lack, those in its log records by time."""
+    """Return the messages in the span's events; for a side that they lack, those in its log records by time."""
     content = _content([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
         in_order = sorted(logs, key=_TIME)
@@ -61,12 +61,12 @@ def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
 
 
 def log_name(log: RawLog) -> str:
-    """Returns the event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
+    """Return the event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
     return log.event_name or str(log.attributes.get(semconv.EVENT_NAME) or "")
 
 
 def message_of_event(name: str, body: Any) -> Message | None:
-    """Returns the message of one per-message event, given its name and its body (or its attributes, for a span event);
+    """Return the message of one per-message event, given its name and its body (or its attributes, for a span event);
     ``None`` for other events. A message without any content is marked as not captured."""
     role = _ROLES.get(name)
     if role is None:
@@ -106,7 +106,7 @@ def _content(events: Iterable[tuple[str, Any, Attributes]]) -> EventContent:
 
 
 def _body(body: Any) -> Object:
-    """Returns the map of an event, which may be JSON text; plain text becomes its content."""
+    """Return the map of an event, which may be JSON text; plain text becomes its content."""
     body = parsed(body)
     if isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
@@ -119,7 +119,7 @@ def _body(body: Any) -> Object:
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:
-    """Returns arguments and result of a tool span that records them as events (Strands): ``gen_ai.tool.message`` holds
+    """Return arguments and result of a tool span that records them as events (Strands): ``gen_ai.tool.message`` holds
     the arguments, ``gen_ai.choice`` the result. ``None`` where there is no such event."""
     arguments = result = None
     for event in span.events:
@@ -131,7 +131,7 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
 
 
 def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
-    """Returns a model's input and answer from a list of per-message events in one attribute, each a map of the body's
+    """Return a model's input and answer from a list of per-message events in one attribute, each a map of the body's
     members and its ``event.name``. ``None`` for a side that the list lacks or that was hidden."""
     events = [event for item in as_list(value) if type(event := parsed(item)) is dict]
     content = _content([(str(event.get(semconv.EVENT_NAME) or ""), event, event) for event in events])

@@ -42,19 +42,19 @@ NOT_TOLD = object()
 
 
 def is_result(kind: str) -> bool:
-    """Returns whether a part of the type ``kind`` is the result of such a call."""
+    """Return whether a part of the type ``kind`` is the result of such a call."""
     return kind in _RESULTS or (kind.endswith(_RESULT_SUFFIX) and len(kind) > len(_RESULT_SUFFIX))
 
 
 def is_hosted(part: Object, name: str, call_id: str) -> bool:
-    """Returns whether an ordinary ``part`` with a call, or with the result of one, tells of such a call."""
+    """Return whether an ordinary ``part`` with a call, or with the result of one, tells of such a call."""
     if name in CALLS or (call_id and _IDS.match(call_id) is not None):
         return True
     return not _MARKS.isdisjoint(part) and any(part.get(mark) is True for mark in _MARKS)
 
 
 def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
-    """Returns the tool's name (the type of the call where nothing names it), what it was called with (``None`` if that
+    """Return the tool's name (the type of the call where nothing names it), what it was called with (``None`` if that
     is not told), and the result that the call holds itself, as :func:`outcome` does."""
     inner = call.get("server_tool_call", call)
     if type(inner) is not dict:
@@ -68,14 +68,14 @@ def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
 
 
 def chosen(arguments: Any) -> Any:
-    """Returns the arguments without what no model chose: where code ran, pages that were found, and fields left out."""
+    """Return the arguments without what no model chose: where code ran, pages that were found, and fields left out."""
     if type(arguments) is not dict:
         return arguments
     return {key: value for key, value in arguments.items() if key not in _NOT_CHOSEN and value is not None}
 
 
 def outcome(told: Any) -> Any:
-    """Returns the result in ``told`` without what providers write around it; where that says that the tool failed, in
+    """Return the result in ``told`` without what providers write around it; where that says that the tool failed, in
     MCP's form of that. A status alone is no result: :data:`NOT_TOLD`."""
     told = parsed(told)
     if type(told) is not dict:
@@ -95,7 +95,7 @@ def outcome(told: Any) -> Any:
 
 
 def grounding_of(candidate: Object) -> tuple[str, Object, Any] | None:
-    """Returns tool, arguments and result of the search in which Gemini grounded an answer; ``None`` where it did not.
+    """Return tool, arguments and result of the search in which Gemini grounded an answer; ``None`` where it did not.
     Of pages of the web it tells titles alone: no result. Of files it tells the passages."""
     told = first(candidate, ("groundingMetadata", "grounding_metadata"))
     if type(told) is not dict:

@@ -29,7 +29,7 @@ _UNKNOWN_ROLE = "assistant"
 
 
 def indexed(attributes: Attributes, wanted: frozenset[str]) -> dict[str, list[Fields]]:
-    """Returns the items, in order, of each of the ``wanted`` lists (``llm.input_messages``) that is there."""
+    """Return the items, in order, of each of the ``wanted`` lists (``llm.input_messages``) that is there."""
     lists: dict[str, dict[int, Fields]] = {}
     for key, value in attributes.items():
         place = _place(key)
@@ -41,14 +41,14 @@ def indexed(attributes: Attributes, wanted: frozenset[str]) -> dict[str, list[Fi
 
 @lru_cache(maxsize=8192)
 def _place(key: str) -> tuple[str, int, str] | None:
-    """Returns an attribute's list, index and path within the item. The same few hundred keys recur with every model
+    """Return an attribute's list, index and path within the item. The same few hundred keys recur with every model
     call."""
     match = _PLACE.match(key)
     return match and (match["list"], int(match["index"]), match["path"].removeprefix("message."))
 
 
 def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: str = "") -> Messages | None:
-    """Returns the messages of a list; ``role`` is for messages where none has one, ``finish_reason`` for the last.
+    """Return the messages of a list; ``role`` is for messages where none has one, ``finish_reason`` for the last.
     ``None`` when there is no list, or all of its content was hidden."""
     if not items:
         return None
@@ -63,7 +63,7 @@ def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: s
 
 @lru_cache(maxsize=4096)
 def _path(path: str) -> tuple[str, str, str]:
-    """Splits a path into list, index and leaf: ``tool_calls.0.tool_call.function.name`` into ``("tool_calls", "0",
+    """Split a path into list, index and leaf: ``tool_calls.0.tool_call.function.name`` into ``("tool_calls", "0",
     "name")``. A path that leads into no list has neither index nor leaf."""
     head, _, rest = path.partition(".")
     index, _, leaf = rest.partition(".")
@@ -108,7 +108,7 @@ def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], defau
 
 
 def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:
-    """Returns the parts with the message's content, unless they have its text; of a tool's message, as a result."""
+    """Return the parts with the message's content, unless they have its text; of a tool's message, as a result."""
     content = plain.get("content", plain.get("user"))
     texts = [part.text for part in parts if type(part) is Text] if parts else []
     if role == "tool" and content is None and "\n".join(texts):
@@ -156,7 +156,7 @@ def _call(call: Fields) -> Part:
 
 
 def _block(block: Fields) -> Iterable[Part]:
-    """Returns the parts of one content block; none for thoughts of which only a signature or ciphertext was kept."""
+    """Return the parts of one content block; none for thoughts of which only a signature or ciphertext was kept."""
     kind, text = block.get("type"), block.get("text")
     if kind == "text" or (kind is None and "text" in block and "function.name" not in block):
         return (text_part(text),)

@@ -53,7 +53,7 @@ class Reading:
     notes: tuple[str, ...] = ()
 
     def stated(self) -> Reading | None:
-        """Returns the reading; ``None`` if no field is filled."""
+        """Return the reading; ``None`` if no field is filled."""
         if _VALUES(self) == _VALUES(Reading()):
             return None
         return self
@@ -93,13 +93,13 @@ class Dialect(Protocol):
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        """Returns what this dialect understands of ``span`` and the log records with its span id; ``None`` if nothing.
+        """Return what this dialect understands of ``span`` and the log records with its span id; ``None`` if nothing.
         Must not raise, whatever the attributes hold; a value that does not parse stays the string that it was."""
         ...
 
 
 def kinds(**words: str | tuple[str, ...]) -> dict[str, Kind]:
-    """Returns a table of kinds by the words for each."""
+    """Return a table of kinds by the words for each."""
     table: dict[str, Kind] = {}
     for kind, stated in words.items():
         table |= dict.fromkeys((stated,) if isinstance(stated, str) else stated, Kind(kind))
@@ -113,7 +113,7 @@ def _types_of(hint: Any) -> tuple[type, ...]:
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
-    """Returns all dialects, highest priority first. Raises :class:`ImportError` when one of ours cannot be imported; an
+    """Return all dialects, highest priority first. Raises :class:`ImportError` when one of ours cannot be imported; an
     unusable one of another package is logged and left out."""
     found: list[Dialect] = [*find("pandaeval_otel.dialects", "DIALECT")]
     taken = {dialect.name for dialect in found}
@@ -145,7 +145,7 @@ class Foreign:
         self._dialect = dialect
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        """Reads a span as :meth:`Dialect.read` does. Raises ``TypeError`` for a wrong reading."""
+        """Read a span as :meth:`Dialect.read` does. Raises ``TypeError`` for a wrong reading."""
         reading: object = self._dialect.read(span, logs)
         if reading is None:
             return None
@@ -160,7 +160,7 @@ class Foreign:
 
 
 def _check(dialect: object, taken: set[str]) -> None:
-    """Raises :class:`NotUsableError` for an object that is no dialect or whose name is taken."""
+    """Raise :class:`NotUsableError` for an object that is no dialect or whose name is taken."""
     if not isinstance(dialect, Dialect):
         raise NotUsableError("its DIALECT lacks one of name, priority, roots, scopes, names and read")
     if type(dialect.name) is not str or not dialect.name or dialect.name in taken:

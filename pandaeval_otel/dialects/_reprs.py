@@ -43,7 +43,7 @@ _PART_TYPES = {
 
 
 def from_repr(text: str) -> Any:
-    """Returns the structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
+    """Return the structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
     text = text.strip()
     is_object = _OBJECT.match(text) is not None
     if len(text) > MAX_REPR or not (is_object or _FIELDS.match(text)):
@@ -59,7 +59,7 @@ def from_repr(text: str) -> Any:
 
 
 def is_object_text(text: str) -> bool:
-    """Returns whether ``text`` is an uninformative repr such as ``<Context object at 0x7f…>``, or one that was cut
+    """Return whether ``text`` is an uninformative repr such as ``<Context object at 0x7f…>``, or one that was cut
     short."""
     if text.startswith("<"):
         return " object at 0x" in text or text.endswith(" object>")
@@ -83,7 +83,7 @@ def _as_python(token: re.Match[str]) -> str:
 
 
 def _value(node: ast.expr, depth: int) -> Any:
-    """Returns what a piece of code stands for. Raises ``ValueError`` for what no repr holds."""
+    """Return what a piece of code stands for. Raises ``ValueError`` for what no repr holds."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deep")
     match node:

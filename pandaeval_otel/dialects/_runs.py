@@ -61,13 +61,13 @@ _MAX_NODES = 2000
 
 
 def asked(value: Any) -> MaybeCut:
-    """Returns the messages in ``value``, the input of a run (``None``: none meant for the run), and whether it was cut
+    """Return the messages in ``value``, the input of a run (``None``: none meant for the run), and whether it was cut
     short."""
     return _said(value, _QUESTION)
 
 
 def answered(value: Any) -> MaybeCut:
-    """Returns the messages in ``value``, the output of a run, and whether it was cut short. Several messages that were
+    """Return the messages in ``value``, the output of a run, and whether it was cut short. Several messages that were
     cut short give ``None``, since they lack the answer. A whole conversation gives the messages after its last
     question."""
     messages, cut = _said(value, _ANSWER)
@@ -79,18 +79,18 @@ def answered(value: Any) -> MaybeCut:
 
 
 def model_input(value: Any) -> MaybeCut:
-    """Returns a model's input from a request body, a message list or text, and whether it was cut short. The beginning
+    """Return a model's input from a request body, a message list or text, and whether it was cut short. The beginning
     of a conversation is kept where its end is missing."""
     return _to_or_from_model(value, _QUESTION)
 
 
 def model_output(value: Any) -> MaybeCut:
-    """Returns a model's answer from a response body, a message or text, and whether it was cut short."""
+    """Return a model's answer from a response body, a message or text, and whether it was cut short."""
     return _to_or_from_model(value, _ANSWER)
 
 
 def read_sides(reading: Reading, given: Any, made: Any) -> None:
-    """Puts the input and the output of a model call (without the protocol that a prompt prescribes) or, for any other
+    """Put the input and the output of a model call (without the protocol that a prompt prescribes) or, for any other
     kind, a run onto its reading, with a note if either was cut short."""
     if reading.kind is not Kind.LLM:
         put_input(reading, asked(given))
@@ -121,7 +121,7 @@ def _said(value: Any, side: _Side) -> MaybeCut:
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
-    """Returns the one message left of JSON that a length limit cut; ``None`` for several, whose last may be history."""
+    """Return the one message left of JSON that a length limit cut; ``None`` for several, whose last may be history."""
     messages = _Finder(side).find(salvage(text), True, 0)
     if not messages or len(messages) > 1 or messages[0].role != side[0] or not tells(messages):
         return None
@@ -184,7 +184,7 @@ class _Finder:
         return None
 
     def _as_it_stands(self, item: Object) -> Messages | None:
-        """Returns an object without a known name as JSON: arguments of plain values, or a structured answer. What
+        """Return an object without a known name as JSON: arguments of plain values, or a structured answer. What
         Google ADK hands on in place of an answer when the model failed is none."""
         if item.keys() >= _FAILURE:
             return None
@@ -203,7 +203,7 @@ class _Finder:
         return None
 
     def _call(self, args: Sequence[Any], kwargs: Object, nesting: int) -> Messages | None:
-        """Reads the arguments of a function: a known name, else text of several words, else the first with any text."""
+        """Read the arguments of a function: a known name, else text of several words, else the first with any text."""
         if messages := self._named(kwargs, nesting):
             return messages
         for text in args:
@@ -248,14 +248,14 @@ def _is_message(item: Object) -> bool:
 
 
 def _with_role(item: Object) -> Object:
-    """Adds the role to a message of AutoGen, which names its speaker: everyone but the user is an agent."""
+    """Add the role to a message of AutoGen, which names its speaker: everyone but the user is an agent."""
     if "role" in item or "source" not in item:
         return item
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}
 
 
 def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]:
-    """Splits ``messages`` into all up to the question of this run, and all that followed it.
+    """Split ``messages`` into all up to the question of this run, and all that followed it.
 
     ``earlier``: how many requests and responses of previous runs come first, where consecutive messages of others than
     the assistant are one request. If 0, the question is the last message in which a user speaks.
@@ -273,7 +273,7 @@ def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]
 
 
 def _begin(messages: Messages, earlier: int) -> int | None:
-    """Returns the index of the first message after ``earlier`` requests and responses; ``None`` if there are fewer."""
+    """Return the index of the first message after ``earlier`` requests and responses; ``None`` if there are fewer."""
     passed = 0
     for index, message in enumerate(messages):
         if message.role == "assistant" or index == 0 or messages[index - 1].role == "assistant":
@@ -284,7 +284,7 @@ def _begin(messages: Messages, earlier: int) -> int | None:
 
 
 def with_answer(made: Messages, answer: str) -> Messages:
-    """Returns ``made`` with ``answer`` as the assistant's last words, unless they are that already."""
+    """Return ``made`` with ``answer`` as the assistant's last words, unless they are that already."""
     texts = [message.text for message in made if message.role == "assistant" and message.text]
     if texts and (texts[-1] == answer or parsed(texts[-1]) == parsed(answer)):
         return made
@@ -292,7 +292,7 @@ def with_answer(made: Messages, answer: str) -> Messages:
 
 
 def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Messages:
-    """Returns ``messages`` with calls of tools that only carry an answer (``carries`` tells by name) turned into text,
+    """Return ``messages`` with calls of tools that only carry an answer (``carries`` tells by name) turned into text,
     and without the responses to them."""
     if not any(carries(request.name) for message in messages for request in message.tool_requests):
         return messages
@@ -312,7 +312,7 @@ def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Mess
 
 
 def _carried(arguments: Any) -> Part:
-    """Returns the answer in the arguments of a call that only carries it."""
+    """Return the answer in the arguments of a call that only carries it."""
     if type(arguments) is dict and arguments.keys() == _ANSWER_WRAPPER:
         arguments = arguments["response"]
     if arguments is None:

@@ -85,13 +85,13 @@ _VALUES = ("text", "json", "content", *_ERRORS)
 
 @lru_cache(maxsize=1024)
 def may_be_final_answer(name: str) -> bool:
-    """Returns whether :func:`is_final_answer` may say yes to some call of the tool ``name``."""
+    """Return whether :func:`is_final_answer` may say yes to some call of the tool ``name``."""
     word = name.lower()
     return word == _FINISH or word in FINAL_ANSWERS
 
 
 def is_final_answer(name: str, value: Any) -> bool:
-    """Returns whether the framework ends the run by a call of the tool ``name`` with the arguments in ``value``."""
+    """Return whether the framework ends the run by a call of the tool ``name`` with the arguments in ``value``."""
     word = name.lower()
     if word != _FINISH:
         return word in FINAL_ANSWERS
@@ -100,7 +100,7 @@ def is_final_answer(name: str, value: Any) -> bool:
 
 
 def tool_of_server(name: str) -> str:
-    """Returns the own name of an MCP server's tool, which Claude calls ``mcp__SERVER__TOOL``; other names as they are.
+    """Return the own name of an MCP server's tool, which Claude calls ``mcp__SERVER__TOOL``; other names as they are.
     Claude Code's own spans state the tool's own name, so that both ways of recording agree."""
     if not name.startswith(_OF_SERVER):
         return name
@@ -108,7 +108,7 @@ def tool_of_server(name: str) -> str:
 
 
 def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
-    """Returns a tool's arguments; ``None`` when they were not captured or were cut in two.
+    """Return a tool's arguments; ``None`` when they were not captured or were cut in two.
 
     ``schema`` (JSON schema, or parameters by name; JSON text too) gives positional arguments their names.
     """
@@ -121,7 +121,7 @@ def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
 
 
 def _unwrapped_arguments(value: Object, schema: Any) -> Any:
-    """Returns the arguments inside a callback's, a protocol's or a function call's own."""
+    """Return the arguments inside a callback's, a protocol's or a function call's own."""
     keys = value.keys()
     if "input_str" in keys or ("inputs" in keys and {"tags", "metadata"} <= keys):
         return as_dict(value.get("inputs")) or parsed(value.get("input_str"))
@@ -150,7 +150,7 @@ class Outcome:
 
 
 def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
-    """Returns the result in ``value``; for text that was cut short, what is left of it. ``wrapped``: the
+    """Return the result in ``value``; for text that was cut short, what is left of it. ``wrapped``: the
     instrumentation is known to write ``{"output": …}`` around every result."""
     if hidden(value):
         return Outcome()
@@ -168,7 +168,7 @@ def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
 
 
 def unwrapped(value: Any) -> tuple[Any, bool]:
-    """Returns the result inside ``value``, and whether a wrapper says that the tool failed. Never raises; unwrapping
+    """Return the result inside ``value``, and whether a wrapper says that the tool failed. Never raises; unwrapping
     twice changes nothing."""
     failed = False
     for content, is_failure, _ in _unwrappings(value):
@@ -177,7 +177,7 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
 
 
 def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
-    """Yields the content of each wrapper, from the outermost on, whether the wrapper says "failed", and the wrapper
+    """Yield the content of each wrapper, from the outermost on, whether the wrapper says "failed", and the wrapper
     where it is an object."""
     for _ in range(_MOST):
         content = _inner(value)
@@ -188,7 +188,7 @@ def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
 
 
 def _structure(value: Any) -> Any:
-    """Returns the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
+    """Return the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
     around the result."""
     text = parsed(value)
     if type(text) is not str:
@@ -201,7 +201,7 @@ def _structure(value: Any) -> Any:
 
 
 def may_say_failed(value: Any) -> bool:
-    """Returns whether a wrapper in ``value`` may say that the tool failed: false positives occur, false negatives do
+    """Return whether a wrapper in ``value`` may say that the tool failed: false positives occur, false negatives do
     not."""
     if type(value) is str:
         if "rror" not in value and "ail" not in value and "Traceback" not in value:
@@ -211,13 +211,13 @@ def may_say_failed(value: Any) -> bool:
 
 
 def says_failed(result: Any) -> bool:
-    """Returns whether a result is the text that a framework puts in place of one when a tool raises an exception."""
+    """Return whether a result is the text that a framework puts in place of one when a tool raises an exception."""
     text = result.get("error") if type(result) is dict and len(result) == 1 else result
     return type(text) is str and _RAISED.match(text) is not None
 
 
 def _inner(value: Any) -> _Content | None:
-    """Returns the content of one wrapper and whether it says "failed"; ``None`` where there is no wrapper."""
+    """Return the content of one wrapper and whether it says "failed"; ``None`` where there is no wrapper."""
     if type(value) is dict:
         return _of_object(value)
     if type(value) is list:
@@ -252,7 +252,7 @@ def _of_object(wrapper: Object) -> _Content | None:
 
 
 def _of_call(wrapper: Object) -> _Content | None:
-    """Reads the answer to a function call, or a typed output."""
+    """Read the answer to a function call, or a typed output."""
     keys = wrapper.keys()
     if "response" in keys and keys <= _FUNCTION_RESPONSE and ("name" in keys or "id" in keys):
         return wrapper["response"], False
@@ -267,7 +267,7 @@ def _of_call(wrapper: Object) -> _Content | None:
 
 
 def _of_message(wrapper: Object) -> _Content | None:
-    """Reads a LangChain message in any of its forms, or the update that a graph's node returns instead."""
+    """Read a LangChain message in any of its forms, or the update that a graph's node returns instead."""
     inner = wrapper.get("kwargs") if "lc" in wrapper or len(wrapper) == 1 else None
     if inner is None and wrapper.get("type") == "tool":
         inner = wrapper.get("data")
@@ -293,7 +293,7 @@ def _of_llama_index(wrapper: Object) -> _Content | None:
 
 
 def _of_reply(wrapper: Object) -> _Content | None:
-    """Reads a result beside a status or the id of its call, as protocols and providers send it."""
+    """Read a result beside a status or the id of its call, as protocols and providers send it."""
     keys = wrapper.keys()
     failed = _is_error(wrapper) or wrapper.get("status") in _FAILED
     if "content" in keys and keys <= _BESIDE:
@@ -312,7 +312,7 @@ def _is_error(wrapper: Object) -> bool:
 
 
 def _is_text(blocks: list[Any]) -> bool:
-    """Returns whether all blocks are text."""
+    """Return whether all blocks are text."""
     return bool(blocks) and all(
         type(block) is dict
         and type(block.get("text")) is str
@@ -322,7 +322,7 @@ def _is_text(blocks: list[Any]) -> bool:
 
 
 def _text_of(content: Any) -> Any:
-    """Returns the text of text blocks; other content unchanged."""
+    """Return the text of text blocks; other content unchanged."""
     if type(content) is list and _is_text(content):
         return "\n".join(block["text"] for block in content)
     return content

@@ -56,13 +56,13 @@ _TRIES = 4
 
 
 def is_prose(text: str) -> bool:
-    """Returns whether ``text`` is, by its length and first letter, neither JSON nor a repr nor a placeholder. False
+    """Return whether ``text`` is, by its length and first letter, neither JSON nor a repr nor a placeholder. False
     negatives occur."""
     return len(text) > LONGEST_PLACEHOLDER and text[0] in _LETTERS
 
 
 def parsed(value: Any) -> Any:
-    """Returns the structure that JSON text (encoded up to three times) or the repr of a Python container spells; other
+    """Return the structure that JSON text (encoded up to three times) or the repr of a Python container spells; other
     values unchanged.
 
     Only objects, arrays and quoted strings count as JSON; a bare ``12`` or ``true`` stays a string, since a text that
@@ -110,7 +110,7 @@ def _from_repr(stripped: str, text: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """Returns a Python literal in JSON's types: tuples and sets as lists, keys as text, anything else as its repr."""
+    """Return a Python literal in JSON's types: tuples and sets as lists, keys as text, anything else as its repr."""
     if isinstance(value, dict):
         return {key if type(key) is str else str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, set):
@@ -123,21 +123,21 @@ def _as_json(value: Any) -> Any:
 
 
 def hidden(value: Any) -> bool:
-    """Returns whether ``value`` is absent or a placeholder for content that was not captured."""
+    """Return whether ``value`` is absent or a placeholder for content that was not captured."""
     if type(value) is not str:
         return value is None
     return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
 
 
 def visible(value: Any) -> Any:
-    """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    """Return ``value`` parsed; ``None`` where it is absent or a placeholder."""
     if hidden(value):
         return None
     return parsed(value)
 
 
 def identifier(value: Any) -> str:
-    """Returns an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
+    """Return an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
     if type(value) is not str:
         return str(value) if type(value) is int else ""
     name: str = value if len(value) <= _LONGEST_NO_NAME else value.strip()
@@ -146,13 +146,13 @@ def identifier(value: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _short_name(name: str) -> str:
-    """Reads a short name; every span repeats most of them."""
+    """Read a short name; every span repeats most of them."""
     name = name.strip()
     return "" if name.lower() in NO_NAME else name
 
 
 def count(value: Any) -> int | None:
-    """Returns a non-negative whole number from an int, a float or digits; ``None`` for anything else."""
+    """Return a non-negative whole number from an int, a float or digits; ``None`` for anything else."""
     if type(value) is int:
         return max(0, value)
     if isinstance(value, (float, str)):
@@ -164,7 +164,7 @@ def count(value: Any) -> int | None:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Returns a list from a list or tuple, a JSON array, or one item; ``[]`` for an absent value."""
+    """Return a list from a list or tuple, a JSON array, or one item; ``[]`` for an absent value."""
     value = parsed(value)
     if value is None or value == "":
         return []
@@ -174,19 +174,19 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_dict(value: Any) -> Object:
-    """Returns ``value`` if it is a map, else ``{}``."""
+    """Return ``value`` if it is a map, else ``{}``."""
     if type(value) is dict:
         return value
     return {}
 
 
 def dicts_in(value: Any) -> list[Object]:
-    """Returns the maps in a list, or in whatever :func:`as_list` makes one of."""
+    """Return the maps in a list, or in whatever :func:`as_list` makes one of."""
     return [item for item in as_list(value) if type(item) is dict]
 
 
 def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """Returns the value of the first of ``keys`` that is there and not null, else ``None``."""
+    """Return the value of the first of ``keys`` that is there and not null, else ``None``."""
     for key in keys:
         value = source.get(key)
         if value is not None:
@@ -195,12 +195,12 @@ def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 
 def starts_like_json(text: str) -> bool:
-    """Returns whether ``text`` begins like a JSON array or object of strings or containers, as prose does not."""
+    """Return whether ``text`` begins like a JSON array or object of strings or containers, as prose does not."""
     return _JSON_START.match(text) is not None
 
 
 def salvage(text: str) -> list[Any] | Object | None:
-    """Returns the structure that ``text`` begins to spell: its complete leading items, and the beginning of a string
+    """Return the structure that ``text`` begins to spell: its complete leading items, and the beginning of a string
     that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
     text = text.lstrip()
     if len(text) > MAX_JSON or not starts_like_json(text):
@@ -225,7 +225,7 @@ def salvage(text: str) -> list[Any] | Object | None:
 
 
 def _trim(container: list[Any] | Object) -> None:
-    """Removes containers at the end that were opened and are still empty."""
+    """Remove containers at the end that were opened and are still empty."""
     if not container:
         return
     last: Any = len(container) - 1 if isinstance(container, list) else next(reversed(container))
@@ -237,7 +237,7 @@ def _trim(container: list[Any] | Object) -> None:
 
 
 def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
-    """Returns where the last whole token ends, the closers then due (innermost last), and the last places to cut back
+    """Return where the last whole token ends, the closers then due (innermost last), and the last places to cut back
     to. ``None`` for text that is complete, too deep or no JSON at all."""
     stack = ""
     end = 0
@@ -262,7 +262,7 @@ def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
 
 
 def _string_end(rest: str) -> str | None:
-    """Returns ``rest`` (the text after the last whole token) as a closed string; ``""`` if it is empty; ``None`` if it
+    """Return ``rest`` (the text after the last whole token) as a closed string; ``""`` if it is empty; ``None`` if it
     begins a number or a word, whose value cannot be known."""
     rest = rest.lstrip()
     if not rest:

@@ -47,7 +47,7 @@ class AG2(ByKind):
 
 
 def _turned(message: Message) -> Message:
-    """Returns a message of a chat from the other side: the chat's initiator is the assistant in its own history, and
+    """Return a message of a chat from the other side: the chat's initiator is the assistant in its own history, and
     the others are users. Tool calls have the right role already."""
     if message.tool_requests or message.role not in _TURNED:
         return message
@@ -55,7 +55,7 @@ def _turned(message: Message) -> Message:
 
 
 def _after(question: str, history: list[Message]) -> Messages | None:
-    """Returns the messages after the question; the history also holds earlier chats."""
+    """Return the messages after the question; the history also holds earlier chats."""
     start = 0
     for index, message in enumerate(history, 1):
         if message.role == "user" and message.text == question:

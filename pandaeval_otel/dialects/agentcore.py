@@ -101,7 +101,7 @@ def _message(item: Object, role: str) -> Messages:
 
 
 def _value(item: Any) -> tuple[Any, str]:
-    """Returns the content of a tool's message, and the call's id beside it or ``""``."""
+    """Return the content of a tool's message, and the call's id beside it or ``""``."""
     content = parsed(item.get("content")) if type(item) is dict else item
     if type(content) is dict and content.keys() & {"content", "message"} and content.keys() <= _EVENT_KEYS:
         return parsed(first(content, ("message", "content"))), identifier(content.get("id"))

@@ -98,7 +98,7 @@ DIALECT = ClaudeCode
 
 
 def _answers(logs: Logs) -> Iterator[Message]:
-    """Yields the answers and tool calls in log records, in order, without those of subagents."""
+    """Yield the answers and tool calls in log records, in order, without those of subagents."""
     for log in sorted(logs, key=lambda log: (count(log.attributes.get("event.sequence")) or 0, log.time_ns)):
         attributes = log.attributes
         if "agent" in str(attributes.get("query_source", "")):

@@ -81,7 +81,7 @@ DIALECT = Codex
 
 
 def _records(span: RawSpan, logs: Logs) -> Iterator[_Record]:
-    """Yields name and attributes of the span's log records, in order, and then of its events, which tell less."""
+    """Yield name and attributes of the span's log records, in order, and then of its events, which tell less."""
     for log in sorted(logs, key=lambda log: log.time_ns):
         yield log_name(log), log.attributes
     for event in span.events:
@@ -103,7 +103,7 @@ def _kind_of(span: RawSpan, records: Sequence[_Record], results: int) -> Kind:
 
 
 def _usage(span: RawSpan, records: Sequence[_Record]) -> Usage | None:
-    """Returns the tokens of a turn or of one model call; input tokens hold cached ones."""
+    """Return the tokens of a turn or of one model call; input tokens hold cached ones."""
     counted = [usage_in(attributes, *_COUNTS) for name, attributes in records if name == _STREAMED]
     stated = usage_in(span.attributes, *[f"{_SPENT}.{word}_tokens" for word in _WORDS])
     return stated or (sum(filter(None, counted), Usage()) if any(counted) else None)
@@ -119,7 +119,7 @@ def _read_turn(reading: Reading, records: Sequence[_Record], results: Sequence[A
 
 
 def _results(records: Sequence[_Record]) -> list[Attributes]:
-    """Returns the records of calls, each call once: the first record that tells most."""
+    """Return the records of calls, each call once: the first record that tells most."""
     calls: dict[str, Attributes] = {}
     for name, attributes in records:
         if name == _RESULT and identifier(attributes.get("tool_name")):
@@ -130,7 +130,7 @@ def _results(records: Sequence[_Record]) -> list[Attributes]:
 
 
 def _outcome(attributes: Attributes) -> Outcome:
-    """Returns the outcome of a call; a record with ``success: false`` tells of a failure."""
+    """Return the outcome of a call; a record with ``success: false`` tells of a failure."""
     outcome = tool_outcome(attributes.get("output"))
     failed = str(attributes.get("success")).lower() == "false"
     return Outcome(outcome.result, failed=failed or outcome.failed)

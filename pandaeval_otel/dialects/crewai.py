@@ -67,7 +67,7 @@ class CrewAI(ByKind):
             self.notes = CUT
 
     def read_agent(self) -> None:
-        """Removes the framework's rules around a task's description from messages, and restores calls and results that
+        """Remove the framework's rules around a task's description from messages, and restores calls and results that
         were written as text. Reads nothing where there is nothing to mend."""
         value = self.get(semconv.INPUT_MESSAGES)
         if type(value) is str and (_RULES in value or '"name": "\'' in value):
@@ -126,7 +126,7 @@ def _mended(message: Message) -> Message:
 
 
 def _unquoted(value: Any) -> Any:
-    """Returns the string that a repr stands for, which strings deep in a history are written as."""
+    """Return the string that a repr stands for, which strings deep in a history are written as."""
     if type(value) is not str or len(value) < 2 or value[0] != "'" or value[-1] != "'":
         return value
     return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), value[1:-1])

@@ -126,7 +126,7 @@ class GenAI(Dialect):
         return self.read_rest(span, logs, _NOTHING_SAID)
 
     def read_rest(self, span: RawSpan, logs: Logs, said: Reading) -> Reading | None:
-        """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
+        """Read as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
         content = told_by(span, logs) if span.events or logs else _NO_CONTENT
         attributes = span.attributes
         for detail in content.details:
@@ -183,7 +183,7 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Attributes) -> N
 
 
 def _read_rare(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-    """Reads the keys that few spans have."""
+    """Read the keys that few spans have."""
     reading.user_id = identifier(first(attributes, _USER_KEYS))
     refs = [ref for key in _CONTENT_REFS if key in attributes for ref in as_list(attributes[key])]
     reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
@@ -220,7 +220,7 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
 
 
 def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, result: Any) -> tuple[Any, Any]:
-    """Returns the arguments and the result of a tool's span that records them as messages."""
+    """Return the arguments and the result of a tool's span that records them as messages."""
     given = all_parts(read_messages(attributes.get(semconv.INPUT_MESSAGES), "assistant")[0])
     made = all_parts(read_messages(attributes.get(semconv.OUTPUT_MESSAGES), "tool")[0])
     for part in (*given, *made):
@@ -230,7 +230,7 @@ def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, resul
 
 
 def _told(parts: list[Part]) -> Any:
-    """Returns the arguments or the result in the parts of a tool's message."""
+    """Return the arguments or the result in the parts of a tool's message."""
     for part in parts:
         if type(part) is ToolRequest:
             return part.arguments
@@ -265,7 +265,7 @@ def _read_messages(reading: Reading, attributes: Attributes, content: EventConte
 
 
 def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Messages:
-    """Returns ``output`` with the finish reasons and the thought that the span states beside it."""
+    """Return ``output`` with the finish reasons and the thought that the span states beside it."""
     if semconv.FINISH_REASONS in attributes and not output[-1].finish_reason:
         output = _with_finish_reasons(output, as_list(attributes[semconv.FINISH_REASONS]))
     if of_model and len(output) > 1:
@@ -276,7 +276,7 @@ def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Mess
 
 
 def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
-    """Returns ``output`` with the reasons from its span: one for each message, or one for the last."""
+    """Return ``output`` with the reasons from its span: one for each message, or one for the last."""
     if len(reasons) not in (1, len(output)):
         return output
     named = [""] * (len(output) - len(reasons)) + [identifier(reason) for reason in reasons]
@@ -287,7 +287,7 @@ def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
 
 
 def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
-    """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
+    """Return the span's kind, from its operation or its other attributes; ``None`` if none tells."""
     operation = attributes.get(semconv.OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
@@ -320,7 +320,7 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
 
 
 def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
-    """Returns the kind of a span with an operation that the conventions lack. It calls a model if it names a model,
+    """Return the kind of a span with an operation that the conventions lack. It calls a model if it names a model,
     with an answer or tokens, and neither agent nor tool."""
     if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
         return _TOOL
@@ -330,7 +330,7 @@ def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
 
 
 def without_chunks(output: Messages) -> Messages:
-    """Returns ``output`` with a streamed answer, which ADK records as one message per chunk, joined into one message.
+    """Return ``output`` with a streamed answer, which ADK records as one message per chunk, joined into one message.
     Chunks share a single finish reason, on the last of them; separate answers have one each."""
     *before, last = output
     if not last.finish_reason or any(message.role != "assistant" or message.finish_reason for message in before):
@@ -346,7 +346,7 @@ def without_chunks(output: Messages) -> Messages:
 
 
 def _joined(part: Part, following: Part) -> Part | None:
-    """Returns one part of both if the text of the first runs on: chunks end anywhere, but a capital right after a full
+    """Return one part of both if the text of the first runs on: chunks end anywhere, but a capital right after a full
     stop begins another text."""
     kind = type(part)
     if kind is not type(following) or not isinstance(part, (Text, Reasoning)):

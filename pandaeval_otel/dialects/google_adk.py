@@ -152,7 +152,7 @@ def _in_brackets(name: str) -> str:
 
 
 def _with_thought(output: Messages | None) -> Messages | None:
-    """Returns ``output`` with its first text as the model's thought, if a second text follows right behind: schema 2
+    """Return ``output`` with its first text as the model's thought, if a second text follows right behind: schema 2
     turns thoughts into plain text, and a model that did think writes its answer in one text. ``None`` without such a
     pair."""
     if not output or len(output) != 1:

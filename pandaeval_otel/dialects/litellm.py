@@ -66,7 +66,7 @@ class LiteLLM(ByKind):
         return self
 
     def _with_calls(self, output: Messages | None) -> Messages | None:
-        """Returns ``output`` with the tool calls beside it."""
+        """Return ``output`` with the tool calls beside it."""
         items = indexed(self.attributes, _CALLS).get("gen_ai.completion", ())
         calls = [
             ToolRequest(identifier(fields[_NAME]), parsed(fields.get("function_call.arguments")), "")

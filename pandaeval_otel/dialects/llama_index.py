@@ -124,7 +124,7 @@ def _call(events: Sequence[RawEvent]) -> Reading:
 
 
 def _message(item: Object) -> Message:
-    """Reads a ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside
+    """Read a ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside
     them."""
     blocks = dicts_in(item.get("blocks"))
     content: Any = [
@@ -140,7 +140,7 @@ def _message(item: Object) -> Message:
 
 
 def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
-    """Reads a call from its event, or from the summary of the step's input, which is cut after 200 characters (the
+    """Read a call from its event, or from the summary of the step's input, which is cut after 200 characters (the
     model's request is not)."""
     reading = Reading(kind=Kind.TOOL)
     if event is not None:

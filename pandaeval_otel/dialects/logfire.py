@@ -56,7 +56,7 @@ class Logfire(ByKind):
         return None
 
     def _read_client(self) -> None:
-        """Reads a provider's call in Logfire's older format, which lacks the conventions' messages."""
+        """Read a provider's call in Logfire's older format, which lacks the conventions' messages."""
         fill(self, as_dict(self.parsed(_REQUEST)), _REQUEST_KEYS)
         if self.input is not None:
             self.kind = Kind.LLM
@@ -79,7 +79,7 @@ class Logfire(ByKind):
             self._read_events()
 
     def _read_events(self) -> None:
-        """Splits the one list of items that the Responses API has: the answer is what the assistant said at its end."""
+        """Split the one list of items that the Responses API has: the answer is what the assistant said at its end."""
         if _EVENTS not in self.attributes:
             return
         given, made = told_in_list(self.attributes[_EVENTS])

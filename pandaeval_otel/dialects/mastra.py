@@ -142,7 +142,7 @@ def _without_marks(messages: Messages) -> Iterator[Message]:
 
 
 def _output(made: Any, body: Any) -> Messages | None:
-    """Reads ``{"text": …, "toolCalls": […], "reasoning": […]}``."""
+    """Read ``{"text": …, "toolCalls": […], "reasoning": […]}``."""
     if type(made) is not dict:
         return model_output(made)[0]
     stated = made.get("reasoning")
@@ -158,7 +158,7 @@ def _output(made: Any, body: Any) -> Messages | None:
 
 
 def _joined(thoughts: list[Any]) -> Iterable[str]:
-    """Joins the pieces of streamed thoughts, which carry the thought's id."""
+    """Join the pieces of streamed thoughts, which carry the thought's id."""
     texts: dict[Any, str] = {}
     for index, thought in enumerate(thoughts):
         inner = thought.get("payload", thought) if type(thought) is dict else thought
@@ -171,6 +171,6 @@ def _joined(thoughts: list[Any]) -> Iterable[str]:
 
 
 def _thoughts_in(body: Any) -> list[str]:
-    """Returns the thoughts in a provider's whole answer."""
+    """Return the thoughts in a provider's whole answer."""
     answer = None if body is None else model_output(body)[0]
     return [part.text for message in answer or () for part in message.parts if isinstance(part, Reasoning)]

@@ -71,7 +71,7 @@ class MLflow(ByKind):
     read_workflow = read_agent
 
     def _tool_name(self) -> str:
-        """Returns the function's name if the span has that name and a number (``search_1``), with which MLflow marks
+        """Return the function's name if the span has that name and a number (``search_1``), with which MLflow marks
         later spans of the name; else the span's name."""
         function = identifier(self.parsed("mlflow.spanFunctionName"))
         stem, _, number = self.span.name.rpartition("_")

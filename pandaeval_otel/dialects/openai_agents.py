@@ -49,7 +49,7 @@ DIALECT = OpenAIAgents
 
 
 def _with_objects(value: Any, role: str) -> Messages | None:
-    """Returns the messages in ``value`` with the objects in them read; ``None`` if it has no objects."""
+    """Return the messages in ``value`` with the objects in them read; ``None`` if it has no objects."""
     text = as_text(value) if type(value) is list else value
     if type(text) is not str or not any(mark in text for mark in _OBJECTS):
         return None

@@ -248,7 +248,7 @@ class OpenInference(ByKind):
         return prompted_tools(self.system) or _counted_tools(self.get(_OUTPUT))
 
     def kind_of(self) -> Kind | None:
-        """Returns the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
+        """Return the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
         stated = self.get(_SPAN_KIND)
         if (
             stated is None
@@ -275,11 +275,11 @@ class OpenInference(ByKind):
         return self._inferred()
 
     def _tool_of(self) -> str:
-        """Returns the name of the tool that a TOOL span calls."""
+        """Return the name of the tool that a TOOL span calls."""
         return self.name_in(_TOOL_NAME) or _SUFFIX.sub("", self.span.name.removeprefix("execute_tool "))
 
     def _inferred(self) -> Kind | None:
-        """Infers a kind that the SDK's attribute limit dropped, or that the instrumentation did not know."""
+        """Infer a kind that the SDK's attribute limit dropped, or that the instrumentation did not know."""
         if _TOOL_NAME in self.attributes:
             return self._tool_kind()
         if _AGENT_NAME in self.attributes:
@@ -313,7 +313,7 @@ class OpenInference(ByKind):
         return self.span.scope.name == "openinference.instrumentation.langchain"
 
     def _agent_of(self) -> str:
-        """Returns the name of the agent whose span this is, or in which it is; ``""`` if nothing names it."""
+        """Return the name of the agent whose span this is, or in which it is; ``""`` if nothing names it."""
         named = self.name_in(_AGENT_NAME) or _agent_in_metadata(self.get(_METADATA))
         if self.kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == self.span.name):
             return named
@@ -328,7 +328,7 @@ class OpenInference(ByKind):
         return ""
 
     def _is_named_graph(self) -> bool:
-        """Returns whether the span has the name that LangChain puts into the metadata of all of an agent's spans: then
+        """Return whether the span has the name that LangChain puts into the metadata of all of an agent's spans: then
         it is the agent's own."""
         return bool(self.span.name) and _agent_in_metadata(self.get(_METADATA)) == self.span.name
 
@@ -337,7 +337,7 @@ DIALECT = OpenInference
 
 
 def _is_end(output: Messages, whole: Messages) -> bool:
-    """Returns whether ``output`` is the answer alone, at the end of a list of all that the agent said."""
+    """Return whether ``output`` is the answer alone, at the end of a list of all that the agent said."""
     return len(whole) > len(output) == 1 and whole[-1].text.strip() == output[0].text.strip() != ""
 
 
@@ -351,7 +351,7 @@ def _defined(fields: Fields) -> tuple[ToolDefinition, ...]:
 
 @lru_cache(maxsize=1024)
 def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
-    """Reads a whole definition, or only the schema of the parameters where the name is beside it. The parameters of a
+    """Read a whole definition, or only the schema of the parameters where the name is beside it. The parameters of a
     definition that was cut short are left out: half a schema is another schema."""
     definition = parsed(schema)
     if type(definition) is str:
@@ -372,7 +372,7 @@ def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Returns the tools whose calls a Haystack agent counts: all that it has."""
+    """Return the tools whose calls a Haystack agent counts: all that it has."""
     if type(value) is not str or _TOOL_COUNTS not in value:
         return None
     output = as_dict(parsed(value))
@@ -381,7 +381,7 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def with_thoughts(output: Messages, response: str) -> Messages:
-    """Returns ``output`` preceded by the thoughts in ``response``, the same answer's raw body as JSON, where some
+    """Return ``output`` preceded by the thoughts in ``response``, the same answer's raw body as JSON, where some
     instrumentations leave them. A text that only repeats a thought is dropped."""
     if not any(mark in response for mark in _MARKS):
         return output
@@ -397,7 +397,7 @@ def with_thoughts(output: Messages, response: str) -> Messages:
 
 
 def _with_hosted(output: Messages, response: str) -> Messages:
-    """Returns the messages in ``response``, the same answer's raw body, where it tells of tools that the provider ran:
+    """Return the messages in ``response``, the same answer's raw body, where it tells of tools that the provider ran:
     flattened messages leave most of these out, and keep no order."""
     if not any(word in response for word in _HOSTED_WORDS) or _HOSTED.search(response) is None:
         return output

@@ -162,7 +162,7 @@ DIALECT = OpenLLMetry
 
 
 def _unwrapped(value: Any, member: str) -> Any:
-    """Returns a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
+    """Return a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
     whole = parsed(value)
     if type(whole) is dict and member in whole and "kwargs" in whole:
         return whole[member]

@@ -39,7 +39,7 @@ _KEYS = frozenset({semconv.ERROR_TYPE, *_SESSION_RANKS, *_USER_KEYS})
 
 
 def kind_by_name(name: str) -> tuple[Kind | None, str]:
-    """Returns the kind that a span's name states, and the name of the tool, agent or model in it; else ``(None,
+    """Return the kind that a span's name states, and the name of the tool, agent or model in it; else ``(None,
     "")``."""
     word, _, rest = name.partition(" ")
     kind = KIND_BY_NAME.get(word) if rest else None

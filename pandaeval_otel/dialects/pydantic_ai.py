@@ -113,7 +113,7 @@ class PydanticAI(ByKind):
             self.output = without_carriers(self.output, carriers.__contains__)
 
     def _transcript(self) -> tuple[Messages, bool]:
-        """Returns the messages of a run, and whether a length limit cut them short."""
+        """Return the messages of a run, and whether a length limit cut them short."""
         whole = self.get(_MESSAGES)
         if isinstance(whole, (list, tuple)):
             return messages_of([parsed(item) for item in whole], "user") or (), False
@@ -132,7 +132,7 @@ def _is_carrier(name: Any) -> bool:
 
 @Recent
 def _offer(text: str) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
-    """Returns the tools that a model was offered, and the names of those that only carry its answer."""
+    """Return the tools that a model was offered, and the names of those that only carry its answer."""
     found = parsed(text)
     if type(found) is not dict:
         return None, frozenset()

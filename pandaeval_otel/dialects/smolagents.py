@@ -77,7 +77,7 @@ def _with_calls(message: Message, text: str) -> Message:
 
 @Recent
 def _calls_in(text: str) -> Any:
-    """Reads calls, which are in the input of every model call after them."""
+    """Read calls, which are in the input of every model call after them."""
     return parsed(text)
 
 
@@ -100,7 +100,7 @@ def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
 
 
 def _results(text: str, asked: Sequence[ToolRequest]) -> list[ToolResponse]:
-    """Returns one result per line if there are as many lines as calls; else one for all, since nothing separates
+    """Return one result per line if there are as many lines as calls; else one for all, since nothing separates
     them."""
     lines = text.split("\n")
     if len(asked) < 2:

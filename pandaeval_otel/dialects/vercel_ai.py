@@ -140,7 +140,7 @@ DIALECT = VercelAI
 
 
 def _in_order(output: Messages | None) -> Messages | None:
-    """Splits the message of a whole run in release 7 (the answer, then all calls, then the results of successful ones)
+    """Split the message of a whole run in release 7 (the answer, then all calls, then the results of successful ones)
     into calls, results and answer. ``None`` for any other output."""
     if not output or len(output) != 1 or "tool" in output[0].finish_reason or not output[0].text:
         return None

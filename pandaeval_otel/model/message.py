@@ -93,7 +93,7 @@ class Message:
         return any_hidden((self,))
 
     def with_parts(self, *parts: Part) -> Message:
-        """Returns the message with other parts."""
+        """Return the message with other parts."""
         return Message(self.role, parts, self.finish_reason)
 
     @property
@@ -108,7 +108,7 @@ class Message:
 
 
 def any_hidden(messages: Iterable[Message]) -> bool:
-    """Returns whether part of any of these messages was not captured."""
+    """Return whether part of any of these messages was not captured."""
     for message in messages:
         for part in message.parts:
             if type(part) is OtherPart and part == NOT_CAPTURED:
@@ -117,5 +117,5 @@ def any_hidden(messages: Iterable[Message]) -> bool:
 
 
 def all_parts(messages: Iterable[Message] | None) -> list[Part]:
-    """Returns the parts of all messages, in order."""
+    """Return the parts of all messages, in order."""
     return [part for message in messages or () for part in message.parts]

@@ -146,7 +146,7 @@ class Span:
     """The few ``pandaeval.*`` attributes that metrics read (goal, knowledge, case id …)."""
 
     def but(self, **changed: Any) -> Span:
-        """Returns a copy with other values of some fields, in a fraction of the time of ``dataclasses.replace``."""
+        """Return a copy with other values of some fields, in a fraction of the time of ``dataclasses.replace``."""
         span = Span(*_ALL(self))
         for name, value in changed.items():
             setattr(span, name, value)

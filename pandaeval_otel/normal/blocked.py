@@ -39,7 +39,7 @@ _Record = tuple[RawSpan, str, Mapping[str, Any]]
 
 
 def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[Span]) -> tuple[str, str] | None:
-    """Returns the guardrail that stopped a run and the reason that is given (``""``: none), or ``None``. ``spans``: the
+    """Return the guardrail that stopped a run and the reason that is given (``""``: none), or ``None``. ``spans``: the
     normal forms of ``raws``."""
     errors = [span.error for span in spans if span.error is not None and _is_block(span.error)]
     models = [span for span in spans if span.kind is Kind.LLM]
@@ -63,7 +63,7 @@ def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[
 
 
 def _records(raws: Sequence[RawSpan], logs: Sequence[RawLog], since: int) -> Iterator[_Record]:
-    """Yields each span that ended, and each event, after the last model call began; and the log records."""
+    """Yield each span that ended, and each event, after the last model call began; and the log records."""
     for raw in raws:
         if raw.end_ns >= since:
             yield raw, "", raw.attributes
@@ -78,7 +78,7 @@ def _records(raws: Sequence[RawSpan], logs: Sequence[RawLog], since: int) -> Ite
 
 
 def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list[tuple[str, Any]] | None:
-    """Returns the values about a guardrail in a record of one that stopped the run; ``None`` for other records."""
+    """Return the values about a guardrail in a record of one that stopped the run; ``None`` for other records."""
     names_guard = _GUARD.search(event) is not None
     if not (is_guard or names_guard or _concerns((*attributes,))):
         return None
@@ -91,7 +91,7 @@ def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list
 
 @lru_cache(1024)
 def _concerns(keys: tuple[str, ...]) -> bool:
-    """Returns whether any of the keys may be about a guardrail; spans of one kind have the same."""
+    """Return whether any of the keys may be about a guardrail; spans of one kind have the same."""
     return any(_GUARD.search(key) is not None for key in keys)
 
 
@@ -105,7 +105,7 @@ def _words(key: str) -> list[str]:
 
 
 def _leaves(value: Any, of_guard: bool, key: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
-    """Yields the values that are about a guardrail, with their keys: all of one's own span or event."""
+    """Yield the values that are about a guardrail, with their keys: all of one's own span or event."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         value = parsed(value)
     if isinstance(value, Mapping) and depth:
@@ -121,7 +121,7 @@ def _leaves(value: Any, of_guard: bool, key: str = "", depth: int = _DEPTH) -> I
 
 
 def _stops(key: str, value: Any) -> bool:
-    """Returns whether a value says that a guardrail stopped what went through it."""
+    """Return whether a value says that a guardrail stopped what went through it."""
     words = _words(key)
     last = words[-1] if words else ""
     text = str(value).strip().lower()

@@ -61,7 +61,7 @@ _LONGEST, _OF_ANSWER = 200, 200
 
 
 def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
-    """Returns ``STOPPED``, ``TRUNCATED`` or ``BLOCKED`` with the error, notice or finish reason; ``("", "")`` for other
+    """Return ``STOPPED``, ``TRUNCATED`` or ``BLOCKED`` with the error, notice or finish reason; ``("", "")`` for other
     ends. A time-out is an error, not a stop."""
     found = _by_error(trace.error, trace)
     if found[0]:
@@ -102,13 +102,13 @@ def _own_end(span: Span, attributes: Mapping[str, Mapping[str, Any]], trace: Tra
 
 
 def _of_message(attributes: Mapping[str, Any]) -> Any:
-    """Returns the finish reason of a message without parts, which is no captured message."""
+    """Return the finish reason of a message without parts, which is no captured message."""
     messages = parsed(attributes.get(semconv.OUTPUT_MESSAGES))
     return as_dict(messages[-1]).get("finish_reason") if isinstance(messages, list) and messages else None
 
 
 def _speaker(trace: Trace) -> str:
-    """Returns the ID of the model call that gave the answer: the last call with its words. If no call's words were
+    """Return the ID of the model call that gave the answer: the last call with its words. If no call's words were
     captured, or there is no answer, it is the call that ended last."""
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     answer = (trace.output or "").strip()
@@ -119,13 +119,13 @@ def _speaker(trace: Trace) -> str:
 
 
 def blocked_for(reason: str) -> tuple[str, str]:
-    """Returns who blocked an answer with this finish reason, and the reason."""
+    """Return who blocked an answer with this finish reason, and the reason."""
     refused = _NO_LETTER.sub("", reason.lower()) in _REFUSALS
     return ("refusal of the model" if refused else "content filter of the provider"), reason
 
 
 def side_by_side(trace: Trace) -> list[list[str]]:
-    """Returns the span IDs of each run if several runs with different questions overlap in the trace; else ``[]``."""
+    """Return the span IDs of each run if several runs with different questions overlap in the trace; else ``[]``."""
     heads = [span for span in trace.spans if span.span_id in {turn.span_id for turn in trace.turns}]
     questions = {turn.user for turn in trace.turns}
     if len(heads) < 2 or not len(heads) == len(trace.turns) == len(questions) or None in questions:

@@ -19,7 +19,7 @@ _MOST, _LONGEST = 50, 300
 
 
 def evaluations(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> tuple[OtherResult, ...]:
-    """Returns each result once, as the first of its records states it, at most :data:`_MOST`."""
+    """Return each result once, as the first of its records states it, at most :data:`_MOST`."""
     found: dict[tuple[str, float | None, str], OtherResult] = {}
     for source, span_id, attributes in _records(spans, logs):
         name = identifier(attributes.get(semconv.EVALUATION_NAME))
@@ -34,7 +34,7 @@ def evaluations(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> tuple[Other
 
 
 def _records(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yields the source, the evaluated span and the attributes of each record; log records, which name their evaluator
+    """Yield the source, the evaluated span and the attributes of each record; log records, which name their evaluator
     best, first."""
     for log in logs:
         if log_name(log) == _EVENT:

@@ -29,7 +29,7 @@ class Evidence:
 
 
 def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
-    """Decodes stored chunks of one trace, each ``(is_logs, bytes)``.
+    """Decode stored chunks of one trace, each ``(is_logs, bytes)``.
 
     Of differing copies of a span it keeps the one with most attributes, then most content, then the larger hash.
     Raises :class:`pandaeval_otel.wire.bounds.TooMuchError` where they would take too much memory.

@@ -42,7 +42,7 @@ Exchange = tuple[str, str]
 
 
 def session_id(tree: Tree) -> str | None:
-    """Returns the candidate of the best rank (see ``semconv.SESSION_RANKS``); of equal ranks the one on the outermost
+    """Return the candidate of the best rank (see ``semconv.SESSION_RANKS``); of equal ranks the one on the outermost
     span, then on the earliest, since sub-agents may carry ids of their own.
 
     Returns ``None`` when no span names a conversation: such a trace is never reported under an invented id.
@@ -59,12 +59,12 @@ def session_id(tree: Tree) -> str | None:
 
 
 def user_id(tree: Tree) -> str | None:
-    """Returns the user that the earliest span names, or ``None``."""
+    """Return the user that the earliest span names, or ``None``."""
     return next((span.user_id[:MAX_ID_CHARS] for span in tree.spans if span.user_id), None)
 
 
 def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
-    """Returns the responses that a next turn could continue, in order of their calls, at most the last
+    """Return the responses that a next turn could continue, in order of their calls, at most the last
     :data:`MAX_GIVEN`; and the response of an earlier trace that this one continues (of the first call that names one),
     or ``""``.
 
@@ -83,24 +83,24 @@ def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
 
 
 def may_continue(spans: bytes) -> bool:
-    """Returns whether a trace with these encoded spans may continue a response of another trace: false positives occur,
+    """Return whether a trace with these encoded spans may continue a response of another trace: false positives occur,
     false negatives do not."""
     # Searching for two plain texts first takes a quarter of the time, and most spans have neither.
     return (b"previous_response" in spans or b"resp_" in spans) and _CONTINUES.search(spans) is not None
 
 
 def _whole(id_: str) -> bool:
-    """Returns whether an id is complete: longer ids were cut, and two cut ones may look the same."""
+    """Return whether an id is complete: longer ids were cut, and two cut ones may look the same."""
     return 0 < len(id_) < MAX_ID_CHARS
 
 
 def is_history(id_: str) -> bool:
-    """Returns whether an id is a conversation's rather than a response's."""
+    """Return whether an id is a conversation's rather than a response's."""
     return id_.startswith(PREFIX)
 
 
 def may_be_linked(spans: bytes) -> bool:
-    """Returns whether a trace with these encoded spans may continue, or be continued by, a trace that names no session;
+    """Return whether a trace with these encoded spans may continue, or be continued by, a trace that names no session;
     a scan of the bytes cannot tell for certain."""
     return _NAMED.search(spans) is None or may_continue(spans)
 
@@ -108,7 +108,7 @@ def may_be_linked(spans: bytes) -> bool:
 def conversations(
     models: Sequence[Span], roots: Iterable[Span], turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    """Returns the ids of the conversation at the end of a trace (in one or two readings), and the id of the
+    """Return the ids of the conversation at the end of a trace (in one or two readings), and the id of the
     conversation that it continues; ``()`` and ``""`` for conversations that were not captured or could be anybody's.
 
     ``models``: its model calls in order of start; ``roots`` are read where there are none. Conversations with the same
@@ -134,7 +134,7 @@ def conversations(
 
 
 def _exchanges(messages: Sequence[Message]) -> list[Exchange]:
-    """Returns the exchanges in order; none of a list that was captured only in part."""
+    """Return the exchanges in order; none of a list that was captured only in part."""
     found: list[Exchange] = []
     open_ = False
     if is_cut(messages):

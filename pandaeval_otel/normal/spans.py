@@ -59,7 +59,7 @@ _BY_SIGNATURE: dict[_Signature, _Plan] = {}
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
-    """Returns the normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails
+    """Return the normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails
     costs its own reading, leaves the note ``dialect NAME failed`` and is noted in :data:`ERRORS`."""
     signature = _signature(raw, logs)
     plan = _BY_SIGNATURE.get(signature) or _plan(signature)
@@ -131,7 +131,7 @@ def _name_prefixes() -> tuple[str, ...]:
 
 
 def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
-    """Yields the dialects that are asked: those that know the span by a scope or a name of their own, by priority, then
+    """Yield the dialects that are asked: those that know the span by a scope or a name of their own, by priority, then
     the others, first the one that reads most of the keys."""
     shared: list[tuple[int, Dialect]] = []
     for dialect in dialects():
@@ -145,7 +145,7 @@ def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
 
 
 def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> bool:
-    """Returns whether a dialect is asked. ``roots``: first segments of the signature's keys."""
+    """Return whether a dialect is asked. ``roots``: first segments of the signature's keys."""
     keys, scope, hint, has_logs, whole = signature
     if getattr(dialect, "only_logs", False) and not has_logs:
         return False
@@ -160,7 +160,7 @@ def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> b
 
 
 def _complete(said: Reading, other: Reading) -> None:
-    """Completes ``said`` with what ``other`` states of fields that ``said`` leaves open or empty."""
+    """Complete ``said`` with what ``other`` states of fields that ``said`` leaves open or empty."""
     for name in compress(_FIELDS, _FIELD_VALUES(other)):
         if not getattr(said, name):
             setattr(said, name, getattr(other, name))
@@ -212,7 +212,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
 
 
 def _settle(raw: RawSpan, said: Reading) -> Kind:
-    """Returns the span's kind, and clears fields of the reading that are not the span's."""
+    """Return the span's kind, and clears fields of the reading that are not the span's."""
     kind, tool, agent = said.kind or _OTHER, said.tool_name, said.agent_name
     if kind is _EVALUATION and tool:
         kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
@@ -230,7 +230,7 @@ def _settle(raw: RawSpan, said: Reading) -> Kind:
 
 
 def _own(raw: RawSpan) -> dict[str, Any]:
-    """Returns the attributes of ours (``pandaeval.*``) that stand on a span, or else on an event of it."""
+    """Return the attributes of ours (``pandaeval.*``) that stand on a span, or else on an event of it."""
     prefix = f"{semconv.PANDAEVAL_ROOT}."
     own = {key: value for event in raw.events for key, value in event.attributes.items() if key.startswith(prefix)}
     own.update((key, value) for key, value in raw.attributes.items() if key.startswith(prefix))

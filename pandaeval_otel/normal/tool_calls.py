@@ -82,7 +82,7 @@ class Call:
         return self._key
 
     def finished(self) -> ToolCall:
-        """Returns the call as it is shown: the wrappers that frameworks put around a result are removed, and one that
+        """Return the call as it is shown: the wrappers that frameworks put around a result are removed, and one that
         says that the tool failed makes the call an error."""
         error = self.error
         if error is None and self.has_result:
@@ -113,7 +113,7 @@ def _value(result: Any) -> Any:
 
 
 def _failure(result: Any) -> str | None:
-    """Returns the text of a result that says, in its wrapper or in a framework's words, that the tool failed."""
+    """Return the text of a result that says, in its wrapper or in a framework's words, that the tool failed."""
     if not may_say_failed(result.stated if type(result) is Captured else result):
         return None
     text, failed = unwrapped(_value(result))
@@ -123,7 +123,7 @@ def _failure(result: Any) -> str | None:
 
 
 def arguments_key(arguments: Any) -> Hashable:
-    """Returns a key that is equal for equal arguments, whatever the order of their names."""
+    """Return a key that is equal for equal arguments, whatever the order of their names."""
     try:
         key: Hashable = frozenset(arguments.items()) if type(arguments) is dict else arguments
         hash(key)
@@ -133,7 +133,7 @@ def arguments_key(arguments: Any) -> Hashable:
 
 
 def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
-    """Returns the calls of a trace, ordered by the time at which a model asked for them."""
+    """Return the calls of a trace, ordered by the time at which a model asked for them."""
     run = [call_on_span(span, tree, index) for index, span in enumerate(tree.spans) if span.kind is _TOOL]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     groups = _groups(speakers, tree)
@@ -151,7 +151,7 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
 
 
 def _caller(span: Span, tree: Tree) -> str:
-    """Returns the agent that calls a tool. A tool's span with model calls below names the agent that it starts."""
+    """Return the agent that calls a tool. A tool's span with model calls below names the agent that it starts."""
     if span.agent_name and tree.children(span):
         above = tree.parent(span)
         if above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
@@ -160,12 +160,12 @@ def _caller(span: Span, tree: Tree) -> str:
 
 
 def is_served(span: Span) -> bool:
-    """Returns whether a tool's span records a call over MCP."""
+    """Return whether a tool's span records a call over MCP."""
     return "mcp" in span.dialects
 
 
 def _carried(tree: Tree) -> set[str]:
-    """Returns the ids of the requests that handed over a run's answer."""
+    """Return the ids of the requests that handed over a run's answer."""
     return {
         request.id
         for root in tree.roots
@@ -177,7 +177,7 @@ def _carried(tree: Tree) -> set[str]:
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:
-    """Returns the call that a tool span records."""
+    """Return the call that a tool span records."""
     return Call(
         span.tool_name or span.name,
         span.tool_call_id,
@@ -195,7 +195,7 @@ def call_on_span(span: Span, tree: Tree, index: int) -> Call:
 
 
 def _asked(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]]) -> list[Call]:
-    """Returns the calls that models asked for in this trace, and those that only its first or last input mentions:
+    """Return the calls that models asked for in this trace, and those that only its first or last input mentions:
     calls of earlier traces (where each model call is a trace), and calls that an instrumentation left out of outputs.
     """
     calls: list[Call] = []
@@ -217,7 +217,7 @@ def _asked(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]
 
 
 def _groups(speakers: Sequence[Span], tree: Tree) -> list[list[Span]]:
-    """Returns the model calls of each turn; nothing where the first and the last call answer the same message."""
+    """Return the model calls of each turn; nothing where the first and the last call answer the same message."""
     if len(speakers) < 2 or _heard_last(speakers[0]) == _heard_last(speakers[-1]):
         return []
     return by_user_message([span for span in speakers if not tree.asides(span)])
@@ -228,7 +228,7 @@ def _heard_last(span: Span) -> Message | None:
 
 
 def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[Call]) -> list[Call]:
-    """Returns the calls of a turn of which only the first input of the next turn tells, in a trace that is a whole
+    """Return the calls of a turn of which only the first input of the next turn tells, in a trace that is a whole
     conversation. A turn with tool spans tells its calls itself."""
     since, until = group[0].start_ns, after.start_ns
     known = _Known([call for call in calls if since <= call.order[0] < until])
@@ -241,7 +241,7 @@ def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[
 
 
 def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
-    """Returns the call that a model asked for. A negative ``index`` marks a call out of the model call's history. What
+    """Return the call that a model asked for. A negative ``index`` marks a call out of the model call's history. What
     the provider ran, it ran one after the other within the model call."""
     at = span.end_ns
     if request.hosted or index < 0:
@@ -268,7 +268,7 @@ class _Known:
         self._left: Counter[tuple[str, Hashable]] | None = None  # counted on first use
 
     def takes(self, request: ToolRequest) -> bool:
-        """Returns whether ``request`` is for a known call that no earlier request took."""
+        """Return whether ``request`` is for a known call that no earlier request took."""
         if (request.id, request.name) in self._ids:
             return True
         if self._left is None:
@@ -279,7 +279,7 @@ class _Known:
 
 
 def _match(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -> None:
-    """Finds the request that led to each tool span, and completes the span's call with it. ``served``: names of tools
+    """Find the request that led to each tool span, and complete the span's call with it. ``served``: names of tools
     of MCP servers."""
     names = {call.name for call in asked}
     strict = {name: asked_name(name, names) for name in {call.name for call in run}}
@@ -317,7 +317,7 @@ def _match_ids(run: Sequence[Call], asked: Sequence[Call], names: Mapping[str, s
 
 
 def _served_names(names: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
-    """Returns the asked name of each tool that ran, also where only the name of its MCP server tells them apart."""
+    """Return the asked name of each tool that ran, also where only the name of its MCP server tells them apart."""
     found = dict(names)
     for run, own in names.items():
         if own not in asked:
@@ -351,7 +351,7 @@ def _unite(call: Call, request: Call | None) -> None:
 
 
 def asked_name(run: str, asked: Container[str]) -> str:
-    """Returns the name out of ``asked`` by which a model asked for the tool ``run``: ``run`` itself, or ``run`` without
+    """Return the name out of ``asked`` by which a model asked for the tool ``run``: ``run`` itself, or ``run`` without
     a prefix (``Ferry-book_ferry``) or suffix (``book_ferry.tool``). Returns ``run`` if there is none."""
     if run in asked:
         return run
@@ -359,18 +359,18 @@ def asked_name(run: str, asked: Container[str]) -> str:
 
 
 def same_tool(one: str, other: str) -> bool:
-    """Returns whether two names denote one tool, where one may have a prefix or suffix."""
+    """Return whether two names denote one tool, where one may have a prefix or suffix."""
     return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
 
 
 def same_served(one: str, other: str) -> bool:
-    """Returns whether two names denote one tool of an MCP server, where one may have the server's name before it."""
+    """Return whether two names denote one tool of an MCP server, where one may have the server's name before it."""
     short, long = sorted((_SPELLING.sub("_", one), _SPELLING.sub("_", other)), key=len)
     return bool(short) and (long == short or long.endswith(f"_{short}"))
 
 
 def _inside(name: str) -> Iterator[str]:
-    """Yields what follows each separator in a name, longest first, then what precedes the first separator."""
+    """Yield what follows each separator in a name, longest first, then what precedes the first separator."""
     found = list(_SEPARATOR.finditer(name))
     for separator in found:
         yield name[separator.end() :]
@@ -379,7 +379,7 @@ def _inside(name: str) -> Iterator[str]:
 
 
 def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str] = ()) -> None:
-    """Completes ``calls`` (in order) with the tool responses in the inputs of ``speakers`` (by start time), and in
+    """Complete ``calls`` (in order) with the tool responses in the inputs of ``speakers`` (by start time), and in
     their outputs: of a model call, those of tools that its provider ran. ``next_turns``: IDs of the model calls that
     begin another turn of this trace, whose inputs also tell of the turn before."""
     if all(call.has_result for call in calls):
@@ -397,7 +397,7 @@ def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Co
 
 
 def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[int, Call]) -> None:
-    """Gives the calls that are ``due`` the results in ``messages``."""
+    """Give the calls that are ``due`` the results in ``messages``."""
     seen: Counter[tuple[str, Hashable]] = Counter()
     for requests, responses in _batches(messages):
         if not requests:
@@ -410,7 +410,7 @@ def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[i
 
 
 def _heard(speakers: Sequence[Span], next_turns: Container[str]) -> Iterator[tuple[Order, Sequence[Message]]]:
-    """Yields messages that may hold results, and before what all calls were made that these may answer."""
+    """Yield messages that may hold results, and before what all calls were made that these may answer."""
     for span in speakers:
         if span.kind is not Kind.LLM:
             yield (span.end_ns, 0), (*(span.input or ()), *(span.output or ()))
@@ -428,7 +428,7 @@ def _give(call: Call | None, response: ToolResponse | None, due: dict[int, Call]
 
 
 def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], list[ToolResponse]]]:
-    """Yields requests with the responses that follow them, from the end back to the last user message. A batch has no
+    """Yield requests with the responses that follow them, from the end back to the last user message. A batch has no
     requests where the server keeps the rest of the history."""
     requests: list[ToolRequest] = []
     responses: list[ToolResponse] = []
@@ -484,7 +484,7 @@ class _Made:
                 self._by_id.setdefault(call.id, []).append(call)
 
     def asked_by(self, request: ToolRequest, before: Order, seen: Counter[tuple[str, Hashable]]) -> Call | None:
-        """Returns the call that ``request`` made. The caller passes requests latest first; ``seen`` counts equal ones,
+        """Return the call that ``request`` made. The caller passes requests latest first; ``seen`` counts equal ones,
         so that each takes the next earlier call made ``before``."""
         found = self._by_id.get(request.id) if request.id else None
         key: tuple[str, Hashable] = ("", request.id)
@@ -504,7 +504,7 @@ class _Made:
     def answered_by(
         self, responses: Sequence[ToolResponse], before: Order, due: dict[int, Call]
     ) -> Iterator[tuple[Call | None, ToolResponse]]:
-        """Yields responses without requests, with the calls that they answer: the last due one with the same id.
+        """Yield responses without requests, with the calls that they answer: the last due one with the same id.
         Responses without ids are those to the last calls, in their order: inputs repeat earlier ones."""
         at = bisect_left(self._calls, before, key=_ORDER)
         for response in reversed(responses):

@@ -59,7 +59,7 @@ class Closing:
 
 
 def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | None:
-    """Returns the trace, or ``None`` for evidence without spans (log records only). Pure; no span content makes it
+    """Return the trace, or ``None`` for evidence without spans (log records only). Pure; no span content makes it
     raise."""
     if not evidence.spans:
         return None
@@ -94,7 +94,7 @@ def _add_ending(trace: Trace, evidence: Evidence, spans: Sequence[Span]) -> None
 
 
 def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
-    """Returns one run of a batch as a trace of its own, with the identity and the state of the whole trace."""
+    """Return one run of a batch as a trace of its own, with the identity and the state of the whole trace."""
     raws = tuple([raw for raw in evidence.spans if raw.span_id in ids])
     logs = tuple([log for log in evidence.logs if log.span_id in ids])
     spans = [span for span in trace.spans if span.span_id in ids]
@@ -105,7 +105,7 @@ def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
 
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
-    """Returns the trace that ``spans`` make up: at least one, in normal form, with unique ids, in any order. ``notes``:
+    """Return the trace that ``spans`` make up: at least one, in normal form, with unique ids, in any order. ``notes``:
     remarks on the evidence, which the trace repeats."""
     whole = Tree(spans)
     complete = any(not top.parent_id for top in whole.tops)
@@ -174,7 +174,7 @@ def _root(tree: Tree) -> Span:
 
 
 def _trigger(closing: Closing, ended: bool) -> Trigger:
-    """Returns why the trace was closed; for one that is decided again, as its spans now show."""
+    """Return why the trace was closed; for one that is decided again, as its spans now show."""
     if closing.revision < 2 or closing.trigger not in (Trigger.IDLE, Trigger.ROOT_ENDED):
         return closing.trigger
     if ended:
@@ -185,7 +185,7 @@ def _trigger(closing: Closing, ended: bool) -> Trigger:
 def _links(
     tree: Tree, models: Sequence[Span], session: str | None, turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    """Returns the responses and conversations that a next trace may continue, and the one that this trace continues. Of
+    """Return the responses and conversations that a next trace may continue, and the one that this trace continues. Of
     a trace with a session only the last response counts."""
     responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
     if session is not None:
@@ -197,7 +197,7 @@ def _links(
 
 
 def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
-    """Returns what a trace of a few model calls is for, if all of them serve an editor or a framework; else ``""``."""
+    """Return what a trace of a few model calls is for, if all of them serve an editor or a framework; else ``""``."""
     if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
         return ""
     kinds = {utility_of(span, in_session=in_session) for span in models}
@@ -207,7 +207,7 @@ def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
 
 
 def is_genai(trace: Trace) -> bool:
-    """Returns whether anything in the trace is an agent's work. A trace of nothing but a framework's steps without
+    """Return whether anything in the trace is an agent's work. A trace of nothing but a framework's steps without
     content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client or Gemini
     CLI record them: the agent that asked for them is in another trace."""
     return any(
@@ -218,7 +218,7 @@ def is_genai(trace: Trace) -> bool:
 
 
 def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
-    """Keeps, of several choices for one answer, the choice with which the run went on."""
+    """Keep, of several choices for one answer, the choice with which the run went on."""
     for place, span in enumerate(models, 1):
         choices = span.output or ()
         if len(choices) < 2 or not all(each.role == "assistant" and each.finish_reason for each in choices):
@@ -232,7 +232,7 @@ def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
 
 
 def _gist(message: Message) -> tuple[str, ...]:
-    """Returns a message's words and the tools that it asks for."""
+    """Return a message's words and the tools that it asks for."""
     return (message.text, *[request.id or request.name for request in message.tool_requests])
 
 
@@ -247,7 +247,7 @@ def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _evaluations(tree: Tree) -> set[str]:
-    """Returns the ids of other evaluators' spans and of the judges' model calls below them, which are not the agent's
+    """Return the ids of other evaluators' spans and of the judges' model calls below them, which are not the agent's
     work. A span with anything else below it (a tool call, an agent) stays: calling a span a score hides nothing."""
     judged: set[str] = set()
     for span in tree.spans:
@@ -263,7 +263,7 @@ def _evaluations(tree: Tree) -> set[str]:
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    """Returns a note on the tool calls that a trace of a single model call takes from earlier traces of its run."""
+    """Return a note on the tool calls that a trace of a single model call takes from earlier traces of its run."""
     if not calls or root.kind is not _LLM or any(call.span_id != root.span_id for call in calls):
         return ()
     earlier = len(calls) - len(tool_requests(root.output or ()))
@@ -273,7 +273,7 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
 
 
 def _agent(root: Span, tree: Tree) -> str:
-    """Returns the name of the root agent: its own, else that of the first agent below it, else the only agent name in
+    """Return the name of the root agent: its own, else that of the first agent below it, else the only agent name in
     the trace, else the name of the workflow or service. Agents that a tool called do not lend their names."""
     if root.agent_name:
         return root.agent_name
@@ -294,7 +294,7 @@ def _agent(root: Span, tree: Tree) -> str:
 
 
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
-    """Returns the error of the last run: an earlier failure that was retried does not count.
+    """Return the error of the last run: an earlier failure that was retried does not count.
 
     A workflow may end without an error although an agent or a model call inside it failed: if that ended last and
     there is no answer, the run failed.
@@ -307,7 +307,7 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
 
 
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
-    """Returns the fullest definition of each tool that was offered, in order of appearance; with the agents that had
+    """Return the fullest definition of each tool that was offered, in order of appearance; with the agents that had
     it, if some had others. Agents whose tools of one name differ have a definition each."""
     tools: dict[tuple[str, str], ToolDefinition] = {}
     had: dict[tuple[str, str], dict[str, None]] = {}
@@ -330,7 +330,7 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
 
 
 def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
-    """Returns whether two tools of one name take other parameters."""
+    """Return whether two tools of one name take other parameters."""
     return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 
@@ -339,7 +339,7 @@ def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
-    """Returns each thought once: those in the history of the first input (of earlier traces), those of the outputs, and
+    """Return each thought once: those in the history of the first input (of earlier traces), those of the outputs, and
     those that only the history of the last input has."""
     if not speakers:
         return ()
@@ -357,7 +357,7 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _usage(spans: Sequence[Span]) -> Usage | None:
-    """Returns the tokens that the spans state; ``None`` if none of them does."""
+    """Return the tokens that the spans state; ``None`` if none of them does."""
     stated = [span.usage for span in spans if span.usage is not None]
     if stated:
         return sum(stated, Usage())

@@ -91,36 +91,36 @@ class Tree:
         self.roots = self._find_roots()
 
     def parent(self, span: Span) -> Span | None:
-        """Returns the parent, or ``None`` if it is not in the trace."""
+        """Return the parent, or ``None`` if it is not in the trace."""
         if span.span_id in self._cut:
             return None
         return self.by_id.get(span.parent_id)
 
     def children(self, span: Span) -> Sequence[Span]:
-        """Returns the spans directly below, by start time."""
+        """Return the spans directly below, by start time."""
         found = self._children.get(span.span_id, ())
         if self._cut:
             return [child for child in found if child.span_id not in self._cut]
         return found
 
     def depth(self, span: Span) -> int:
-        """Returns how many spans are above; 0 for a span whose parent is not in the trace."""
+        """Return how many spans are above; 0 for a span whose parent is not in the trace."""
         return self._places[span.span_id].depth
 
     def above(self, span: Span) -> Span | None:
-        """Returns the nearest span above that does work of its own (:data:`WORK`)."""
+        """Return the nearest span above that does work of its own (:data:`WORK`)."""
         return self._places[span.span_id].above
 
     def asides(self, span: Span) -> int:
-        """Returns how many spans above are :data:`ASIDES`."""
+        """Return how many spans above are :data:`ASIDES`."""
         return self._places[span.span_id].asides
 
     def agent(self, span: Span) -> str:
-        """Returns the agent name on the span or nearest above it; ``""`` if there is none."""
+        """Return the agent name on the span or nearest above it; ``""`` if there is none."""
         return self._places[span.span_id].agent
 
     def below(self, span: Span) -> Sequence[Span]:
-        """Returns all descendants of a span in the order of :attr:`spans`. Callers must not change the list."""
+        """Return all descendants of a span in the order of :attr:`spans`. Callers must not change the list."""
         known = self._below.get(span.span_id)
         if known is not None:
             return known
@@ -148,7 +148,7 @@ class Tree:
         return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
     def _settle(self, span: Span) -> None:
-        """Places a span that seems to begin before its parent (clocks differ, or both began at once), and the spans
+        """Place a span that seems to begin before its parent (clocks differ, or both began at once), and the spans
         above it that have no place yet."""
         path: dict[str, Span] = {}
         at: Span | None = span

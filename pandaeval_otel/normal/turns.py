@@ -33,7 +33,7 @@ class Turns:
 
 
 def turns(tree: Tree) -> Turns:
-    """Returns the turns of a trace; agents that ran one after the other are several turns, unless one handed the user
+    """Return the turns of a trace; agents that ran one after the other are several turns, unless one handed the user
     over to the next."""
     exchanges: list[_Exchange] = []
     for root in tree.roots:
@@ -64,7 +64,7 @@ class _Exchange:
 
 
 def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
-    """Joins a run without an answer with the next run of the same question: the first handed over, or was retried. A
+    """Join a run without an answer with the next run of the same question: the first handed over, or was retried. A
     voice agent repeats the answer of the agent that it handed over to."""
     kept: list[_Exchange] = []
     for exchange in exchanges:
@@ -98,7 +98,7 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
 
 
 def _speaks(span: Span) -> bool:
-    """Returns whether any output of a run is the agent's: some emitters write only instructions there."""
+    """Return whether any output of a run is the agent's: some emitters write only instructions there."""
     return span.output == () or any(message.role in ("assistant", "") for message in span.output or ())
 
 
@@ -112,7 +112,7 @@ def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Sp
 
 
 def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span], tree: Tree) -> None:
-    """Takes the answer from the model call or the agent that ended last, unless it failed: earlier words are not the
+    """Take the answer from the model call or the agent that ended last, unless it failed: earlier words are not the
     answer."""
     told = [run for run in runs if run.output is not None]
     for spans, source in ((calls, "the last model call"), (told, "an inner agent")):
@@ -136,7 +136,7 @@ def _of_calls(group: Sequence[Span]) -> _Exchange:
 
 
 def _last(spans: Sequence[Span]) -> Span | None:
-    """Returns the span that ended last. A model call that stays open until its tools have run asks for them, so the
+    """Return the span that ended last. A model call that stays open until its tools have run asks for them, so the
     last call that began after it is the last one."""
     last = max(spans, key=_ended, default=None)
     if last is not None and answered(last.output).pending:
@@ -149,7 +149,7 @@ def _ended(span: Span) -> tuple[int, int, str]:
 
 
 def of_turn(trace: Trace, index: int) -> Trace:
-    """Returns the trace as if the ``index``-th turn (0-based) were all of it: with the spans, tool calls and thoughts
+    """Return the trace as if the ``index``-th turn (0-based) were all of it: with the spans, tool calls and thoughts
     that began in that turn, and the same ids, digest and tools. Returns a trace of a single turn unchanged. Raises
     ``IndexError`` where there is no such turn."""
     turns = trace.turns

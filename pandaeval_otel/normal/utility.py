@@ -47,7 +47,7 @@ _NEEDS_SESSION = ("summary", "classification")
 
 
 def utility_of(span: Span, *, in_session: bool) -> str:
-    """Returns what a model call is for, if it is no part of the conversation itself; else ``""``."""
+    """Return what a model call is for, if it is no part of the conversation itself; else ``""``."""
     if span.kind is not Kind.LLM or span.tools or any(message.tool_requests for message in span.output or ()):
         return ""
     given = span.input or ()
@@ -66,7 +66,7 @@ def utility_of(span: Span, *, in_session: bool) -> str:
 
 
 def own_calls(calls: Sequence[Span]) -> Sequence[Span]:
-    """Returns the model calls that are part of the conversation; all, where none is."""
+    """Return the model calls that are part of the conversation; all, where none is."""
     if len(calls) < 2:
         return calls
     return [call for call in calls if not utility_of(call, in_session=True)] or calls

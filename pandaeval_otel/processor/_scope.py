@@ -65,7 +65,7 @@ NOTHING = ContextIds()
 
 
 def scope_in(context: Context) -> ContextIds:
-    """Returns the ids in ``context``: those set in this process, completed by baggage."""
+    """Return the ids in ``context``: those set in this process, completed by baggage."""
     scope = context.get(SCOPE)
     own = scope if isinstance(scope, ContextIds) else NOTHING
     if BAGGAGE not in context:
@@ -83,7 +83,7 @@ def scope_in(context: Context) -> ContextIds:
 
 
 def stamp(span: Any, context: Context) -> ContextIds | None:
-    """Writes the context's ids on a starting span, if it is the first of its trace in this process or its parent
+    """Write the context's ids on a starting span, if it is the first of its trace in this process or its parent
     carries others. Returns the written ids, or ``None``."""
     scope: Any = context.get(SCOPE)
     if type(scope) is not ContextIds or BAGGAGE in context:
@@ -113,7 +113,7 @@ def stamp(span: Any, context: Context) -> ContextIds | None:
 
 
 def _as_known() -> Any:
-    """Returns the SDK's class of attributes if it has the known structure, else ``None``."""
+    """Return the SDK's class of attributes if it has the known structure, else ``None``."""
     probe: Any = BoundedAttributes(maxlen=2, immutable=False)
     try:
         probe._dict.update({"known": "yes"})

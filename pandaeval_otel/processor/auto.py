@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def instrument() -> None:
-    """Adds the processors; ``opentelemetry-instrument`` calls it once. Never raises: an application must start
+    """Add the processors; ``opentelemetry-instrument`` calls it once. Never raises: an application must start
     anyway."""
     if not os.environ.get("PANDAEVAL_ENDPOINT", "").strip() or not enabled():
         return

@@ -31,7 +31,7 @@ class Buffer:
         """Parts dropped so far."""
 
     def __bool__(self) -> bool:
-        """Returns whether any part is not settled yet."""
+        """Return whether any part is not settled yet."""
         return bool(self._batch or self._waiting)
 
     @property
@@ -43,7 +43,7 @@ class Buffer:
         return self.newest
 
     def put(self, part: Part) -> None:
-        """Adds a part, and drops the oldest parts beyond the limit."""
+        """Add a part, and drop the oldest parts beyond the limit."""
         self.newest += 1
         part.number = self.newest
         self._waiting.append(part)
@@ -52,7 +52,7 @@ class Buffer:
             self._drop(self._waiting.popleft(), "buffer_full")
 
     def batch(self) -> bytes:
-        """Returns the oldest parts as one request, whose outcome the caller reports by one of the following methods."""
+        """Return the oldest parts as one request, whose outcome the caller reports by one of the following methods."""
         size = sum(len(waiting.data) for waiting in self._batch)
         while self._waiting and len(self._batch) < self._batch_traces:
             size += len(self._waiting[0].data)
@@ -62,7 +62,7 @@ class Buffer:
         return b"".join(waiting.data for waiting in self._batch)
 
     def accepted(self, rejected: Mapping[bytes, str]) -> None:
-        """Settles the batch as accepted, except for ``rejected`` (reasons by trace id)."""
+        """Settle the batch as accepted, except for ``rejected`` (reasons by trace id)."""
         for waiting in self._batch:
             self.size -= waiting.size
             reason = rejected.get(waiting.trace_id)
@@ -70,18 +70,18 @@ class Buffer:
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def refused(self, reason: str) -> None:
-        """Drops the batch, which the collector will never take."""
+        """Drop the batch, which the collector will never take."""
         for waiting in self._batch:
             self._drop(waiting, reason)
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def put_back(self) -> None:
-        """Puts the batch back as the first to be sent again."""
+        """Put the batch back as the first to be sent again."""
         self._waiting.extendleft(reversed(self._batch))
         self._batch = []
 
     def split(self) -> bool:
-        """Halves the size of the next batches, since this one was too large. Returns ``False`` for a single part."""
+        """Halve the size of the next batches, since this one was too large. Returns ``False`` for a single part."""
         if len(self._batch) < 2:
             return False
         self._batch_traces = len(self._batch) // 2
@@ -89,7 +89,7 @@ class Buffer:
         return True
 
     def give_up(self) -> None:
-        """Drops all parts at shutdown."""
+        """Drop all parts at shutdown."""
         self.put_back()
         while self._waiting:
             self._drop(self._waiting.popleft(), "shutdown")

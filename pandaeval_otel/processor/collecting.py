@@ -91,11 +91,11 @@ class Collecting:
         return len(self._traces)
 
     def trace_ids(self) -> list[int]:
-        """Returns the ids of open traces."""
+        """Return the ids of open traces."""
         return list(self._traces)
 
     def take(self, items: Iterable[Any], now: float) -> None:
-        """Takes the application's items in order: started spans (``SpanContext``, with its scope if it was stamped
+        """Take the application's items in order: started spans (``SpanContext``, with its scope if it was stamped
         with any), ended ones (``ReadableSpan``), log records, :class:`SessionEnd`."""
         ended: dict[int, list[ReadableSpan]] = {}
         records: dict[int, list[Any]] = {}
@@ -118,7 +118,7 @@ class Collecting:
         self._shrink(now - self._rules.max_age)
 
     def _end_session(self, end: SessionEnd) -> None:
-        """Notes the end of a session with its trace, or to be sent by itself."""
+        """Note the end of a session with its trace, or to be sent by itself."""
         trace = self._traces.get(end.trace_id)
         if trace is not None and trace.scope.session in ("", end.session):
             trace.session_end = True
@@ -127,7 +127,7 @@ class Collecting:
             self._ends.append(_part(proto.CompletedTrace(session_end=True, session_id=end.session)))
 
     def _shrink(self, since: float) -> None:
-        """Drops the oldest traces beyond the limits, and forgets those of which nothing is held since ``since``: their
+        """Drop the oldest traces beyond the limits, and forget those of which nothing is held since ``since``: their
         open spans will hardly end."""
         while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
             self.drop(next(iter(self._traces)), "held_full")
@@ -138,7 +138,7 @@ class Collecting:
             del self._traces[trace_id]
 
     def drop(self, trace_id: int, reason: str) -> None:
-        """Drops a whole trace, including its later spans."""
+        """Drop a whole trace, including its later spans."""
         if trace_id in self._gone:
             return
         self._gone[trace_id] = reason
@@ -152,16 +152,16 @@ class Collecting:
         self._count("traces", DROPPED, 1, reason)
 
     def drop_all(self, reason: str) -> None:
-        """Drops every open trace."""
+        """Drop every open trace."""
         for trace_id in self.trace_ids():
             self.drop(trace_id, reason)
 
     def complete(self, now: float) -> list[Part]:
-        """Returns the parts that are due."""
+        """Return the parts that are due."""
         return self._parts(self._assembler.take_due(now, MAX_TRACES))
 
     def flush(self, shutting: bool = False) -> list[Part]:
-        """Returns everything held, including parts of open traces. ``shutting``: no trace gets any more spans."""
+        """Return everything held, including parts of open traces. ``shutting``: no trace gets any more spans."""
         return self._parts(self._assembler.take_all(Trigger.SHUTDOWN, 2 * MAX_TRACES), shutting)
 
     def _start(self, context: SpanContext, scope: ContextIds | None, now: float) -> None:
@@ -171,7 +171,7 @@ class Collecting:
             trace.scope = scope or trace.scope
 
     def _touch(self, trace_id: int, now: float) -> _Trace | None:
-        """Marks a trace as the most recently active and returns it; ``None`` if it was dropped."""
+        """Mark a trace as the most recently active and returns it; ``None`` if it was dropped."""
         trace = self._traces.get(trace_id)
         if trace is not None:
             trace.touched_at = now
@@ -212,7 +212,7 @@ class Collecting:
             self._assembler.close(_bytes(trace_id))
 
     def _encode(self, trace: _Trace, spans: list[ReadableSpan], records: list[Any]) -> int:
-        """Encodes at once, as bytes can be counted and keep no object of the application alive. Returns their
+        """Encode at once, as bytes can be counted and keep no object of the application alive. Returns their
         number."""
         size = 0
         if spans:
@@ -237,7 +237,7 @@ class Collecting:
         return parts
 
     def _part(self, trace_id: int, trace: _Trace, capped: bool, shutting: bool) -> list[Part]:
-        """Returns the submission of what is held of a trace; none where that is nothing."""
+        """Return the submission of what is held of a trace; none where that is nothing."""
         finished = shutting or not trace.open
         whole = finished and trace.root_ended and trace_id not in self._inherited
         reason = proto.CLOSE_REASON_SHUTDOWN if shutting else proto.CLOSE_REASON_IDLE
@@ -272,7 +272,7 @@ class Collecting:
 
 
 def _part(completed: proto.CompletedTrace, spans: int = 0, logs: int = 0) -> Part:
-    """Encodes a submission of so many spans and log records."""
+    """Encode a submission of so many spans and log records."""
     return Part(completed.trace_id, proto.SubmitTracesRequest(traces=[completed]).SerializeToString(), spans, logs)
 
 

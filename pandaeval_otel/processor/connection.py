@@ -26,7 +26,7 @@ _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 
 
 
 def channel(settings: Settings) -> grpc.Channel:
-    """Returns a channel for submitting, which connects on first use. Raises :class:`OSError` for missing
+    """Return a channel for submitting, which connects on first use. Raises :class:`OSError` for missing
     certificates."""
     # Tells gRPC if gevent has replaced threads: otherwise gRPC's thread, a greenlet too, blocks all others while
     # it waits for an answer. Repeated calls are harmless, also after a fork.
@@ -42,14 +42,14 @@ def channel(settings: Settings) -> grpc.Channel:
 
 
 def watching_channel(settings: Settings) -> grpc.aio.Channel:
-    """Returns a channel for results on the running event loop, which notices when the other end is gone."""
+    """Return a channel for results on the running event loop, which notices when the other end is gone."""
     if not settings.secure:
         return grpc.aio.insecure_channel(settings.target, options=_ALIVE)
     return grpc.aio.secure_channel(settings.target, _credentials(settings), options=_ALIVE)
 
 
 def cure(settings: Settings, details: str) -> str:
-    """Returns what to do about a failed connection, judging by gRPC's ``details``; if they tell nothing, what to
+    """Return what to do about a failed connection, judging by gRPC's ``details``; if they tell nothing, what to
     check."""
     said = details.upper()
     if "CERTIFICATE_VERIFY_FAILED" in said:
@@ -78,7 +78,7 @@ def _credentials(settings: Settings) -> grpc.ChannelCredentials:
 
 
 def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
-    """Returns the seconds that a ``google.rpc.RetryInfo`` in gRPC trailers asks for; ``None`` if there is none.
+    """Return the seconds that a ``google.rpc.RetryInfo`` in gRPC trailers asks for; ``None`` if there is none.
 
     ``trailers``: pairs of key and value. The message is one duration in field 1; parsing it by hand spares applications
     another package.

@@ -34,7 +34,7 @@ _runtime: Any = getattr(context_api, "_RUNTIME_CONTEXT", context_api)
 
 
 def using_session(session: str, *, propagate: bool = False) -> Around[None]:
-    """Makes spans that start inside belong to ``session``, whatever id a framework gives them.
+    """Make spans that start inside belong to ``session``, whatever id a framework gives them.
 
     ``propagate``: also put the id into baggage, which instrumented clients send to every server that they call.
 
@@ -45,12 +45,12 @@ def using_session(session: str, *, propagate: bool = False) -> Around[None]:
 
 
 def using_user(user: str, *, propagate: bool = False) -> Around[None]:
-    """Marks spans that start inside as work for ``user``."""
+    """Mark spans that start inside as work for ``user``."""
     return Around(lambda: Using(propagate, user=str(user)))
 
 
 def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Around[None]:
-    """Marks spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``.
+    """Mark spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``.
 
     >>> using_case("refund", trial=1)(lambda: "refunded")()
     'refunded'
@@ -92,7 +92,7 @@ class Around(Generic[Value]):
         self._open.pop().__exit__(*error)
 
     def __call__(self, function: Function) -> Function:
-        """Decorates a function or a coroutine function. Raises ``TypeError`` for a generator function: between two
+        """Decorate a function or a coroutine function. Raises ``TypeError`` for a generator function: between two
         steps it would hold in the caller's code."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"{function.__name__} is a generator: use `with` around the loop that reads it")
@@ -143,7 +143,7 @@ _INVOKE_AGENT = "invoke_agent"
 
 
 def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> Around[Span]:
-    """Opens the span ``invoke_agent {name}`` around the agent's work for one message of a user.
+    """Open the span ``invoke_agent {name}`` around the agent's work for one message of a user.
 
     Returns a context manager that gives the :class:`opentelemetry.trace.Span`, and a decorator of functions and
     coroutine functions. Spans that start inside are its children; its parent is the current span, such as a web

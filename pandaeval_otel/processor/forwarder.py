@@ -51,28 +51,28 @@ class Forwarder:
             self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
 
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
-        """Makes the worker and the lock, which belong to one process; called again in a forked child."""
+        """Make the worker and the lock, which belong to one process; called again in a forked child."""
         self._starting = threading.Lock()
         self.worker = Worker(self.settings, self.inbox, self._count, inherited)
         self.inbox.room = 0
 
     def session_ended(self, session: str, trace_id: int) -> None:
-        """Queues the end of ``session``. ``trace_id``: the trace around the call of
+        """Queue the end of ``session``. ``trace_id``: the trace around the call of
         :func:`pandaeval_otel.processor.context.session_end`, 0 for none."""
         self._full(SessionEnd(session, trace_id))
 
     def flush(self, timeout: float) -> bool:
-        """Returns whether the collector took all ended spans, of open traces too, within ``timeout`` seconds."""
+        """Return whether the collector took all ended spans, of open traces too, within ``timeout`` seconds."""
         return self._finish(Flush(timeout), timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """Sends what it can within ``timeout`` seconds, counts the rest as dropped, and ends the thread."""
+        """Send what it can within ``timeout`` seconds, counts the rest as dropped, and ends the thread."""
         self._close()
         self._finish(Flush(timeout, shutting=True), timeout)
         self.worker.join(_LATE_S)
 
     def shutdown_soon(self) -> None:
-        """Asks the worker to shut down, and returns at once."""
+        """Ask the worker to shut down, and return at once."""
         self._close()
         self.worker.ask(Flush(self.settings.shutdown_timeout, shutting=True))
 
@@ -86,7 +86,7 @@ class Forwarder:
         return flush.done.wait(timeout) and flush.ok
 
     def _full(self, item: Any) -> None:
-        """Takes an item where an append is not enough. Never raises, never blocks."""
+        """Take an item where an append is not enough. Never raises, never blocks."""
         try:
             if self.worker.closed:
                 self.refuse(item)
@@ -100,7 +100,7 @@ class Forwarder:
             pass
 
     def refuse(self, item: Any) -> None:
-        """Counts an item that comes after the shutdown as dropped."""
+        """Count an item that comes after the shutdown as dropped."""
         signal = signal_of(item)
         if signal:
             self._count(signal, ENDED, 1)
@@ -118,7 +118,7 @@ class Forwarder:
             self._starting.release()
 
     def after_fork(self) -> tuple[object, ...]:
-        """Starts over in a forked child: the parent sends what was collected so far. Returns objects that the child
+        """Start over in a forked child: the parent sends what was collected so far. Returns objects that the child
         must keep, since destroying them would touch the parent's connection."""
         before = self.worker
         traces = {*before.collecting.trace_ids(), *map(trace_of, self.inbox)}
@@ -162,7 +162,7 @@ class Lease:
         return self._finalizer.alive
 
     def end(self) -> None:
-        """Returns the forwarder; the last lease shuts it down, and others flush it. Blocks for at most
+        """Return the forwarder; the last lease shuts it down, and others flush it. Blocks for at most
         ``shutdown_timeout`` seconds, and only the first time."""
         timeout = self.forwarder.settings.shutdown_timeout
         if self._finalizer.detach() is None:
@@ -179,7 +179,7 @@ def _let_go(forwarder: Forwarder) -> None:
 
 
 def _is_last(forwarder: Forwarder) -> bool:
-    """Returns whether no lease of the forwarder is alive; ``True`` to one caller only."""
+    """Return whether no lease of the forwarder is alive; ``True`` to one caller only."""
     with _lock:
         if any(lease.alive for lease in _leases.get(forwarder, ())) or _leases.pop(forwarder, None) is None:
             return False
@@ -188,7 +188,7 @@ def _is_last(forwarder: Forwarder) -> bool:
 
 
 def _before_fork() -> None:
-    """Pauses sending, and waits until connections are down."""
+    """Pause sending, and wait until connections are down."""
     deadline = time.monotonic() + _PAUSE_S
     waits = [each.worker.submission.pause(max(0.0, deadline - time.monotonic())) for each in list(_everyone)]
     time.sleep(max(waits, default=0.0))

@@ -30,11 +30,11 @@ class Handover:
             self._inbox = self._forwarder.inbox
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Returns whether the collector took all ended spans, of open traces too, within the time."""
+        """Return whether the collector took all ended spans, of open traces too, within the time."""
         return self._forwarder is None or self._forwarder.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Sends what is held, for at most ``shutdown_timeout`` seconds. Spans and events that come later are counted as
+        """Send what is held, for at most ``shutdown_timeout`` seconds. Spans and events that come later are counted as
         dropped."""
         if self._forwarder is not None:
             # First: a child forked in the middle of this could not end the lease again.
@@ -57,7 +57,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     """
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Queues the start of ``span``. The SDK calls this on the thread that starts the span."""
+        """Queue the start of ``span``. The SDK calls this on the thread that starts the span."""
         try:
             context = current() if parent_context is None else parent_context
             # Not the span: it would live until the worker has seen it, which costs more than all of this. Nor the
@@ -76,7 +76,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
             pass
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Queues the ended ``span``. The SDK calls this on the thread that ends the span."""
+        """Queue the ended ``span``. The SDK calls this on the thread that ends the span."""
         inbox = self._inbox
         if len(inbox) < inbox.room:
             inbox.append(span)
@@ -93,7 +93,7 @@ class PandaEvalLogProcessor(Handover, LogRecordProcessor):
     """
 
     def on_emit(self, log_record: Any) -> None:
-        """Queues the record if it is an event within a trace. The SDK calls this on the thread that logs."""
+        """Queue the record if it is an event within a trace. The SDK calls this on the thread that logs."""
         try:
             record = log_record.log_record
             if record.trace_id and _is_event(record):
@@ -112,7 +112,7 @@ def _is_event(record: Any) -> bool:
 
 
 def _let_go(log_record: Any) -> Any:
-    """Returns the record without its context, which would keep spans and attached values alive."""
+    """Return the record without its context, which would keep spans and attached values alive."""
     record = log_record.log_record
     if not getattr(record, "context", None):
         return log_record

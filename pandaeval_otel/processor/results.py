@@ -39,7 +39,7 @@ async def watch_results(
     endpoint: str | None = None,
     **collector: Unpack[Options],
 ) -> AsyncIterator[Result]:
-    """Yields the results that are stored already, oldest first, then new ones as they are committed, without end.
+    """Yield the results that are stored already, oldest first, then new ones as they are committed, without end.
 
     ``trace``: a span, or a trace id as number or 32 hex digits. ``metric`` with or without its level
     (``trace.coherence``). ``after``: only results behind this cursor; -1: only those from now on. The other arguments
@@ -70,7 +70,7 @@ async def watch_results(
 
 
 def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0, **collector: Any) -> Result:
-    """Blocks until a trace has a result of ``metric``, and returns the first one. ``collector``: arguments of a
+    """Block until a trace has a result of ``metric``, and return the first one. ``collector``: arguments of a
     processor, such as ``endpoint``. Raises :class:`TimeoutError`, naming metric and trace, after ``timeout`` seconds.
     In a coroutine use :func:`watch_results` instead: this would block its loop."""
 
@@ -89,7 +89,7 @@ def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0,
 
 
 def trace_id(trace: str | int | Span) -> str:
-    """Returns a span's or a number's trace id as 32 hex digits."""
+    """Return a span's or a number's trace id as 32 hex digits."""
     if isinstance(trace, Span):
         trace = trace.get_span_context().trace_id
     if isinstance(trace, int):

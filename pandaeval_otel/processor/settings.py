@@ -107,7 +107,7 @@ class Options(TypedDict, total=False):
 
 
 def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings:
-    """Returns settings from arguments (those that are not ``None``), else from the environment. Raises
+    """Return settings from arguments (those that are not ``None``), else from the environment. Raises
     :class:`ValueError` for wrong arguments."""
     environ = os.environ if environ is None else environ
     values = {name: value for name, value in given.items() if value is not None}
@@ -129,7 +129,7 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
 
 
 def enabled(environ: Mapping[str, str] | None = None) -> bool:
-    """Returns whether processors do anything: not if OTEL_SDK_DISABLED is true or PANDAEVAL_ENABLED is false."""
+    """Return whether processors do anything: not if OTEL_SDK_DISABLED is true or PANDAEVAL_ENABLED is false."""
     environ = os.environ if environ is None else environ
     disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return not disabled and environ.get("PANDAEVAL_ENABLED", "").strip().lower() not in ("false", "0", "no", "off")
@@ -148,13 +148,13 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
 
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:
-    """Reads ``key=value,key=value``, percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS."""
+    """Read ``key=value,key=value``, percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS."""
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return tuple((unquote(key.strip()), unquote(value.strip())) for key, _, value in pairs)
 
 
 def _named(text: str) -> Redact:
-    """Imports ``package.module:function``."""
+    """Import ``package.module:function``."""
     module, _, name = text.partition(":")
     function = getattr(importlib.import_module(module), name)
     if not callable(function):

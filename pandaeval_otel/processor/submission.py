@@ -65,7 +65,7 @@ class Submission:
         self.buffer = Buffer(settings.buffer_bytes, count)
 
     def step(self, hurry: bool = False) -> None:
-        """Takes the answer to the running call, if there is one, and starts the next. ``hurry``: a caller waits."""
+        """Take the answer to the running call, if there is one, and start the next. ``hurry``: a caller waits."""
         with self._gate:
             if self._call is not None and self._call.done():
                 call, self._call = self._call, None
@@ -78,20 +78,20 @@ class Submission:
                     self._send()
 
     def wait_s(self) -> float | None:
-        """Returns the seconds until :meth:`step` can retry; ``None`` if it has to wait for ``wake``."""
+        """Return the seconds until :meth:`step` can retry; ``None`` if it has to wait for ``wake``."""
         if self._call is not None or not self.buffer:
             return None
         return max(0.0, max(self._not_before, self._better_at) - time.monotonic())
 
     def close(self) -> None:
-        """Drops everything that was not acknowledged, and closes the connection."""
+        """Drop everything that was not acknowledged, and close the connection."""
         with self._gate:
             self._cancel()
             self.buffer.give_up()
             self._close()
 
     def pause(self, timeout: float) -> float:
-        """Ends call and connection before a fork, on the forking thread: older gRPCs break in parent or child when a
+        """End call and connection before a fork, on the forking thread: older gRPCs break in parent or child when a
         fork happens during a call. The interrupted request is sent again. Waits at most ``timeout`` seconds. Returns
         how many more the fork should wait: gRPC's own threads take a closed connection down under locks, which a child
         would inherit locked."""
@@ -104,14 +104,14 @@ class Submission:
         return max(0.0, self._closed_at + _TEARDOWN_S - time.monotonic())
 
     def resume(self) -> None:
-        """Reopens the gate after the fork, in the parent, on the same thread."""
+        """Reopen the gate after the fork, in the parent, on the same thread."""
         if self._paused_by == threading.get_ident():  # another thread may hold the gate for a fork of its own
             self._paused_by = 0
             self._gate.release()
             self._wake()
 
     def abandon(self) -> tuple[object, ...]:
-        """Releases everything in a forked child, except for what it returns: the parent's connection, if that could not
+        """Release everything in a forked child, except for what it returns: the parent's connection, if that could not
         be closed, which the child must neither use nor destroy."""
         kept = (self._channel, self._call)
         self.__dict__.clear()

@@ -21,12 +21,12 @@ class ProcessorTelemetry(Protocol):
     """Receives counts on the worker thread (and on the application's threads, if they outrun it); must not block."""
 
     def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
-        """Counts ``number`` items. ``signal``: ``spans``, ``logs`` or ``traces`` (each submitted part counts).
+        """Count ``number`` items. ``signal``: ``spans``, ``logs`` or ``traces`` (each submitted part counts).
         ``reason``: given with ``rejected`` and ``dropped``."""
         ...
 
     def watch(self, what: str, read: Callable[[], int]) -> None:
-        """Registers ``read``, which returns the items in the ``queue``, or the bytes ``held`` or ``buffered``."""
+        """Register ``read``, which returns the items in the ``queue``, or the bytes ``held`` or ``buffered``."""
         ...
 
 
@@ -57,7 +57,7 @@ class MetricsTelemetry:
 
 
 def telemetry_by_environment() -> ProcessorTelemetry | None:
-    """Returns OpenTelemetry metrics if the SDK's own are switched on, else ``None``: nothing is counted."""
+    """Return OpenTelemetry metrics if the SDK's own are switched on, else ``None``: nothing is counted."""
     if os.environ.get("OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED", "").strip().lower() == "true":
         return MetricsTelemetry()
     return None

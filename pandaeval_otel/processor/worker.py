@@ -52,7 +52,7 @@ class Losses:
         self._told = {"spans": 0, "logs": 0}
 
     def add(self, item: Any) -> None:
-        """Counts an item as lost, and with it its trace. On any thread."""
+        """Count an item as lost, and with it its trace. On any thread."""
         if isinstance(item, SessionEnd):
             return
         signal = signal_of(item)
@@ -62,19 +62,19 @@ class Losses:
             self._traces.add(trace_of(item))
 
     def traces(self) -> set[int]:
-        """Returns the traces that lost an item since the last call. On the worker."""
+        """Return the traces that lost an item since the last call. On the worker."""
         lost, self._traces = self._traces, set()
         return lost
 
     def items(self, signal: str) -> int:
-        """Returns how many ``spans`` or ``logs`` were lost since the last call. On the worker."""
+        """Return how many ``spans`` or ``logs`` were lost since the last call. On the worker."""
         lost = next(self._counters[signal])  # reading increments the counter, which the next reading subtracts
         since, self._told[signal] = lost - self._told[signal], lost + 1
         return since
 
 
 def signal_of(item: Any) -> str:
-    """Returns whether an item counts as ``spans`` or ``logs``; ``""`` for a started span."""
+    """Return whether an item counts as ``spans`` or ``logs``; ``""`` for a started span."""
     if isinstance(item, ReadableSpan):
         return "spans"
     if isinstance(item, tuple):
@@ -83,7 +83,7 @@ def signal_of(item: Any) -> str:
 
 
 def trace_of(item: Any) -> int:
-    """Returns the trace id of any item of an inbox."""
+    """Return the trace id of any item of an inbox."""
     if isinstance(item, (SpanContext, SessionEnd)):
         return item.trace_id
     if isinstance(item, tuple):
@@ -123,7 +123,7 @@ class Worker:
         self.submission = Submission(settings, count, self.wake.set)
 
     def start(self) -> bool:
-        """Starts the thread and returns whether it runs; it does not if the system gives no more threads."""
+        """Start the thread and return whether it runs; it does not if the system gives no more threads."""
         if self.runs():
             return True
         thread = threading.Thread(target=self._run, name="pandaeval-forwarder", daemon=True)
@@ -135,22 +135,22 @@ class Worker:
         return True
 
     def runs(self) -> bool:
-        """Returns whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def ask(self, flush: Flush) -> None:
-        """Queues a flush; the worker sets its ``done`` when it is over."""
+        """Queue a flush; the worker sets its ``done`` when it is over."""
         self._flushes.append(flush)
         self.wake.set()
 
     def join(self, timeout: float) -> None:
-        """Waits at most ``timeout`` seconds for the end of the thread, unless called on it."""
+        """Wait at most ``timeout`` seconds for the end of the thread, unless called on it."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
     def abandon(self) -> tuple[object, ...]:
-        """Releases everything in a forked child, where the thread no longer exists and cannot. Returns objects that the
+        """Release everything in a forked child, where the thread no longer exists and cannot. Returns objects that the
         child has to keep."""
         kept = (*self.submission.abandon(), self.wake)
         self.__dict__.clear()

@@ -68,20 +68,20 @@ class Room:
     fields: int = MAX_FIELDS
 
     def look(self) -> None:
-        """Counts one more walked field. Raises :class:`TooMuchError`."""
+        """Count one more walked field. Raises :class:`TooMuchError`."""
         self.fields -= 1
         if self.fields < 0:
             raise TooMuchError(f"the large spans and log records of the trace have more than {MAX_FIELDS} fields")
 
     def take(self, objects: int) -> None:
-        """Counts objects as made. Raises :class:`TooMuchError`."""
+        """Count objects as made. Raises :class:`TooMuchError`."""
         self.left -= objects
         if self.left < 0:
             raise TooMuchError(f"the trace holds more than {MAX_OBJECTS} attributes, events, links and values in them")
 
 
 def outline(chunk: bytes) -> Any:
-    """Returns a stored request as ``skeleton.Request``. Raises :class:`TooMuchError` for one with more resources,
+    """Return a stored request as ``skeleton.Request``. Raises :class:`TooMuchError` for one with more resources,
     scopes and items than any trace has."""
     if len(chunk) > SMALL and upper_items(chunk, TRACES, MAX_ITEMS) > MAX_ITEMS:
         raise TooMuchError(f"a stored request holds more than {MAX_ITEMS} resources, scopes and items")
@@ -89,7 +89,7 @@ def outline(chunk: bytes) -> Any:
 
 
 def nested(data: bytes, room: Room) -> int:
-    """Counts the fields inside an encoded ``AnyValue``, itself included, and stops at one above the cap. Fields below:
+    """Count the fields inside an encoded ``AnyValue``, itself included, and stop at one above the cap. Fields below:
     array (5) and map (6) > values (1) > in a map: value (2)."""
     number = 0
     stack = [(data, "any")]
@@ -107,7 +107,7 @@ def nested(data: bytes, room: Room) -> int:
 
 
 def inside(values: Iterable[Any]) -> int:
-    """Counts the values inside decoded lists and maps."""
+    """Count the values inside decoded lists and maps."""
     number = 0
     stack = [*values]
     while stack:
@@ -141,7 +141,7 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 
 
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """Returns the encoded message without anything above the caps; the same object if nothing exceeds them. Raises
+    """Return the encoded message without anything above the caps; the same object if nothing exceeds them. Raises
     ``ValueError`` where it is no protobuf message."""
     if len(raw) <= SMALL:
         return raw
@@ -196,7 +196,7 @@ class _Entries:
     pairs: int = 0
 
     def add(self, encoded: bytes, copies: int) -> tuple[int, bool]:
-        """Keeps an attribute if there is room. Returns how many copies count as taken, and whether it is unchanged."""
+        """Keep an attribute if there is room. Returns how many copies count as taken, and whether it is unchanged."""
         if len(self.kept) >= MAX_ATTRIBUTES:
             return 0, True
         self.pairs += copies
@@ -216,7 +216,7 @@ class _Items:
     attributes: int = 0
 
     def add(self, item: bytes, copies: int, room: Room) -> tuple[int, bool]:
-        """Keeps as many of the copies as there is room for. Returns their number, and whether they are unchanged."""
+        """Keep as many of the copies as there is room for. Returns their number, and whether they are unchanged."""
         taken = min(copies, self.cap - len(self.kept))
         if self.attributes > MAX_EVENT_ATTRIBUTES:
             taken = 0
@@ -238,7 +238,7 @@ class _Values:
     inside: int = 0
 
     def of(self, data: bytes) -> bytes:
-        """Returns an encoded ``AnyValue``, or the remark in its place."""
+        """Return an encoded ``AnyValue``, or the remark in its place."""
         if self.shape.whole:
             self.inside += nested(data, self.room)
             if self.inside <= MAX_NESTED:

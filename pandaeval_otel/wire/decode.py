@@ -47,7 +47,7 @@ _SCALARS = frozenset({str, int, float, bool})
 
 
 def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
-    """Returns each span of an OTLP trace request with the hash of its content; ``room``: how many objects it may make.
+    """Return each span of an OTLP trace request with the hash of its content; ``room``: how many objects it may make.
     Raises :class:`pandaeval_otel.wire.bounds.TooMuchError`."""
     room = room or Room()
     if len(chunk) <= SMALL:
@@ -77,7 +77,7 @@ def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, 
 
 
 def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
-    """Decodes spans as :func:`decode_spans` does, but parses the request at once, which is faster. Raises
+    """Decode spans as :func:`decode_spans` does, but parses the request at once, which is faster. Raises
     :class:`AboveCapError`."""
     found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
@@ -125,7 +125,7 @@ def _small_scope(encoded: bytes) -> Scope:
 
 
 def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog, bytes]]:
-    """Yields each log record of an OTLP logs request with the hash of its content; ``room`` as in
+    """Yield each log record of an OTLP logs request with the hash of its content; ``room`` as in
     :func:`decode_spans`."""
     room = room or Room()
     for resourced in outline(chunk).resourced:
@@ -140,7 +140,7 @@ def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog
 
 
 def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], room: Room) -> RawSpan:
-    """Decodes a span. ``ids``: hex of the ids that neighbours share, the trace's and their parent's."""
+    """Decode a span. ``ids``: hex of the ids that neighbours share, the trace's and their parent's."""
     trace, parent = span.trace_id, span.parent_span_id
     trace_id, parent_id = ids.get(trace), ids.get(parent)
     if trace_id is None:
@@ -216,7 +216,7 @@ def _log(record: Any, resource: Resource, scope: Scope, room: Room) -> RawLog:
 
 
 def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
-    """Decodes attributes from a map of encoded values."""
+    """Decode attributes from a map of encoded values."""
     decoded: dict[str, Any] = {}
     known = _KNOWN.get
     for key in encoded:
@@ -233,7 +233,7 @@ def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
 
 
 def _short(data: bytes, room: Room) -> Any:
-    """Decodes one short value, and remembers a scalar."""
+    """Decode one short value, and remember a scalar."""
     if len(data) > 3 and data[0] == _STRING and len(data) == data[1] + 2:
         found: Any = data[2:].decode()
     else:
@@ -248,7 +248,7 @@ def _short(data: bytes, room: Room) -> Any:
 
 
 def _long(data: bytes, room: Room) -> Any:
-    """Decodes one value; a string with a one-byte length without parsing a message."""
+    """Decode one value; a string with a one-byte length without parsing a message."""
     if data[0] == _STRING and data[1] < 0x80 and len(data) == data[1] + 2:
         return data[2:].decode()
     found = value(AnyValue.FromString(data))
@@ -258,12 +258,12 @@ def _long(data: bytes, room: Room) -> Any:
 
 
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:
-    """Returns OTLP key-value pairs as a dict; of a repeated key the last value wins."""
+    """Return OTLP key-value pairs as a dict; of a repeated key the last value wins."""
     return {pair.key: value(pair.value) for pair in pairs}
 
 
 def value(any_value: Any) -> Any:
-    """Returns an OTLP ``AnyValue`` as a Python value; ``None`` when it is unset."""
+    """Return an OTLP ``AnyValue`` as a Python value; ``None`` when it is unset."""
     kind = any_value.WhichOneof("value")
     if kind == "string_value":
         text = any_value.string_value

@@ -42,7 +42,7 @@ class HumanLabel:
 
 
 def is_label(record: Any) -> bool:
-    """Returns whether an OTLP log record is a person's verdict."""
+    """Return whether an OTLP log record is a person's verdict."""
     names = (pair.value.string_value for pair in record.attributes if pair.key == "event.name")
     if (record.event_name or next(names, "")) != EVENT:
         return False
@@ -50,7 +50,7 @@ def is_label(record: Any) -> bool:
 
 
 def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
-    """Returns the score and whether it is a pass, from a person's input. An unknown word is ignored beside a score.
+    """Return the score and whether it is a pass, from a person's input. An unknown word is ignored beside a score.
     Raises :class:`LabelError` if there is neither a score nor a known word, or the two contradict each other."""
     word = label.strip().lower()
     passed = True if word in PASSING else False if word in FAILING else None

@@ -39,13 +39,13 @@ class BadOtlp(ValueError):  # noqa: N818 - reads as what it is, like the receive
         self.path = path
 
     def under(self, step: str) -> BadOtlp:
-        """Returns the problem with ``step`` put before its path."""
+        """Return the problem with ``step`` put before its path."""
         joint = "" if not self.path or self.path.startswith("[") else "."
         return BadOtlp(self.problem, f"{step}{joint}{self.path}")
 
 
 def text(value: Any) -> str:
-    """Reads a string that UTF-8 can hold."""
+    """Read a string that UTF-8 can hold."""
     if type(value) is not str:
         raise BadOtlp("not a string")
     if not value.isascii():
@@ -57,14 +57,14 @@ def text(value: Any) -> str:
 
 
 def flag(value: Any) -> bool:
-    """Reads a boolean."""
+    """Read a boolean."""
     if type(value) is not bool:
         raise BadOtlp("not true or false")
     return value
 
 
 def number(value: Any) -> float:
-    """Reads a double; also from a string, which is how protobuf writes ``NaN``, ``Infinity`` and ``-Infinity``."""
+    """Read a double; also from a string, which is how protobuf writes ``NaN``, ``Infinity`` and ``-Infinity``."""
     if type(value) not in (int, float, str):
         raise BadOtlp("not a number")
     try:
@@ -74,7 +74,7 @@ def number(value: Any) -> float:
 
 
 def integer(low: int, high: int) -> Reader:
-    """Returns a reader of whole numbers from ``low`` to ``high``; also from strings, as protobuf writes 64-bit ones."""
+    """Return a reader of whole numbers from ``low`` to ``high``; also from strings, as protobuf writes 64-bit ones."""
 
     def read(value: Any) -> int:
         try:
@@ -97,7 +97,7 @@ def _whole(value: Any) -> int:
 
 
 def hex_id(digits: int, *, required: bool) -> Reader:
-    """Returns a reader of ids of exactly so many hex digits, as bytes. A required one is not all zeros; others may be
+    """Return a reader of ids of exactly so many hex digits, as bytes. A required one is not all zeros; others may be
     empty."""
     size = digits // 2
     zeros = bytes(size)
@@ -119,7 +119,7 @@ def hex_id(digits: int, *, required: bool) -> Reader:
 
 
 def base64_bytes(value: Any) -> bytes:
-    """Reads bytes in either base64 alphabet, with or without padding."""
+    """Read bytes in either base64 alphabet, with or without padding."""
     if type(value) is not str:
         raise BadOtlp("not base64")
     standard = value.translate({ord("-"): "+", ord("_"): "/"}).rstrip("=")
@@ -130,7 +130,7 @@ def base64_bytes(value: Any) -> bytes:
 
 
 def enum(by_name: Mapping[str, int]) -> Reader:
-    """Returns a reader of a protobuf enum, by number (also an unknown one) or by name."""
+    """Return a reader of a protobuf enum, by number (also an unknown one) or by name."""
     by_number = integer(-(2**31), 2**31 - 1)
 
     def read(value: Any) -> int:
@@ -142,7 +142,7 @@ def enum(by_name: Mapping[str, int]) -> Reader:
 
 
 def many(reader: Reader) -> Reader:
-    """Returns a reader of arrays."""
+    """Return a reader of arrays."""
 
     def read(value: Any) -> list[Any]:
         if type(value) is not list:
@@ -159,7 +159,7 @@ def many(reader: Reader) -> Reader:
 
 
 def record(message: Any) -> Reader:
-    """Returns a reader of JSON objects as keyword arguments of the message with this descriptor, whose fields tell how
+    """Return a reader of JSON objects as keyword arguments of the message with this descriptor, whose fields tell how
     they are read. Keys are in camelCase or snake_case; unknown ones and ``null`` are ignored."""
     name = message.full_name
     if name in _RECORDS:
@@ -178,7 +178,7 @@ def record(message: Any) -> Reader:
 
 
 def _field(field: Any, required: bool) -> Reader:
-    """Returns the reader of a field, which may be repeated."""
+    """Return the reader of a field, which may be repeated."""
     if field.name in _ID_DIGITS:
         reader = hex_id(_ID_DIGITS[field.name], required=required)
     elif field.enum_type is not None:
@@ -193,7 +193,7 @@ def _field(field: Any, required: bool) -> Reader:
 
 
 def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]) -> Reader:
-    """Returns a reader of JSON objects. ``known``: name and reader by key; ``required``: keys by name."""
+    """Return a reader of JSON objects. ``known``: name and reader by key; ``required``: keys by name."""
 
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
@@ -216,7 +216,7 @@ def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]
 
 
 def _pair(read: Reader) -> Reader:
-    """Returns a reader that reads a key with a text, as most attributes are, in one step, and others by ``read``."""
+    """Return a reader that reads a key with a text, as most attributes are, in one step, and others by ``read``."""
 
     def read_pair(value: Any) -> Any:
         if type(value) is dict and len(value) == 2 and type(held := value.get("value")) is dict and len(held) == 1:
@@ -229,7 +229,7 @@ def _pair(read: Reader) -> Reader:
 
 
 def decode_json(body: bytes | str) -> Any:
-    """Returns the JSON document in ``body``; half a surrogate pair becomes U+FFFD. Raises :class:`BadOtlp` if it is
+    """Return the JSON document in ``body``; half a surrogate pair becomes U+FFFD. Raises :class:`BadOtlp` if it is
     none or nests deeper than ``MAX_DEPTH``."""
     try:
         document = _document(body)
@@ -243,7 +243,7 @@ def decode_json(body: bytes | str) -> Any:
 
 
 def _document(body: bytes | str) -> Any:
-    """Reads a document; a value with half a surrogate pair, which orjson and protobuf refuse, costs no other."""
+    """Read a document; a value with half a surrogate pair, which orjson and protobuf refuse, costs no other."""
     try:
         return orjson.loads(body)
     except ValueError:
@@ -255,13 +255,13 @@ def _document(body: bytes | str) -> Any:
 
 
 def traces_from_json(document: Any) -> ExportTraceServiceRequest:
-    """Reads an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from the result of :func:`decode_json`. Raises
+    """Read an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from the result of :func:`decode_json`. Raises
     :class:`BadOtlp`; one bad span makes the whole request bad."""
     return ExportTraceServiceRequest(**record(ExportTraceServiceRequest.DESCRIPTOR)(document))
 
 
 def logs_from_json(document: Any) -> ExportLogsServiceRequest:
-    """Reads an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
+    """Read an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
     return ExportLogsServiceRequest(**record(ExportLogsServiceRequest.DESCRIPTOR)(document))
 
 

@@ -39,12 +39,12 @@ _INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
 
 
 def evaluation_span_id(result_ids: Iterable[str]) -> bytes:
-    """Returns the ID of the evaluation span of these results."""
+    """Return the ID of the evaluation span of these results."""
     return hashlib.blake2b(".".join(result_ids).encode(), digest_size=8).digest()
 
 
 def is_own_span(span: Any) -> bool:
-    """Returns whether an OTLP span in our scope is an evaluation span of a collector."""
+    """Return whether an OTLP span in our scope is an evaluation span of a collector."""
     if span.kind != _INTERNAL or not span.name.startswith(_NAMES) or not span.events:
         return False
     results: list[str] = []
@@ -59,14 +59,14 @@ def is_own_span(span: Any) -> bool:
 
 
 def is_own_record(record: Any) -> bool:
-    """Returns whether an OTLP log record in our scope is an evaluation event of a collector."""
+    """Return whether an OTLP log record in our scope is an evaluation event of a collector."""
     if record.event_name != EVENT or record.HasField("body") or is_label(record):
         return False
     return bool(_result_id(record.attributes))
 
 
 def _result_id(attributes: Any) -> str:
-    """Returns the id of the result in ``attributes``; ``""`` if they hold anything else."""
+    """Return the id of the result in ``attributes``; ``""`` if they hold anything else."""
     found = next((pair.value.string_value for pair in attributes if pair.key == RESULT_ID), "")
     if found and _says_nothing_else(attributes):
         return found

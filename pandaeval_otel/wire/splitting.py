@@ -38,7 +38,7 @@ _BY_WHOM = TYPE.encode()
 
 
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
-    """Splits an ``ExportTraceServiceRequest`` by trace id.
+    """Split an ``ExportTraceServiceRequest`` by trace id.
 
     Rejects single spans without valid ids, or larger than ``max_span_bytes``. Raises :class:`MalformedOtlpError`, and
     :class:`DenseError` for more resources, scopes and spans than ``at_most`` (0: no limit).
@@ -72,7 +72,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
 
 
 def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
-    """Splits an ``ExportLogsServiceRequest`` by trace id.
+    """Split an ``ExportLogsServiceRequest`` by trace id.
 
     Keeps only records that can belong to an agent's trace: they name a trace, and have an event name or a structured
     body. Counts ordinary log lines as ``ignored``, and people's verdicts, whatever their scope. Raises as
@@ -102,7 +102,7 @@ def _log_item(record: Any) -> Item:
 def _scopes(
     resources: Iterable[Any], names: tuple[str, str], skeleton: Any, split: Split, is_own: Callable[[Any], bool]
 ) -> Iterator[tuple[_Place, Any, Any]]:
-    """Yields the items of each scope, parsed and raw, without our own output. ``names``: those of scopes and items."""
+    """Yield the items of each scope, parsed and raw, without our own output. ``names``: those of scopes and items."""
     scopes, items = map(attrgetter, names)
     for resource_index, resource in enumerate(resources):
         outlines = skeleton.resourced[resource_index].scoped
@@ -115,7 +115,7 @@ def _scopes(
 
 
 def hash_and_strip(message: Any) -> bytes:
-    """Returns a 16-byte hash of a log record, or of a span as ``skeleton.Fields``, that is equal over every receiver.
+    """Return a 16-byte hash of a log record, or of a span as ``skeleton.Fields``, that is equal over every receiver.
 
     It removes from the message what a transport may change on the way: flags, trace state and the time of observation.
     """
@@ -130,7 +130,7 @@ def hash_and_strip(message: Any) -> bytes:
 
 
 def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, Any, bytes, Any]:
-    """Parses a request. Returns an empty split, the request parsed, its bytes and its outline, the latter three without
+    """Parse a request. Returns an empty split, the request parsed, its bytes and its outline, the latter three without
     items that are no valid message, which the split counts as rejected. Raises :class:`MalformedOtlpError` and
     :class:`DenseError`."""
     split = Split([])
@@ -152,7 +152,7 @@ def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, 
 
 
 def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:
-    """Returns the items (parsed and raw) in our scope that are not our own output: they are treated like all others."""
+    """Return the items (parsed and raw) in our scope that are not our own output: they are treated like all others."""
     kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
     split.own_output += len(items) - len(kept)
     split.claimed += sum(1 for item, _ in kept if type(item) is Span or not is_label(item))
@@ -179,7 +179,7 @@ class _Builder:
             self._split.message = f"{kind} {name!r}: {why}"
 
     def at(self, trace_id: bytes, place: _Place, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
-        """Returns the fragment of a trace, and the list for raw items of this resource and scope."""
+        """Return the fragment of a trace, and the list for raw items of this resource and scope."""
         fragment = self._fragments.get(trace_id)
         if fragment is None:
             fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
@@ -214,7 +214,7 @@ class _Builder:
 
 
 def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
-    """Yields the items of a stored chunk, to rebuild the index of open traces after a restart. Parses one item at a
+    """Yield the items of a stored chunk, to rebuild the index of open traces after a restart. Parses one item at a
     time, so that no stored content can exhaust memory at a start. Raises :class:`MalformedOtlpError`."""
     room = Room()
     try:
@@ -233,7 +233,7 @@ def _span_item(raw: bytes) -> Item:
 
 
 def sifted(request: bytes, item: Any) -> tuple[bytes, int, str]:
-    """Returns the request without items that are no message of this kind, their number, and the first one's error.
+    """Return the request without items that are no message of this kind, their number, and the first one's error.
     Raises ``DecodeError`` where it is no request at all."""
     outline = Request.FromString(request)
     bad, why = 0, ""

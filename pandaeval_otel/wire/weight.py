@@ -44,7 +44,7 @@ class RequestKind:
 
 
 def estimate(request: bytes, kind: RequestKind, limit: int) -> int:
-    """Returns the items of ``request``, or somewhat more; returns early with any number above ``limit`` once that is
+    """Return the items of ``request``, or somewhat more; return early with any number above ``limit`` once that is
     certain. Takes 0.5 µs for each span or record, and 1 ns for each byte; ten times that for requests of little but
     attributes. Raises :class:`BrokenBytesError`."""
     upper = _units(request, kind.upper, limit * _ITEM)
@@ -58,7 +58,7 @@ def estimate(request: bytes, kind: RequestKind, limit: int) -> int:
 
 
 def resources_and_items(request: bytes) -> int:
-    """Counts the resources, scopes, and spans or records of an OTLP request. Takes 0.1 ns for each byte of an ordinary
+    """Count the resources, scopes, and spans or records of an OTLP request. Takes 0.1 ns for each byte of an ordinary
     request, and at worst 30 ns and 35 bytes of memory. Raises :class:`BrokenBytesError`."""
     try:
         return counted(Request.FromString(request))
@@ -67,13 +67,13 @@ def resources_and_items(request: bytes) -> int:
 
 
 def counted(skeleton: Any) -> int:
-    """Counts the same in a parsed ``skeleton.Request``."""
+    """Count the same in a parsed ``skeleton.Request``."""
     scoped = [scope for resource in skeleton.resourced for scope in resource.scoped]
     return len(skeleton.resourced) + len(scoped) + sum([len(scope.items) for scope in scoped])
 
 
 def upper_items(request: bytes, kind: RequestKind, limit: int) -> int:
-    """Returns the items of ``request`` without those inside spans and records; returns early with any number above
+    """Return the items of ``request`` without those inside spans and records; return early with any number above
     ``limit`` once that is certain. Takes 0.5 µs for each. Raises :class:`BrokenBytesError`."""
     return _items(_units(request, kind.upper, limit * _ITEM))
 
@@ -83,7 +83,7 @@ def _items(units: int) -> int:
 
 
 def _units(data: bytes, outline: Outline, limit: int) -> int:
-    """Returns the units of a message, or any number above ``limit``."""
+    """Return the units of a message, or any number above ``limit``."""
     try:
         return _walked(data, 0, len(data), outline.parts, limit, 0)
     except ValueError as error:
@@ -108,7 +108,7 @@ def _walked(data: bytes, at: int, end: int, parts: dict[int, Outline], limit: in
 
 
 def _values() -> tuple[Outline, Outline]:
-    """Returns the outlines of a key with its value, and of a value: each can hold the other."""
+    """Return the outlines of a key with its value, and of a value: each can hold the other."""
     pair, value, array, pairs = (Outline(_MESSAGE) for _ in range(4))
     pair.parts = {2: value}
     value.parts = {5: array, 6: pairs}
@@ -117,7 +117,7 @@ def _values() -> tuple[Outline, Outline]:
 
 
 def _request(item: Outline) -> Outline:
-    """Returns the outline of a request of traces or logs, which share field numbers: request, resource, scope,
+    """Return the outline of a request of traces or logs, which share field numbers: request, resource, scope,
     items."""
     pair, _ = _values()
     resource = Outline(_MESSAGE, {1: pair, 3: Outline(_MESSAGE)})
@@ -130,7 +130,7 @@ def _submission(spans: Outline, records: Outline) -> Outline:
 
 
 def _tags(*fields: int) -> bytes:
-    """Returns the first bytes of the messages' tags, also of tags encoded with more digits than necessary."""
+    """Return the first bytes of the messages' tags, also of tags encoded with more digits than necessary."""
     short = [number << 3 | 2 for number in fields]
     return bytes(short + [byte | 128 for byte in short])
 

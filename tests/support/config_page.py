@@ -69,7 +69,7 @@ reason.
 
 
 def reference_page() -> str:
-    """Writes a page in Markdown with a list of the keys of each section."""
+    """Write a page in Markdown with a list of the keys of each section."""
     parts = [_HEAD, _PROCESSOR]
     for path, key in keys().items():
         if key.section:
@@ -84,7 +84,7 @@ def _item(key: Key) -> str:
 
 
 def _words(schema: Mapping[str, Any]) -> str:
-    """Describes the kind of value that a key takes, for people."""
+    """Describe the kind of value that a key takes, for people."""
     if "anyOf" in schema:
         return " or ".join(_words(variant) for variant in schema["anyOf"])
     if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else None):

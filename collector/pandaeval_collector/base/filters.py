@@ -58,20 +58,20 @@ FILTERS = (
 
 
 def meaning(name: str) -> str:
-    """Returns what a filter means, as a sentence."""
+    """Return what a filter means, as a sentence."""
     [found] = (each for each in FILTERS if each.name == name)
     return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
 
 
 def but_times() -> Iterator[Filter]:
-    """Returns the filters of schedules, which know their times themselves."""
+    """Return the filters of schedules, which know their times themselves."""
     return (each for each in FILTERS if each.kind != "time")
 
 
 def in_place_of(
     name: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Returns a decorator that gives a command or a tool ``options`` (annotation and default by name) in place of its
+    """Return a decorator that gives a command or a tool ``options`` (annotation and default by name) in place of its
     parameter ``name``, whose value ``make`` makes of the options' values."""
 
     def made(command: Callable[..., Any]) -> Callable[..., Any]:

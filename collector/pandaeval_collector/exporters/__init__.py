@@ -54,17 +54,17 @@ class Exporter(Protocol):
         ...
 
     async def open(self, position: str) -> str:
-        """Opens the exporter, before the first batch. ``position``: that of the last :class:`Sent` that was noted,
+        """Open the exporter, before the first batch. ``position``: that of the last :class:`Sent` that was noted,
         ``""`` at first. Returns the position where it begins, which is noted before anything is sent."""
         ...
 
     async def export(self, rows: Sequence[Row]) -> Sent:
-        """Sends as many of ``rows`` as it sees fit, at least one. Raises :class:`RetryLaterError`; any other exception
+        """Send as many of ``rows`` as it sees fit, at least one. Raises :class:`RetryLaterError`; any other exception
         means "try this same batch again later" too, and is an error of its own (``pandaeval.component.errors``)."""
         ...
 
     async def close(self) -> None:
-        """Closes connections and files. Safe to call twice."""
+        """Close connections and files. Safe to call twice."""
         ...
 
 
@@ -83,7 +83,7 @@ class Repeating(Protocol):
     async def open(self) -> None: ...
 
     async def send(self, last: bool = False) -> None:
-        """Sends the state. ``last``: nothing will follow for a while. Raises as :meth:`Exporter.export` does."""
+        """Send the state. ``last``: nothing will follow for a while. Raises as :meth:`Exporter.export` does."""
         ...
 
     async def close(self) -> None: ...

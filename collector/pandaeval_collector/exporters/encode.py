@@ -73,7 +73,7 @@ class SharedAttributes(NamedTuple):
 
 
 def encode_attributes(results: Sequence[Result], page: str = "") -> list[EncodedResult]:
-    """Encodes all attributes of each result, ready to be put into a log record, a span or a span event. ``page``:
+    """Encode all attributes of each result, ready to be put into a log record, a span or a span event. ``page``:
     address of the page that shows the results, without a slash at its end; ``""``: none."""
     encoded = []
     for result in results:
@@ -190,7 +190,7 @@ def _about(
     level: str,
     *kind: Any,
 ) -> SharedAttributes:
-    """Encodes what results of a unit share; cached, since they come one after the other."""
+    """Encode what results of a unit share; cached, since they come one after the other."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return SharedAttributes(
@@ -227,7 +227,7 @@ def _alike(facts: Mapping[str, Any]) -> Alike:
 
 
 def log_record(each: EncodedResult) -> bytes:
-    """Encodes an OTLP ``LogRecord`` in the context of the evaluated span."""
+    """Encode an OTLP ``LogRecord`` in the context of the evaluated span."""
     result, about = each.result, each.about
     alike = _log_alike(result.why in FAILED, result.unit.sampled)
     own = LOG_ATTRIBUTES + LOG_ATTRIBUTES.join(each.own)
@@ -244,7 +244,7 @@ def _log_times(time_ns: int) -> bytes:
 
 @lru_cache(maxsize=4)
 def _log_alike(failed: bool, sampled: bool) -> bytes:
-    """Encodes the fields that are the same in all log records."""
+    """Encode the fields that are the same in all log records."""
     record = LogRecord(
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if failed else "INFO",
@@ -255,7 +255,7 @@ def _log_alike(failed: bool, sampled: bool) -> bytes:
 
 
 def address(page: str, level: str, trace_id: str, span_id: str, session_id: str | None) -> str:
-    """Returns where the page at ``page`` shows what was evaluated; ``""`` without a page."""
+    """Return where the page at ``page`` shows what was evaluated; ``""`` without a page."""
     if not page:
         return ""
     if level == "session":

@@ -45,7 +45,7 @@ class Way:
     origin: str = ""
 
     def exporters(self, settings: Any, around: Surroundings) -> Iterator[Exporter | Repeating]:
-        """Makes the exporters that the section asks for. What another package raises is logged, and none of its
+        """Make the exporters that the section asks for. What another package raises is logged, and none of its
         exporters are given; only a :class:`UserError`, by which it says what the user can put right, is raised."""
         if self.make is None:
             return
@@ -75,7 +75,7 @@ class Way:
 
 @cache
 def ways() -> tuple[Way, ...]:
-    """Finds every way out: ours by name, then those of installed packages. Raises :class:`ImportError` when one of ours
+    """Find every way out: ours by name, then those of installed packages. Raises :class:`ImportError` when one of ours
     cannot be imported; of another package that cannot be used the name is left, so that its section stays valid."""
     settings, makes = find_by_module(_PACKAGE, "SETTINGS"), find_by_module(_PACKAGE, "exporters")
     for name, path in _PLUGINS.items():

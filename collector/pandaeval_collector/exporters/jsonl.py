@@ -28,7 +28,7 @@ SETTINGS = Jsonl
 
 
 def exporters(settings: Jsonl, _: Surroundings) -> Iterator[JsonlExporter]:
-    """Makes the exporter, if there is a file to write to."""
+    """Make the exporter, if there is a file to write to."""
     if settings.path is not None:
         yield JsonlExporter(Path(settings.path))
 

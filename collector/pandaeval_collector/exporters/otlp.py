@@ -47,7 +47,7 @@ class Otlp(Section):
     interval."""
 
     def endpoint_of(self, signal: Signal) -> str | None:
-        """Returns where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""
+        """Return where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""
         settings: OtlpSignal = getattr(self, signal)
         return (settings.endpoint or self.endpoint) if settings.enabled else None
 
@@ -56,7 +56,7 @@ SETTINGS = Otlp
 
 
 def exporters(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Makes an exporter for each signal that has an endpoint."""
+    """Make an exporter for each signal that has an endpoint."""
     if any(settings.endpoint_of(signal) for signal in SIGNALS):
         # Here, since a collector without OTLP output needs no HTTP client.
         from pandaeval_collector.exporters._otlp.build import build

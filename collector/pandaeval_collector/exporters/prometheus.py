@@ -49,7 +49,7 @@ class Scrape:
         self._notes: set[asyncio.Task[None]] = set()
 
     def answer(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        """Returns content type and body that fit the ``accept`` header of the request."""
+        """Return content type and body that fit the ``accept`` header of the request."""
         kind, openmetrics = content_type(accept)
         return kind, self._body(ScrapeText(openmetrics))
 
@@ -92,7 +92,7 @@ class Scrape:
 # text of a page of series is the same to the byte.
 @functools.lru_cache(maxsize=256)
 def metric_name(name: str, unit: str) -> tuple[str, str]:
-    """Returns the name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit;
+    """Return the name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit;
     ``""`` for other units, such as words in braces."""
     escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
@@ -104,12 +104,12 @@ def metric_name(name: str, unit: str) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=256)
 def label_name(key: str) -> str:
-    """Returns the name of an attribute as a label."""
+    """Return the name of an attribute as a label."""
     return re.sub(r"[^A-Za-z0-9_:]+", "_", key)
 
 
 def _number(value: float) -> str:
-    """Writes a number as Go does, which goes over to exponents at a million."""
+    """Write a number as Go does, which goes over to exponents at a million."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -122,7 +122,7 @@ def _number(value: float) -> str:
 
 
 def content_type(accept: str) -> tuple[str, bool]:
-    """Returns the content type that fits the ``accept`` header of a request, and whether it is OpenMetrics."""
+    """Return the content type that fits the ``accept`` header of a request, and whether it is OpenMetrics."""
     if _OPENMETRICS in accept:
         return f"{_OPENMETRICS}; version=1.0.0; charset=utf-8", True
     return "text/plain; version=0.0.4; charset=utf-8", False
@@ -136,7 +136,7 @@ class ScrapeText:
         self._family = ""
 
     def render(self, points: Iterable[Point]) -> bytes:
-        """Renders points as lines, with the instrument's type and help above its first point."""
+        """Render points as lines, with the instrument's type and help above its first point."""
         pieces: list[str] = []
         for point in points:
             if point.instrument.name != self._family:
@@ -146,7 +146,7 @@ class ScrapeText:
         return "".join(pieces).encode()
 
     def end(self) -> bytes:
-        """Returns the line after the last point."""
+        """Return the line after the last point."""
         return b"# EOF\n" if self._openmetrics else b""
 
 
@@ -188,7 +188,7 @@ def _bounds(instrument: Instrument) -> tuple[str, ...]:
 
 
 def _exemplar(exemplar: Exemplar | None) -> str:
-    """Writes an exemplar: 64 characters of labels, where OpenMetrics allows 128."""
+    """Write an exemplar: 64 characters of labels, where OpenMetrics allows 128."""
     if exemplar is None:
         return ""
     value, seconds = _number(exemplar.value), exemplar.time_ns / 1e9

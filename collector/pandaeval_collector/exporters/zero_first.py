@@ -26,7 +26,7 @@ class ZeroFirst:
         self._store, self._reader, self._hold_s = store, reader, hold_s
 
     def pages(self, now: float, hold: bool = True) -> Iterator[list[Point]]:
-        """Yields all series, a page at a time and those of one instrument one after the other, new ones as 0. Each step
+        """Yield all series, a page at a time and those of one instrument one after the other, new ones as 0. Each step
         reads the store for itself, on any thread, and holds nothing of it. ``now``: Unix seconds. ``hold``: whether a
         zero shown a moment ago stands for its time."""
         for name in sorted(INSTRUMENTS):
@@ -36,7 +36,7 @@ class ZeroFirst:
                 after = rows[-1].key
 
     async def shown(self, keys: Sequence[str], now: float) -> None:
-        """Notes that the new series of these keys went out at ``now``; in pieces, since decisions have their turn at
+        """Note that the new series of these keys went out at ``now``; in pieces, since decisions have their turn at
         the store in between."""
         for start in range(0, len(keys), _NOTED_AT_ONCE):
             some = keys[start : start + _NOTED_AT_ONCE]
@@ -44,7 +44,7 @@ class ZeroFirst:
 
 
 def own_points(telemetry: Telemetry) -> list[Point]:
-    """Reads the collector's counters (since this process began) and gauges. On the event loop."""
+    """Read the collector's counters (since this process began) and gauges. On the event loop."""
     return [
         Point(
             instrument=measure.instrument,
@@ -60,12 +60,12 @@ def own_points(telemetry: Telemetry) -> list[Point]:
 
 
 def new_ones(points: Iterable[Point]) -> list[str]:
-    """Returns the keys of series that this reader has never been shown."""
+    """Return the keys of series that this reader has never been shown."""
     return [point.key for point in points if point.shown_at is None and point.key]
 
 
 def visible(points: Iterable[Point], now: float, hold_s: float) -> list[Point]:
-    """Returns the points as a reader sees them: 0 while a series is new to it, and for ``hold_s`` seconds from then
+    """Return the points as a reader sees them: 0 while a series is new to it, and for ``hold_s`` seconds from then
     on. Leaves out those that another version stored with other buckets."""
     shown = []
     for point in points:

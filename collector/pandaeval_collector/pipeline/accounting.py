@@ -15,7 +15,7 @@ _FATES = ("stored", "duplicate", "own_output", "rejected", "ignored")
 
 
 def residual(telemetry: Telemetry, open_items: int) -> int:
-    """Returns how many items have no fate: decoded items that were neither stored nor counted as something else, plus
+    """Return how many items have no fate: decoded items that were neither stored nor counted as something else, plus
     stored items that are neither decided, nor given to another collector, nor open. 0 whenever the event loop asks,
     after a restart too."""
     lost = sum(telemetry.total(name, "decoded") - telemetry.total(name, *_FATES) for name in (SPANS, LOGS))
@@ -28,14 +28,14 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
 
 
 def count_kept(telemetry: Telemetry, instrument: str, stored: int, duplicate: int, late: int) -> None:
-    """Counts items of fragments: new ones, ones that the store had, and ones of traces scored for good before."""
+    """Count items of fragments: new ones, ones that the store had, and ones of traces scored for good before."""
     decoded = stored + duplicate + late
     fates = (decoded, "decoded", ""), (stored, "stored", ""), (duplicate, "duplicate", ""), (late, "rejected", "late")
     _count(telemetry, instrument, fates)
 
 
 def count_in_no_fragment(telemetry: Telemetry, instrument: str, split: Split) -> None:
-    """Counts the items of a request that went into no fragment: our own output, invalid ones, and ones without a trace
+    """Count the items of a request that went into no fragment: our own output, invalid ones, and ones without a trace
     or that are none of it."""
     fates = (
         (split.own_output + split.rejected + split.ignored, "decoded", ""),
@@ -54,5 +54,5 @@ def _count(telemetry: Telemetry, instrument: str, fates: Iterable[tuple[int, str
 
 
 def resident_bytes() -> int:
-    """Returns how many bytes of memory this process has in RAM; on Linux."""
+    """Return how many bytes of memory this process has in RAM; on Linux."""
     return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -50,7 +50,7 @@ class Committer:
         await asyncio.shield(self.begin(self._commit(decide)))
 
     def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Starts work for which :meth:`close` waits."""
+        """Start work for which :meth:`close` waits."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -85,7 +85,7 @@ class Committer:
         return raising
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Repeats ``work`` once a second while the store fails."""
+        """Repeat ``work`` once a second while the store fails."""
         while True:
             try:
                 return await work()
@@ -97,7 +97,7 @@ class Committer:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def or_left(self, work: Awaitable[None], what: str) -> None:
-        """Waits for ``work``; what raises is logged and left to the next start, so that other work goes on."""
+        """Wait for ``work``; what raises is logged and left to the next start, so that other work goes on."""
         try:
             await work
         except Exception:  # whatever it raised, the pipeline has to go on with other traces
@@ -107,7 +107,7 @@ class Committer:
             self._telemetry.add("pandaeval.store.errors", "left")
 
     async def close(self) -> None:
-        """Waits for what was begun."""
+        """Wait for what was begun."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
 
@@ -137,7 +137,7 @@ class TraceDecider:
         return len(due)
 
     async def drop(self) -> None:
-        """Forgets the batches that are being understood; their traces stay in the store."""
+        """Forget the batches that are being understood; their traces stay in the store."""
         tasks = [understood for _, understood in self._ahead]
         self._ahead.clear()
         for task in tasks:
@@ -148,7 +148,7 @@ class TraceDecider:
         return await self._committer.patiently(lambda: self._line.understand(due))
 
     async def _decide(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> None:
-        """Decides traces, each alone if that fails. A trace that fails alone is set aside."""
+        """Decide traces, each alone if that fails. A trace that fails alone is set aside."""
         parts = Isolated(due)
         for part in parts:
             error = await self._attempt(part, understood if part is due else self._understood(part))
@@ -159,7 +159,7 @@ class TraceDecider:
             self._note(part)
 
     async def _attempt(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> Exception | None:
-        """Decides traces; returns the error if that fails. Tries again if a process ended that was not at these traces.
+        """Decide traces; return the error if that fails. Tries again if a process ended that was not at these traces.
         Tries a single trace until one process hung or :data:`MOST_DEATHS` ended over it."""
         deaths = 0
         while True:
@@ -182,7 +182,7 @@ class TraceDecider:
                 return None
 
     async def _set_aside(self, trace: DueTrace, error: Exception) -> None:
-        """Gives a trace the results of a trace that cannot be read. Its spans stay as long as its results."""
+        """Give a trace the results of a trace that cannot be read. Its spans stay as long as its results."""
         _log.error("trace %s could not be decided", trace.trace_id.hex(), exc_info=error)
         kind, why = type(error).__name__, str(error).partition("\n")[0]
         if isinstance(error, ChildEndedError):

@@ -52,15 +52,15 @@ class Intake:
         self._keeper = Keeper(store, traces, telemetry, clock, open_bytes)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
+        """Store the spans of an OTLP request; return after the commit. Raises a ``Refusal``."""
         return await self._take(request, split_traces, SPANS, large)
 
     async def logs(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores the log records of an OTLP request that belong to traces; returns after the commit."""
+        """Store the log records of an OTLP request that belong to traces; return after the commit."""
         return await self._take(request, split_logs, LOGS, large)
 
     async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
-        """Stores completed traces in one commit, and closes those that are no fragments; see
+        """Store completed traces in one commit, and close those that are no fragments; see
         :class:`pandaeval_collector.receivers.Ingest`."""
         self._require_open()
         taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]
@@ -82,7 +82,7 @@ class Intake:
         self._telemetry.add(instrument, "rejected", split.decoded, "invalid")
 
     def _end(self, trace: CompletedTrace) -> None:
-        """Closes a stored trace that is complete, and its session if the application ended it."""
+        """Close a stored trace that is complete, and its session if the application ended it."""
         if self._traces.knows(trace.trace_id):
             self._sessions.expect(trace.trace_id, trace.session_id)
             if not trace.fragment:
@@ -91,7 +91,7 @@ class Intake:
             self._end_session(trace.session_id)
 
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
-        """Stores the spans and log records of messages of a log, and with them how far it was read; returns after the
+        """Store the spans and log records of messages of a log, and with them how far it was read; return after the
         commit. Raises a ``Refusal``, after which the same messages have to come again."""
         self._require_open()
         await self._keep({SPANS: spans, LOGS: logs}, read=read)
@@ -102,7 +102,7 @@ class Intake:
         self._keeper.require_memory()
 
     async def let_go(self, trace_ids: Iterable[bytes]) -> None:
-        """Forgets those of some traces that are open, with their spans: another collector goes on with them."""
+        """Forget those of some traces that are open, with their spans: another collector goes on with them."""
         ids = [trace_id for trace_id in trace_ids if trace_id in self._traces]
         decided = self._store.decided(ids)
         useless: set[int] = set()
@@ -114,7 +114,7 @@ class Intake:
             await asyncio.wrap_future(self._store.discard(sorted(useless)))
 
     def resume(self) -> None:
-        """Gives the assembler the open traces of the store, and ends the sessions whose end the store has noted."""
+        """Give the assembler the open traces of the store, and end the sessions whose end the store has noted."""
         now = self._clock()
         closed: list[bytes] = []
         for chunk in self._store.reads.open_chunks():
@@ -137,7 +137,7 @@ class Intake:
                 self._end_session(session_id)
 
     def decided(self, due: DueTrace) -> None:
-        """Notes that the decision about a trace was committed, and ends a session that waited for it."""
+        """Note that the decision about a trace was committed, and ends a session that waited for it."""
         self._traces.decided(due.trace_id)
         self._keeper.decided(due.trace_id)
         ended = self._sessions.decided(due.trace_id)
@@ -170,7 +170,7 @@ class Intake:
         endings: Sequence[str] = (),
         read: Sequence[Consumed] = (),
     ) -> int:
-        """Stores what was split, by instrument, and counts it; see :meth:`Keeper.keep`. Returns how many items came
+        """Store what was split, by instrument, and count it; see :meth:`Keeper.keep`. Returns how many items came
         after their trace was scored for good. The acknowledgement follows."""
         failpoints.reach("after_decode")
         groups = [
@@ -184,7 +184,7 @@ class Intake:
         return sum(group.late for group in groups)
 
     def _too_late(self, taken: _TakenApart) -> str:
-        """Returns why a valid submitted trace was not stored: it was scored for good before. Empty if it was stored."""
+        """Return why a valid submitted trace was not stored: it was scored for good before. Empty if it was stored."""
         trace_id = taken.submitted.trace_id
         decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
         if decided is None or not self._traces.is_final(decided):
@@ -194,7 +194,7 @@ class Intake:
 
 
 def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTrace]:
-    """Returns the submission that counts for each trace. A complete trace stays complete, whatever parts follow."""
+    """Return the submission that counts for each trace. A complete trace stays complete, whatever parts follow."""
     words: dict[bytes, CompletedTrace] = {}
     for trace in submitted:
         if trace.trace_id not in words or words[trace.trace_id].fragment:
@@ -203,7 +203,7 @@ def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTra
 
 
 def _items(chunk: Chunk) -> list[Item]:
-    """Reads the items of a stored chunk; none if it was damaged on disk: its trace is then set aside when it is due."""
+    """Read the items of a stored chunk; none if it was damaged on disk: its trace is then set aside when it is due."""
     try:
         return list(read_chunk(chunk.data, chunk.logs))
     except MalformedOtlpError as error:
@@ -222,7 +222,7 @@ class _TakenApart:
 
 
 def _take_apart(submitted: CompletedTrace) -> _TakenApart:
-    """Checks a submission and splits its requests by trace. Never raises: a trace that cannot be read must not cost
+    """Check a submission and split its requests by trace. Never raises: a trace that cannot be read must not cost
     those beside it. It accepts a trace whole or not at all. On any thread."""
     try:
         spans = split_traces(submitted.spans) if submitted.spans else Split([])

@@ -63,7 +63,7 @@ class Keeper:
         self._silent_until = float("-inf")
 
     def decided(self, trace_id: bytes) -> None:
-        """Notes that a trace's decision was committed, for each request that is being stored: it may hold fragments of
+        """Note that a trace's decision was committed, for each request that is being stored: it may hold fragments of
         the trace."""
         for decided in self._decided_meanwhile:
             decided.add(trace_id)
@@ -75,7 +75,7 @@ class Keeper:
         endings: Sequence[str],
         read: Sequence[Consumed],
     ) -> None:
-        """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
+        """Store the new fragments of ``groups``, what applications said about their traces, and how far a log was
         ``read``, in one commit; then counts the items and gives them to the assembler."""
         meanwhile: set[bytes] = set()
         self._decided_meanwhile.append(meanwhile)
@@ -93,7 +93,7 @@ class Keeper:
             self._decided_meanwhile = [each for each in self._decided_meanwhile if each is not meanwhile]
 
     def require_memory(self) -> None:
-        """Raises :class:`Overloaded` where more came than is decided: what is stored is read again at a start, so that
+        """Raise :class:`Overloaded` where more came than is decided: what is stored is read again at a start, so that
         a collector that ran out of memory would do so again. To be called before a request is taken apart, since what
         refusals cost is lost for deciding."""
         held = self._traces.held_bytes
@@ -104,7 +104,7 @@ class Keeper:
             )
 
     def _overloaded(self, why: str) -> Overloaded:
-        """Makes a refusal for want of room, and logs one such a minute."""
+        """Make a refusal for want of room, and log one such a minute."""
         now = self._clock()
         if now >= self._silent_until:
             _log.warning("senders are asked to come back: %s", why)
@@ -113,7 +113,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """Turns the errors of a store that cannot be written to into refusals, by which the sender knows what to do."""
+        """Turn the errors of a store that cannot be written to into refusals, by which the sender knows what to do."""
         try:
             yield
         except StoreFullError as error:
@@ -125,7 +125,7 @@ class Keeper:
             raise Overloaded("the store cannot be written to just now") from error
 
     async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
-        """Stores all chunks of a request; on an error deletes those that were stored before it. More than a thousand
+        """Store all chunks of a request; on an error deletes those that were stored before it. More than a thousand
         chunks take several commits, so that requests of other senders are committed in between."""
         last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
         for start in range(0, last + 1, _PER_COMMIT):
@@ -141,7 +141,7 @@ class Keeper:
     async def _sort_out(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], words: Mapping[bytes, CompletedTrace]
     ) -> None:
-        """Fills ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
+        """Fill ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
         traces that were decided before."""
         async for some in _slices(group.fragments):
             if unknown := [each.trace_id for each in some if not self._traces.knows(each.trace_id)]:
@@ -170,7 +170,7 @@ class Keeper:
     async def _assemble(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], meanwhile: Container[bytes]
     ) -> None:
-        """Gives committed fragments to the assembler. ``meanwhile``: traces that were decided during the commit."""
+        """Give committed fragments to the assembler. ``meanwhile``: traces that were decided during the commit."""
         count_kept(self._telemetry, group.instrument, 0, group.known, group.late)
         useless: list[int] = []
         async for some in _slices(group.wanted):
@@ -192,7 +192,7 @@ class Keeper:
 
 
 async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Yields ``items``, a thousand at a time if there are more, and lets the event loop run in between."""
+    """Yield ``items``, a thousand at a time if there are more, and lets the event loop run in between."""
     if len(items) <= _AT_ONCE:
         yield items
         return

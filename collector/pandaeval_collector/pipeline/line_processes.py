@@ -69,7 +69,7 @@ class LineProcesses:
         self.room = number + 1
 
     async def start(self) -> None:
-        """Starts the processes and returns when all can be asked. Raises ``ChildStartError``; :meth:`close` has to be
+        """Start the processes and return when all can be asked. Raises ``ChildStartError``; :meth:`close` has to be
         called all the same."""
         for error in await asyncio.gather(*(process.start() for process in self._all), return_exceptions=True):
             if error is not None:
@@ -105,24 +105,24 @@ class LineProcesses:
                 return decision
 
     def give_up(self) -> None:
-        """Ends what the processes are at, and starts none any more."""
+        """End what the processes are at, and start none any more."""
         self._stopping = True
         for process in self._all:
             process.stop()
             process.kill()
 
     async def close(self) -> None:
-        """Ends all processes."""
+        """End all processes."""
         self.give_up()
         await asyncio.gather(*(process.close() for process in self._all))
 
     async def _over(self, process: Calls, name: str, due: Sequence[DueTrace], *arguments: Any) -> Any:
-        """Asks a process about traces; their bytes lengthen the time that it may take."""
+        """Ask a process about traces; their bytes lengthen the time that it may take."""
         patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
         return await self._ask(process, patience, name, due, *arguments)
 
     async def _ask(self, process: Calls, patience: float, name: str, *arguments: Any) -> Any:
-        """Asks a process, and again while it does not start: there is no other to ask."""
+        """Ask a process, and again while it does not start: there is no other to ask."""
         while True:
             try:
                 return await process.ask(name, *arguments, patience=patience)

@@ -71,7 +71,7 @@ class OpenSessions:
         return session_id in self._sessions or session_id in self._closing
 
     def touch(self, session_id: str, now: float, *, goes_on: bool = True) -> None:
-        """Notes that something came on which the scores of a session rest; ``goes_on``: not only a judge's answer. A
+        """Note that something came on which the scores of a session rest; ``goes_on``: not only a judge's answer. A
         session that waits for judges and goes on was not over."""
         session = self._sessions.get(session_id)
         if session is not None and session.state is OpenState.AWAITING_JUDGE:
@@ -87,7 +87,7 @@ class OpenSessions:
         self._schedule(session_id)
 
     def end(self, session_id: str, now: float) -> None:
-        """Ends a session, since its application says that it is over."""
+        """End a session, since its application says that it is over."""
         session = self._sessions.setdefault(session_id, OpenSession(now, now))
         session.trigger = Trigger.EXPLICIT
         if session.state is not OpenState.AWAITING_JUDGE:
@@ -95,12 +95,12 @@ class OpenSessions:
         self._schedule(session_id)
 
     def forget(self, session_id: str) -> None:
-        """Forgets a session that another collector continues. If it is being closed, that is finished."""
+        """Forget a session that another collector continues. If it is being closed, that is finished."""
         self._sessions.pop(session_id, None)
         self._uncompared.pop(session_id, None)
 
     def take_due(self, now: float) -> tuple[dict[str, Trigger], list[str]]:
-        """Returns sessions to be closed now, which are closing from then on, each with why it is over; and open ones
+        """Return sessions to be closed now, which are closing from then on, each with why it is over; and open ones
         to be scored so far, each once after a stretch without a touch. There may be more."""
         over: list[str] = []
         quiet: list[str] = []
@@ -121,25 +121,25 @@ class OpenSessions:
         return self._close_answered(over, now), quiet
 
     def take_all(self, trigger: Trigger) -> dict[str, Trigger]:
-        """Returns all open sessions, to be closed because of ``trigger``."""
+        """Return all open sessions, to be closed because of ``trigger``."""
         return self._close(dict.fromkeys(self._sessions, trigger))
 
     def closed(self, session_ids: Iterable[str]) -> None:
-        """Notes that nobody closes these sessions any more, whether they are closed or not."""
+        """Note that nobody closes these sessions any more, whether they are closed or not."""
         self._closing.difference_update(session_ids)
 
     # -- comparing -----------------------------------------------------------------------------------------------
 
     def grew(self, session_id: str, start_ns: int) -> None:
-        """Notes that a session has members that are to be compared, see :attr:`Decision.grown`."""
+        """Note that a session has members that are to be compared, see :attr:`Decision.grown`."""
         self._uncompared[session_id] = min(start_ns, self._uncompared.get(session_id, start_ns))
 
     def take_uncompared(self) -> dict[str, int]:
-        """Returns sessions that are to be compared, as :meth:`grew` was told. There may be more."""
+        """Return sessions that are to be compared, as :meth:`grew` was told. There may be more."""
         return {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED]}
 
     def compared(self, session_ids: Iterable[str]) -> list[str]:
-        """Leaves out sessions with a member that came after they were last compared: by its signals they would be
+        """Leave out sessions with a member that came after they were last compared: by its signals they would be
         scored under the id of the same session with the comparison. They are due again, as the member has touched
         them."""
         return sorted(id_ for id_ in session_ids if id_ not in self._uncompared)
@@ -148,21 +148,21 @@ class OpenSessions:
     # The store keeps both over a restart: the session of a trace with its chunks, and the endings in a table.
 
     def expect(self, trace_id: bytes, session_id: str) -> None:
-        """Notes that a trace of this session waits to be decided."""
+        """Note that a trace of this session waits to be decided."""
         if session_id and self._session_of.get(trace_id) != session_id:
             self.decided(trace_id)
             self._session_of[trace_id] = session_id
             self._undecided.setdefault(session_id, set()).add(trace_id)
 
     def may_end(self, session_id: str) -> bool:
-        """Returns whether a session that its application ends may end now. If not, :meth:`decided` returns it later."""
+        """Return whether a session that its application ends may end now. If not, :meth:`decided` returns it later."""
         if self._undecided.get(session_id):
             self._ending.add(session_id)
             return False
         return True
 
     def decided(self, trace_id: bytes) -> str | None:
-        """Notes that a trace was decided; returns the session that ends with it, if one does."""
+        """Note that a trace was decided; return the session that ends with it, if one does."""
         session_id = self._session_of.pop(trace_id, None)
         if session_id is None:
             return None
@@ -177,7 +177,7 @@ class OpenSessions:
         return session_id
 
     def _close_answered(self, over: Collection[str], now: float) -> dict[str, Trigger]:
-        """Begins to close those sessions that have no judge to wait for; the others go on waiting."""
+        """Begin to close those sessions that have no judge to wait for; the others go on waiting."""
         wait = self._timing.judge_wait
         pending = self._pending(over) if wait and over else ()
         ready: dict[str, Trigger] = {}

@@ -40,14 +40,14 @@ class OwnedSessions:
         """Those that are not scored for good yet, the ones being scored included."""
 
     async def let_go(self, session_ids: Collection[str]) -> None:
-        """Forgets sessions that another collector scores from now on. Those that are being scored are finished."""
+        """Forget sessions that another collector scores from now on. Those that are being scored are finished."""
         for session_id in session_ids:
             self.open.forget(session_id)
         if session_ids:
             await self._committer.commit(partial(_closed, session_ids))
 
     def resume(self) -> int:
-        """Takes up the sessions that the store holds as open; returns how many. On any thread, before all else."""
+        """Take up the sessions that the store holds as open; return how many. On any thread, before all else."""
         now = self._clock()
         for session_id in self._store.reads.open_sessions():
             self.open.touch(session_id, now)
@@ -56,11 +56,11 @@ class OwnedSessions:
         return len(self.open)
 
     def end(self, session_id: str) -> None:
-        """Ends a session because its application says that it is over."""
+        """End a session because its application says that it is over."""
         self.open.end(session_id, self._clock())
 
     def end_elsewhere(self, session_id: str) -> None:
-        """Tells whoever scores a session that the application ended it."""
+        """Tell whoever scores a session that the application ended it."""
 
         async def tell() -> None:
             await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
@@ -70,7 +70,7 @@ class OwnedSessions:
         self._committer.begin(self._committer.or_left(tell(), "the end of a session"))
 
     async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
-        """Stores members and how far the topic was read that they came from; returns after the commit. Raises a
+        """Store members and how far the topic was read that they came from; return after the commit. Raises a
         ``Refusal``."""
         if self._committer.stopping:
             raise Draining("the collector is shutting down")
@@ -100,7 +100,7 @@ class OwnedSessions:
         self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
 
     def committed(self, decision: Decision) -> None:
-        """Notes that a decision about traces or judgements of sessions was committed: these sessions go on."""
+        """Note that a decision about traces or judgements of sessions was committed: these sessions go on."""
         now = self._clock()
         for session_id, start_ns in decision.grown.items():
             self.open.grew(session_id, start_ns)
@@ -108,13 +108,13 @@ class OwnedSessions:
             self.open.touch(session_id, now, goes_on=decision.has_runs or session_id in decision.grown)
 
     async def compare_due(self) -> None:
-        """Compares what other collectors handed over since the last time. A session that raises is scored without."""
+        """Compare what other collectors handed over since the last time. A session that raises is scored without."""
         while not self._committer.stopping and (grown := self.open.take_uncompared()):
             failed = partial(self._failed, "compared")
             await self._committer.together([*grown], partial(self._compare, grown), failed)
 
     async def close_due(self, now: float) -> None:
-        """Closes the sessions that are over at ``now``, once their judges have answered, and scores open ones that have
+        """Close the sessions that are over at ``now``, once their judges have answered, and scores open ones that have
         been quiet for a while. One that raises is not scored so far: its scores for good do not rest on these."""
         over, quiet = self.open.take_due(now)
         if over:
@@ -126,7 +126,7 @@ class OwnedSessions:
             )
 
     async def close_all(self, trigger: Trigger) -> None:
-        """Closes every open session now."""
+        """Close every open session now."""
         await self.compare_due()
         await self._close(self.open.take_all(trigger))
 

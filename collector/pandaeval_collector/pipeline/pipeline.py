@@ -131,7 +131,7 @@ class Pipeline:
         return session_id in self._sessions.open
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
-        """Forgets open traces with which another collector goes on. Waits a moment for those that are being decided,
+        """Forget open traces with which another collector goes on. Waits a moment for those that are being decided,
         which are decided in any case."""
         for _ in range(_LAST_TICKS):
             if not any(self._traces.knows(trace_id) and trace_id not in self._traces for trace_id in trace_ids):
@@ -146,12 +146,12 @@ class Pipeline:
     # -- out -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Loads open traces and sessions from the store, then starts to decide due ones."""
+        """Load open traces and sessions from the store, then start to decide due ones."""
         await asyncio.to_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 
     async def stop(self, decide: bool = False) -> None:
-        """Waits for the decision that is being made and stops. Open traces stay in the store for the next start; with
+        """Wait for the decision that is being made and stops. Open traces stay in the store for the next start; with
         ``decide`` they are decided with the spans that there are."""
         self._committer.stopping = True
         if self._task is not None and not (await asyncio.wait({self._task}, timeout=_LAST_S))[0]:
@@ -168,17 +168,17 @@ class Pipeline:
         await self._upkeep.stop()
 
     async def close_all(self, trigger: Trigger) -> None:
-        """Decides every open trace, then every open session."""
+        """Decide every open trace, then every open session."""
         await self.decide_all(trigger)
         await self._sessions.close_all(trigger)
 
     async def decide_all(self, trigger: Trigger) -> None:
-        """Decides every open trace."""
+        """Decide every open trace."""
         while await self._decider.step(partial(self._traces.take_all, trigger)):
             pass
 
     def end_session(self, session_id: str) -> None:
-        """Ends a session because its application says that it is over."""
+        """End a session because its application says that it is over."""
         if self._hands_over:
             self._sessions.end_elsewhere(session_id)
         else:

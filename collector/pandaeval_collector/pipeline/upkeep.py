@@ -46,25 +46,25 @@ class Upkeep:
         self._stopping = False
 
     def kept_for(self) -> float:
-        """Returns for how many seconds results are kept: the configured retention, and less while the disk budget runs
+        """Return for how many seconds results are kept: the configured retention, and less while the disk budget runs
         out, since old results are deleted before new spans are refused."""
         fill = self._store.size_bytes() / self._store.max_bytes
         spare = (_FULL - fill) / (_FULL - _CROWDED)
         return max(self._timing.late_window, self._timing.retention * min(1.0, max(0.0, spare)))
 
     def begin(self) -> None:
-        """Starts a round of deleting unless one runs."""
+        """Start a round of deleting unless one runs."""
         if self._round is None or self._round.done():
             self._round = asyncio.create_task(self.run(), name="pandaeval-upkeep")
 
     async def stop(self) -> None:
-        """Returns when the running step has ended; the round is not finished."""
+        """Return when the running step has ended; the round is not finished."""
         self._stopping = True
         if self._round is not None:
             await self._round
 
     async def run(self) -> None:
-        """Runs one round. Rows that cannot be deleted just now are deleted in a later round."""
+        """Run one round. Rows that cannot be deleted just now are deleted in a later round."""
         try:
             timing = self._timing
             # None of the kinds waits for another to end: it may not, while traces are decided faster than compressed.
@@ -95,7 +95,7 @@ class Upkeep:
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _paced(self, step: Awaitable[int]) -> int:
-        """Awaits a step, and pauses for as long as it took."""
+        """Await a step, and pauses for as long as it took."""
         began = time.monotonic()
         done = await step
         if not self._stopping:
@@ -104,7 +104,7 @@ class Upkeep:
 
 
 async def probe(store: Store) -> None:
-    """Writes to a store as much as a request brings. Raises what keeps it from that."""
+    """Write to a store as much as a request brings. Raises what keeps it from that."""
     await asyncio.wrap_future(store.put("probe", "." * _PROBE_BYTES))
     await asyncio.wrap_future(store.put("probe", ""))
 
@@ -122,7 +122,7 @@ class Guard:
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
 
     def start(self) -> Every:
-        """Starts the checks; returns what stops them."""
+        """Start the checks; return what stops them."""
         return Every(_LOOK_S, self._look, "pandaeval-guard", grace=0.0)
 
     async def _look(self) -> None:

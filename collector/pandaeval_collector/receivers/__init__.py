@@ -108,15 +108,15 @@ class Ingest(Protocol):
     that it is taken apart on a thread; without it, a request that turns out to be one raises :class:`Dense`."""
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
+        """Store an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
         :class:`Refusal`."""
         ...
 
     async def logs(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores an ``ExportLogsServiceRequest`` likewise."""
+        """Store an ``ExportLogsServiceRequest`` likewise."""
         ...
 
     async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
-        """Stores submissions of completed traces, all in one commit; returns after it. For each an empty string, or why
+        """Store submissions of completed traces, all in one commit; return after it. For each an empty string, or why
         it was not accepted. Raises a :class:`Refusal`."""
         ...

@@ -28,11 +28,11 @@ class Outcomes:
         self._quiet_until, self._unlogged = float("-inf"), 0
 
     def accepted(self, accepted: Accepted) -> None:
-        """Counts a stored request."""
+        """Count a stored request."""
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
     def refused(self, error: Exception) -> Refusal:
-        """Counts a refused or failed request; returns what it is answered with. Anything but a refusal is an internal
+        """Count a refused or failed request; return what it is answered with. Anything but a refusal is an internal
         error, whose text stays inside."""
         if isinstance(error, Refusal):
             self._telemetry.request(self._door, error.outcome)
@@ -52,7 +52,7 @@ class Outcomes:
 
 
 def status_of(answer: Refusal) -> Status:
-    """Returns the ``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
+    """Return the ``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
     status = Status(code=grpc.StatusCode[answer.grpc].value[0], message=str(answer))
     if answer.retry_after_s is not None:
         detail = AnyMessage()
@@ -62,7 +62,7 @@ def status_of(answer: Refusal) -> Status:
 
 
 def trailers_of(answer: Refusal) -> tuple[tuple[str, bytes], ...]:
-    """Returns gRPC trailers that make the sender come back: Go and Java read the first, the Python exporter the second.
+    """Return gRPC trailers that make the sender come back: Go and Java read the first, the Python exporter the second.
     None where it should not, since any RetryInfo is taken for permission."""
     if answer.retry_after_s is None:
         return ()

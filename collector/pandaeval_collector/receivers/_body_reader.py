@@ -43,11 +43,11 @@ class BodyReader:
 
     @classmethod
     def of_messages(cls, max_bytes: int) -> BodyReader:
-        """Makes a reader of as many messages at a time as take 32 MiB at most, or of two of the largest."""
+        """Make a reader of as many messages at a time as take 32 MiB at most, or of two of the largest."""
         return cls(min(_MOST, max(_FEWEST, _TOGETHER_BYTES // max_bytes)))
 
     async def read(self, context: _Context) -> bytes:
-        """Returns the message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, :class:`Malformed` if none."""
+        """Return the message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, :class:`Malformed` if none."""
         if self._free:
             self._free -= 1
         elif self._queue.waiting >= MAX_WAITING:
@@ -94,7 +94,7 @@ class BodyReader:
         self._free += 1
 
     def _look(self) -> None:
-        """Ends messages that take too long, the oldest first, and no more than others wait for."""
+        """End messages that take too long, the oldest first, and no more than others wait for."""
         loop = asyncio.get_running_loop()
         now, wanted = loop.time(), self._queue.waiting
         for task, (begun, peer) in self._begun.items():
@@ -130,7 +130,7 @@ class _Queue:
         self.waiting += 1
 
     def take(self) -> asyncio.Future[None] | None:
-        """Removes and returns the call whose turn it is."""
+        """Remove and return the call whose turn it is."""
         queue = self._ordinary or self._last
         if not queue:
             return None
@@ -142,7 +142,7 @@ class _Queue:
         return call
 
     def put_last(self, peer: str) -> None:
-        """Puts the calls of a connection behind those of all others from now on."""
+        """Put the calls of a connection behind those of all others from now on."""
         self._slow[peer] = None
         self._slow.move_to_end(peer)
         if len(self._slow) > _REMEMBERED:

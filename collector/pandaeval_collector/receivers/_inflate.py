@@ -30,15 +30,15 @@ class Inflater:
     """Decompresses one body; this one takes it as it is."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yields what the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
+        """Yield what the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
         yield data
 
     def finish(self) -> None:
-        """Raises :class:`Malformed` if the body ended too early. (HTTP checks the length of one that is as it is.)"""
+        """Raise :class:`Malformed` if the body ended too early. (HTTP checks the length of one that is as it is.)"""
 
 
 def inflater_for(encoding: str) -> Inflater:
-    """Returns the inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
+    """Return the inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
     match encoding.strip().lower():
         case "" | "identity":
             return Inflater()

@@ -45,7 +45,7 @@ class Signal:
 
 
 def _response(response: Callable[..., Message], rejected: str, accepted: Accepted) -> Message:
-    """Makes a response. ``rejected``: the name of the field of its partial success that counts what was rejected."""
+    """Make a response. ``rejected``: the name of the field of its partial success that counts what was rejected."""
     if not (accepted.rejected or accepted.message):
         return response()
     return response(partial_success={rejected: accepted.rejected, "error_message": accepted.message})
@@ -91,7 +91,7 @@ class DoorSettings:
 async def store(
     signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation, settings: DoorSettings
 ) -> Accepted:
-    """Hands an OTLP request to ``ingest``. Grows ``reservation`` by what the request's objects take, if they are many.
+    """Hand an OTLP request to ``ingest``. Grows ``reservation`` by what the request's objects take, if they are many.
     Raises :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
     if len(request) <= _LARGE:
         try:
@@ -103,7 +103,7 @@ async def store(
 
 
 async def weigh_submission(request: bytes, reservation: Reservation, settings: DoorSettings) -> bool:
-    """Returns whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :func:`store`."""
+    """Return whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :func:`store`."""
     if len(request) <= _LARGE_SUBMISSION:
         return False
     upper = partial(weight.upper_items, kind=weight.SUBMISSION, limit=settings.max_items)
@@ -118,7 +118,7 @@ async def _weigh(
     settings: DoorSettings,
     quickly: Callable[[bytes], int],
 ) -> int:
-    """Counts the objects of a request before it is parsed, see :mod:`pandaeval_otel.wire.weight`: refuses more than
+    """Count the objects of a request before it is parsed, see :mod:`pandaeval_otel.wire.weight`: refuses more than
     ``max_items`` and reserves memory for them."""
     try:
         if len(request) > _SCANNED_FROM:

@@ -22,7 +22,7 @@ RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint wo
 
 
 def is_authorised(header: str | bytes | None, token: str) -> bool:
-    """Returns whether an ``authorization`` header carries ``token``. Takes the same time for every wrong token."""
+    """Return whether an ``authorization`` header carries ``token``. Takes the same time for every wrong token."""
     if header is None:
         return False
     given = header.encode("utf-8", "replace") if isinstance(header, str) else header
@@ -31,7 +31,7 @@ def is_authorised(header: str | bytes | None, token: str) -> bool:
 
 
 def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> bool:
-    """Returns whether a browser sends ``token`` as its password, under any name. Browsers send it with every request to
+    """Return whether a browser sends ``token`` as its password, under any name. Browsers send it with every request to
     this address, also where a page of others made them; so what changes something has to come from our own page."""
     scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
     try:
@@ -66,12 +66,12 @@ class Admission:
 
     @classmethod
     def beside_reading(cls, max_bytes: int, read_bytes: int) -> Admission:
-        """Makes the budget of requests that are in: ``max_bytes`` without the ``read_bytes`` that may be on their way
+        """Make the budget of requests that are in: ``max_bytes`` without the ``read_bytes`` that may be on their way
         in over gRPC; at least half. It begins with ``draining``."""
         return cls(max(max_bytes - read_bytes, max_bytes // 2), draining=True)
 
     def reserve(self, size: int = 0) -> Reservation:
-        """Reserves bytes: ``async with admission.reserve(n) as reservation:`` holds ``n`` until the end of the block.
+        """Reserve bytes: ``async with admission.reserve(n) as reservation:`` holds ``n`` until the end of the block.
         Entering raises :class:`Draining`, :class:`Overloaded` (come back) or :class:`TooLarge` (can never fit)."""
         return Reservation(self, size)
 
@@ -106,7 +106,7 @@ class Reservation:
         self.size = size
 
     def grow(self, size: int) -> None:
-        """Reserves ``size`` bytes more, for bodies whose size shows only while they arrive. Raises as ``reserve`` does,
+        """Reserve ``size`` bytes more, for bodies whose size shows only while they arrive. Raises as ``reserve`` does,
         and then holds what it held before."""
         self._admission._take(size, self.size + size)
         self.size += size
@@ -148,7 +148,7 @@ class _Body:
     seen: int = 0
 
     def is_slow(self, now: float) -> bool:
-        """Returns whether the body came too slowly since the last call; no, where that is less than a second ago."""
+        """Return whether the body came too slowly since the last call; no, where that is less than a second ago."""
         took = now - self.seen_at
         if took < _PATIENCE_S:
             return False

@@ -29,7 +29,7 @@ class Streaming:
         self.under_way = 0
 
     async def __call__(self, request: Request) -> ASGIApp:
-        """Answers one request. Runs on the event loop."""
+        """Answer one request. Runs on the event loop."""
         if self.under_way >= self._at_once:
             busy = "too many answers are under way: come back in a moment\n"
             return PlainTextResponse(busy, 503, {"retry-after": "5"})
@@ -63,7 +63,7 @@ def health_app(
     why: Callable[[], str] = lambda: "",
     hosts: Collection[str] | None = None,
 ) -> Starlette:
-    """Makes the application: ``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of
+    """Make the application: ``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of
     ``ready`` is, else 503; body: the stages, and as ``reason`` what ``why`` says is wrong, if it does) and, if given,
     ``/metrics`` (what ``metrics`` makes of the ``accept`` header: content type, and content in pieces). All three run
     on the event loop and must not block. ``hosts``: names under which metrics may be read beside addresses and

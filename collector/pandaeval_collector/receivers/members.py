@@ -23,7 +23,7 @@ class MemberMessage:
 
     @classmethod
     def read(cls, body: bytes) -> MemberMessage:
-        """Reads what the front has to know of a message. Raises ``ValueError`` for what no collector has sent."""
+        """Read what the front has to know of a message. Raises ``ValueError`` for what no collector has sent."""
         try:
             member = Member.FromString(body)
         except DecodeError as error:

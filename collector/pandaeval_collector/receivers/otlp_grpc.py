@@ -44,7 +44,7 @@ class GrpcDoor:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def method(self, work: Callable[[bytes], Coroutine[Any, Any, tuple[Accepted, Message]]]) -> _Method:
-        """Makes a method that answers with what ``work`` makes of the message of a call, or refuses the call by what
+        """Make a method that answers with what ``work`` makes of the message of a call, or refuses the call by what
         ``work`` raises."""
 
         async def answer(_: object, context: _Context) -> bytes:
@@ -67,7 +67,7 @@ class GrpcDoor:
         return grpc.stream_unary_rpc_method_handler(answer)
 
     async def finish(self, timeout_s: float) -> None:
-        """Waits until all is stored, at most ``timeout_s`` seconds."""
+        """Wait until all is stored, at most ``timeout_s`` seconds."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
@@ -144,7 +144,7 @@ class OtlpGrpcServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float) -> None:
-        """Takes no new calls, lets running ones finish for ``grace_s`` seconds, cancels the rest. May be repeated."""
+        """Take no new calls, lets running ones finish for ``grace_s`` seconds, cancels the rest. May be repeated."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -178,7 +178,7 @@ class _BearerAuth(_Interceptor):
 
 
 def parsed(kind: Any, request: bytes) -> Any:
-    """Reads a protobuf message of our own services. Raises :class:`Malformed`."""
+    """Read a protobuf message of our own services. Raises :class:`Malformed`."""
     try:
         return kind.FromString(request)
     except DecodeError as error:
@@ -186,7 +186,7 @@ def parsed(kind: Any, request: bytes) -> Any:
 
 
 def refuse(context: _Context, answer: Refusal) -> bytes:
-    """Makes a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
+    """Make a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
     ``context.abort`` would raise: gRPC keeps that error, and its traceback keeps the call and whatever came of its
     message, until the garbage is collected."""
     context.set_code(grpc.StatusCode[answer.grpc])

@@ -43,7 +43,7 @@ _THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert
 
 
 async def read_body(request: Request, reservation: Reservation, max_bytes: int, timeout_s: float) -> bytes:
-    """Returns the decompressed body; ``reservation`` grows along with it. ``max_bytes``: before and after
+    """Return the decompressed body; ``reservation`` grows along with it. ``max_bytes``: before and after
     decompression; ``timeout_s``: for all of it to arrive. Raises :class:`TooLarge`, :class:`Malformed`,
     :class:`TooSlow`, :class:`UnsupportedMedia` and what ``reservation.grow`` raises."""
     inflater = inflater_for(request.headers.get("content-encoding", ""))
@@ -82,7 +82,7 @@ def otlp_http_app(
     hosts: Collection[str] | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """Makes the application for an :class:`~pandaeval_collector.receivers.server.HttpServer`.
+    """Make the application for an :class:`~pandaeval_collector.receivers.server.HttpServer`.
 
     JSON is dearer: parsing takes about 15 times its size out of the admission. ``hosts``: names under which OTLP may be
     sent beside addresses and localhost, so that no web page of others sends any; ``None``: any name.
@@ -109,7 +109,7 @@ class _Exports:
         self.outcomes = Outcomes("http", settings.telemetry)
 
     async def answer(self, signal: Signal, request: Request) -> Response:
-        """Stores what a request holds."""
+        """Store what a request holds."""
         try:
             self._check_origin(request)
             media = _media_of(request)
@@ -140,7 +140,7 @@ class _Exports:
 
 
 def _media_of(request: Request) -> str:
-    """Returns the content type. To demand one of the two also keeps web pages out: a browser sends neither to another
+    """Return the content type. To demand one of the two also keeps web pages out: a browser sends neither to another
     site unasked."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in (PROTOBUF, JSON):
@@ -182,7 +182,7 @@ class _BearerAuth:
 
 
 def _refusal(answer: Refusal, content_type: str) -> Response:
-    """Makes a response with a ``google.rpc.Status`` as body, in the encoding that the sender uses, as OTLP asks."""
+    """Make a response with a ``google.rpc.Status`` as body, in the encoding that the sender uses, as OTLP asks."""
     media = PROTOBUF if content_type.lower().startswith(PROTOBUF) else JSON
     response = _response(answer.http, status_of(answer), media)
     if answer.retry_after_s is not None:

@@ -76,7 +76,7 @@ class HttpServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float = 5.0) -> None:
-        """Takes no new connections, lets running requests finish for ``grace_s`` seconds (whole ones), cancels the
+        """Take no new connections, lets running requests finish for ``grace_s`` seconds (whole ones), cancels the
         rest. Safe to call twice."""
         if self._server is None or self._serving is None:
             return
@@ -151,11 +151,11 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             self._wait(_UNREAD_AT_END_S, "unread")
 
     def drop(self) -> None:
-        """Ends the connection at once."""
+        """End the connection at once."""
         self.transport.abort()
 
     def _wait(self, seconds: float | None, what: Literal["request", "unread"] = "request") -> None:
-        """Ends the connection after ``seconds``, unless called again before; ``None``: no limit."""
+        """End the connection after ``seconds``, unless called again before; ``None``: no limit."""
         if (timer := self._timers.pop(what, None)) is not None:
             timer.cancel()
         if seconds is not None:
@@ -211,7 +211,7 @@ class Crowd:
         self._waiting: OrderedDict[_LimitedHeadProtocol, None] = OrderedDict()
 
     def came(self, connection: _LimitedHeadProtocol) -> None:
-        """Notes a new connection. It may be dropped before this returns."""
+        """Note a new connection. It may be dropped before this returns."""
         self._count += 1
         self._waiting[connection] = None
         if self._count > self._limit:
@@ -219,16 +219,16 @@ class Crowd:
             longest.drop()
 
     def busy(self, connection: _LimitedHeadProtocol) -> None:
-        """Notes that a connection has a request."""
+        """Note that a connection has a request."""
         self._waiting.pop(connection, None)
 
     def waits(self, connection: _LimitedHeadProtocol) -> None:
-        """Notes that a connection was answered."""
+        """Note that a connection was answered."""
         self._waiting[connection] = None
         self._waiting.move_to_end(connection)
 
     def went(self, connection: _LimitedHeadProtocol) -> None:
-        """Notes that a connection is closed."""
+        """Note that a connection is closed."""
         self._count -= 1
         self._waiting.pop(connection, None)
 
@@ -261,7 +261,7 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
 
 
 async def wrong_path(request: Request, _: Exception) -> Response:
-    """Answers 404 with what is where, and says so once per path."""
+    """Answer 404 with what is where, and say so once per path."""
     _say_once(f"{request.method} {request.url.path[:100]!r} was asked for: {_PATHS.strip()}")
     return PlainTextResponse(_PATHS, 404)
 

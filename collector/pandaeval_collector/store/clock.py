@@ -43,7 +43,7 @@ class StoreClock:
         self._running = self._calendar = wall()
 
     def resume(self, connection: sqlite3.Connection) -> bool:
-        """Sets the clock to where the store stopped. Returns ``False`` for a new store, whose time is the machine's."""
+        """Set the clock to where the store stopped. Returns ``False`` for a new store, whose time is the machine's."""
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
         if row is not None:
             kept = orjson.loads(row[0])
@@ -58,16 +58,16 @@ class StoreClock:
         return self._running + self._passed()
 
     def calendar(self) -> float:
-        """Returns what ``running`` does, plus the time in which no collector ran."""
+        """Return what ``running`` does, plus the time in which no collector ran."""
         return self._calendar + self._passed()
 
     def now(self) -> Times:
-        """Reads all clocks at one moment."""
+        """Read all clocks at one moment."""
         passed = self._passed()
         return Times(self._wall(), self._calendar + passed, self._running + passed)
 
     def kept(self) -> str:
-        """Writes the clock as text, for :meth:`resume` of the next process."""
+        """Write the clock as text, for :meth:`resume` of the next process."""
         return orjson.dumps(self.now()._asdict()).decode()
 
     def _passed(self) -> float:
@@ -75,6 +75,6 @@ class StoreClock:
 
 
 def last_running(connection: sqlite3.Connection) -> float | None:
-    """Returns the running clock as it was stored last: for processes that read a store which a collector has open."""
+    """Return the running clock as it was stored last: for processes that read a store which a collector has open."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
     return None if row is None else float(orjson.loads(row[0])["running"])

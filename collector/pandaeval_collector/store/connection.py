@@ -36,7 +36,7 @@ waited for, which the line may hold for five."""
 
 
 def create(file: Path, durability: Durability) -> bool:
-    """Makes the file ready to be opened: created privately, with its tables, checked. Returns whether a damaged file
+    """Make the file ready to be opened: created privately, with its tables, checked. Returns whether a damaged file
     had to be put aside (it is kept next to the new one, never deleted)."""
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
@@ -54,7 +54,7 @@ def create(file: Path, durability: Durability) -> bool:
 
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
-    """Opens a connection in autocommit mode (transactions are written out), usable from one thread. The file must be
+    """Open a connection in autocommit mode (transactions are written out), usable from one thread. The file must be
     there: a new one in the place of one that was removed would be taken for the store. Raises
     :class:`pandaeval_collector.store.schema.StoreVersionError`."""
     existing = f"{file.absolute().as_uri()}?mode=rw"
@@ -79,7 +79,7 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
 
 
 def _text(value: bytes) -> str | bytes:
-    """Decodes a text; returns its bytes where it is no UTF-8, as one flipped bit can turn a blob into a text. The row's
+    """Decode a text; return its bytes where it is no UTF-8, as one flipped bit can turn a blob into a text. The row's
     checksum then tells; Python's library would raise the error of a damaged file at the first such row."""
     try:
         return value.decode()
@@ -106,7 +106,7 @@ class DamagedFileError(sqlite3.DatabaseError):
 
 
 def note_damage(file: Path, error: BaseException) -> bool:
-    """Returns whether ``error`` means that the file is damaged; if so, notes it, and the next start checks the file."""
+    """Return whether ``error`` means that the file is damaged; if so, notes it, and the next start checks the file."""
     if getattr(error, "sqlite_errorcode", 0) & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return False
     note = _note(file)
@@ -118,7 +118,7 @@ def note_damage(file: Path, error: BaseException) -> bool:
 
 
 def look_through(connection: sqlite3.Connection, file: Path) -> None:
-    """Checks the whole file if it is small or noted as damaged. Raises :class:`DamagedFileError`."""
+    """Check the whole file if it is small or noted as damaged. Raises :class:`DamagedFileError`."""
     is_suspected = _note(file).exists()
     if not is_suspected and file.stat().st_size > _SMALL_BYTES:
         return
@@ -131,7 +131,7 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def check_size(file: Path) -> None:
-    """Raises :class:`DamagedFileError` if the file ends within a page, which SQLite would fill up with zeros. Checks
+    """Raise :class:`DamagedFileError` if the file ends within a page, which SQLite would fill up with zeros. Checks
     nothing while there is a log, which holds that page too. No connection may be open."""
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
@@ -144,7 +144,7 @@ def check_size(file: Path) -> None:
 
 
 def put_aside(file: Path, error: Exception) -> None:
-    """Renames a damaged file and its log, which are not deleted, and removes the note of the damage."""
+    """Rename a damaged file and its log, which are not deleted, and remove the note of the damage."""
     stamp = time.strftime("%Y%m%dT%H%M%S")
     for suffix in ("", "-wal", "-shm"):
         part = file.with_name(file.name + suffix)
@@ -172,7 +172,7 @@ class Connections:
         self._open: list[sqlite3.Connection] = []
 
     def close(self) -> None:
-        """Closes the connections of all threads."""
+        """Close the connections of all threads."""
         while self._open:
             self._open.pop().close()
 
@@ -208,7 +208,7 @@ class Connections:
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[sqlite3.Connection]:
-        """Opens a connection for a long read. Until the read ends it shows the store as it was at the first row; the
+        """Open a connection for a long read. Until the read ends it shows the store as it was at the first row; the
         calling thread's own connection stays free for reads that have to see newer commits."""
         with contextlib.closing(connect(self._file, "off", read_only=True)) as connection:
             yield connection

@@ -104,7 +104,7 @@ class Failure:
 
 
 def failure_of(result: Result) -> Failure | None:
-    """Returns the failure that a result states, if any: it has a score, does not pass, and its label says what went
+    """Return the failure that a result states, if any: it has a score, does not pass, and its label says what went
     wrong. A result that only misses a threshold says nothing of a cause, and one without a score is no failure of the
     agent. A label of a whole session sums up; it counts where it is a verdict, or its metric declares a severity."""
     finding = result.finding
@@ -142,7 +142,7 @@ def _text(value: object) -> str:
 
 
 def normalised(error: str) -> str:
-    """Replaces numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
+    """Replace numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
     and 500 are two errors."""
     text = _QUOTED.sub("#", error)
     text = _TOKEN.sub(
@@ -152,12 +152,12 @@ def normalised(error: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Replaces numbers and ids, which differ from case to case, by ``#``."""
+    """Replace numbers and ids, which differ from case to case, by ``#``."""
     return _CASE.sub("#", text)
 
 
 def severity_of(label: str) -> str:
-    """Returns the severity that a label has by itself; ``high`` for one that no table names."""
+    """Return the severity that a label has by itself; ``high`` for one that no table names."""
     return _BY_LABEL.get(label, HIGH)
 
 
@@ -172,5 +172,5 @@ def group_id(result: str) -> str:
 
 
 def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
-    """Returns the sort key of failures in every list: claims of what was not done come first, then the gravest."""
+    """Return the sort key of failures in every list: claims of what was not done come first, then the gravest."""
     return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)

@@ -27,14 +27,14 @@ class Jobs(StoreTable):
 
     @written
     def lease(self, connection: sqlite3.Connection, now: float, count: int) -> list[Job]:
-        """Leases ``count`` due jobs, newest first: nobody gets them again until they are put back. With more than one,
+        """Lease ``count`` due jobs, newest first: nobody gets them again until they are put back. With more than one,
         also the others that are due about the same traces, which share calls. An attempt is counted before it is
         made."""
         return _lease(connection, "due_at <= ? ORDER BY created_at DESC", now, count)
 
     @written
     def lease_old(self, connection: sqlite3.Connection, before: float, count: int) -> list[Job]:
-        """Leases ``count`` jobs, as :meth:`lease` does, that were created before a time of the running clock, oldest
+        """Lease ``count`` jobs, as :meth:`lease` does, that were created before a time of the running clock, oldest
         first, whether they are due or put off."""
         return _lease(connection, "created_at < ? ORDER BY created_at", before, count)
 
@@ -49,7 +49,7 @@ class Jobs(StoreTable):
         crashed: bool = False,
         free: bool = False,
     ) -> None:
-        """Makes a leased job due again at ``due_at``. ``free``: the attempt does not count."""
+        """Make a leased job due again at ``due_at``. ``free``: the attempt does not count."""
         connection.execute(
             f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
                 WHERE {_BY_ID} AND state = 'leased'""",  # noqa: S608
@@ -58,7 +58,7 @@ class Jobs(StoreTable):
 
     @written
     def release_all(self, connection: sqlite3.Connection) -> int:
-        """Makes all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
+        """Make all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
         job is put off, which may be longer in a store that followed a wrong clock. Returns how many leases there
         were."""
         longest = self._clock.running() + _DAY_S
@@ -66,15 +66,15 @@ class Jobs(StoreTable):
         return connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
 
     def counts(self) -> dict[str, int]:
-        """Counts the jobs in each state."""
+        """Count the jobs in each state."""
         return dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def waiting(self) -> int:
-        """Counts the jobs that are due or leased."""
+        """Count the jobs that are due or leased."""
         return int(self._row("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0])
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
-        """Returns the sessions with a trace that a judge has yet to be asked about, here or where the trace was
+        """Return the sessions with a trace that a judge has yet to be asked about, here or where the trace was
         decided."""
         query = """SELECT session_id FROM sessions WHERE session_id IN ({marks}) AND (EXISTS
                    (SELECT 1 FROM members JOIN jobs ON jobs.trace = members.no
@@ -85,7 +85,7 @@ class Jobs(StoreTable):
         return {row[0] for row in numbers.each_of(self._reader(), query, session_ids)}
 
     def next_due(self) -> float | None:
-        """Returns when the next job is due; ``None`` where none waits."""
+        """Return when the next job is due; ``None`` where none waits."""
         due: float | None = self._row("SELECT min(due_at) FROM jobs WHERE state = 'due'")[0]
         return due
 
@@ -111,7 +111,7 @@ def add(
     fresh: Collection[bytes],
     ended_at: float,
 ) -> None:
-    """Inserts new jobs. Cancels due jobs of ``redecided`` traces that are not among them. ``traces``: the numbers of
+    """Insert new jobs. Cancels due jobs of ``redecided`` traces that are not among them. ``traces``: the numbers of
     all these traces; of ``fresh`` ones there can be neither jobs nor results yet. ``now`` is of the running clock,
     ``ended_at`` of the calendar."""
     wanted = {job.id for job in jobs}
@@ -144,7 +144,7 @@ def _blocks(connection: sqlite3.Connection) -> str:
 
 
 def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> None:
-    """Ends jobs, for good or until somebody retries them."""
+    """End jobs, for good or until somebody retries them."""
     if ends:
         among = _blocks(connection)
         connection.executemany(
@@ -164,7 +164,7 @@ def listed(connection: sqlite3.Connection, state: str | None = None, limit: int 
 
 
 def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) -> int:
-    """Makes dead jobs due again, with no attempt counted; returns how many."""
+    """Make dead jobs due again, with no attempt counted; return how many."""
     among = _blocks(connection)
     return sum(
         connection.execute(

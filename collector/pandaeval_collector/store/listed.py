@@ -43,7 +43,7 @@ HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
 
 
 def badness_of(results: Iterable[tuple[bool | None, float | None]], broken: bool) -> tuple[float, int]:
-    """Computes how bad a unit is: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where nothing
+    """Compute how bad a unit is: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where nothing
     failed, so that units in its order are worst first; and how many failures there are, of results and of the run.
     ``results``: (success, signal) of each result that stands. ``broken``: the run itself failed, which is as bad as can
     be."""
@@ -103,7 +103,7 @@ def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
 
 
 def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
-    """Deletes up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; returns how many."""
+    """Delete up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; return how many."""
     (first,) = connection.execute("SELECT coalesce(min(no), 1 << 60) FROM traces").fetchone()
     old = connection.execute(
         """SELECT id FROM attribute_pairs
@@ -178,12 +178,12 @@ class Wanted:
     """Pairs ``key=value`` that a trace must have, all of them."""
 
     def of_unit(self) -> Wanted:
-        """Returns the conditions on the unit itself, without those on its results."""
+        """Return the conditions on the unit itself, without those on its results."""
         return replace(self, metric=None, outcome=None, label=None, success=None)
 
 
 def chosen_by_index(wanted: Wanted) -> bool:
-    """Returns whether rows are chosen at all, and by nothing but columns of the index by time."""
+    """Return whether rows are chosen at all, and by nothing but columns of the index by time."""
     told = replace(wanted, failed=None)
     read_from = ("text", "session", "attribute", "status", "min_seconds", "min_usd")
     return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)
@@ -199,12 +199,12 @@ class Conditions(NamedTuple):
         return " AND ".join(self.conditions) or "1"
 
     def also(self, condition: str, *values: Any) -> Conditions:
-        """Returns these conditions and another one."""
+        """Return these conditions and another one."""
         return Conditions([*self.conditions, condition], [*self.values, *values])
 
 
 def conditions(wanted: Wanted, table: str = "l") -> Conditions:
-    """Returns the conditions on rows of ``listed``. A session has what any of its traces carries; a trace has its own
+    """Return the conditions on rows of ``listed``. A session has what any of its traces carries; a trace has its own
     results, and those of its session that name it."""
     where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
     own, of_member = carried(wanted, table), carried(wanted, "m")
@@ -227,7 +227,7 @@ def carried(wanted: Wanted, table: str) -> Conditions:
 
 
 def result_conditions(wanted: Wanted, table: str) -> Conditions:
-    """Returns the conditions on rows of ``results``."""
+    """Return the conditions on rows of ``results``."""
     return _given(
         [
             (f"{table}.metric = ?", wanted.metric),
@@ -244,7 +244,7 @@ def _given(demands: Iterable[tuple[str, Any]]) -> Conditions:
 
 
 def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
-    """Yields what the row of a unit itself has to fulfil: conditions, and their values (``None``: not asked for)."""
+    """Yield what the row of a unit itself has to fulfil: conditions, and their values (``None``: not asked for)."""
     yield "{t}.at >= ?", wanted.since_ms
     yield "{t}.at < ?", wanted.until_ms
     yield _OF_SESSION, wanted.session
@@ -253,7 +253,7 @@ def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
 
 
 def _carried(wanted: Wanted) -> Iterator[tuple[str, Any]]:
-    """Yields what a trace has to fulfil, and any trace of a session: conditions, and their values."""
+    """Yield what a trace has to fulfil, and any trace of a session: conditions, and their values."""
     for name in ("agent", "service", "environment", "user"):
         yield f"{{t}}.{name} = ?", getattr(wanted, name)
     for pair in wanted.attribute:

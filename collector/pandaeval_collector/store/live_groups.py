@@ -56,14 +56,14 @@ class LiveGroups:
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
     def candidates(self, failure: Failure, most: int = 5) -> list[tuple[float, FailureGroupRow]]:
-        """Returns the groups that a failure may belong to, each with the cosine between the two, most similar first:
+        """Return the groups that a failure may belong to, each with the cosine between the two, most similar first:
         one alone where that is sure, none where no group is similar."""
         with self._lock:
             near = self._near(failure)
         return near[:1] if near and near[0][0] >= SURE else near[:most]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
-        """Returns the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
+        """Return the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
         before: the id of a group, ``""`` for none of them."""
         with self._lock:
             live = self._known(failure, said) or self._begin(failure)
@@ -130,13 +130,13 @@ class LiveGroups:
 
 
 def _compared(failure: Failure) -> str:
-    """Returns the text that a failure is compared by: its error, where code knows it, else its reason, without what
+    """Return the text that a failure is compared by: its error, where code knows it, else its reason, without what
     differs from case to case."""
     return failure.cause or plain(failure.reason)
 
 
 def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -> Result:
-    """Returns the result with the group of its failure, or as it is if it did not fail. Adds the failure to
+    """Return the result with the group of its failure, or as it is if it did not fail. Adds the failure to
     ``changes``, in whose transaction the result is stored, where ``is_new``: no earlier revision was counted.
     ``failure_group`` of the result, if set, is the group that a judge chose before."""
     failure = failure_of(result) if result.success is False else None

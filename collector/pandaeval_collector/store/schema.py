@@ -18,7 +18,7 @@ class StoreVersionError(UserError):
 
 
 def version_of(connection: sqlite3.Connection, file: Path) -> int:
-    """Returns the version of the file's tables, 0 before they are made. Raises :class:`StoreVersionError` where another
+    """Return the version of the file's tables, 0 before they are made. Raises :class:`StoreVersionError` where another
     program made them."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version not in (0, VERSION):

@@ -29,7 +29,7 @@ class Writes(Protocol):
     def write(
         self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Queues ``work(table, connection, *arguments, **options)``. The future is done after the commit."""
+        """Queue ``work(table, connection, *arguments, **options)``. The future is done after the commit."""
         ...
 
 
@@ -67,7 +67,7 @@ def insert(
     on_conflict: str = "",
     verb: str = "INSERT",
 ) -> None:
-    """Inserts rows in their order. ``into``: a table, and its columns where not all are set. ``on_conflict``: the
+    """Insert rows in their order. ``into``: a table, and its columns where not all are set. ``on_conflict``: the
     clause behind the values."""
     rest = iter(rows := list(rows))
     for size in _sizes(len(rows)):
@@ -76,7 +76,7 @@ def insert(
 
 
 def _sizes(rows: int) -> Iterator[int]:
-    """Splits ``rows`` into a few common sizes, so that there are few statements, most of which SQLite has ready."""
+    """Split ``rows`` into a few common sizes, so that there are few statements, most of which SQLite has ready."""
     yield from repeat(_MOST, rows // _MOST)
     rows %= _MOST
     while rows > _EXACT:

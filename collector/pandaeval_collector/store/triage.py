@@ -31,7 +31,7 @@ class Triage:
     at: int | None = None
 
     def now(self, last_at: int) -> Triage:
-        """Returns it for an incident whose last run began at ``last_at`` (Unix milliseconds): one that comes back after
+        """Return it for an incident whose last run began at ``last_at`` (Unix milliseconds): one that comes back after
         it was resolved is new again."""
         return replace(self, state="new") if self.state == "resolved" and last_at > (self.at or 0) else self
 
@@ -41,7 +41,7 @@ class TriageTable(StoreTable):
 
     @written
     def mark(self, connection: sqlite3.Connection, ids: Collection[str], triage: Triage) -> None:
-        """Gives these incidents a state, ``new`` included: the note stays then, too."""
+        """Give these incidents a state, ``new`` included: the note stays then, too."""
         connection.executemany(
             "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)", [(id_, *astuple(triage)) for id_ in ids]
         )
@@ -53,5 +53,5 @@ class TriageTable(StoreTable):
 
 
 def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
-    """Returns what was said last of each incident, by its id."""
+    """Return what was said last of each incident, by its id."""
     return {id_: Triage(*row) for id_, *row in connection.execute("SELECT * FROM incident_states")}

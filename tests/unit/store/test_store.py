@@ -39,7 +39,7 @@ OpenStore = Callable[..., Store]
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Iterator[OpenStore]:
-    """Opens the store of this test; every one opened is closed at the end."""
+    """Open the store of this test; every one opened is closed at the end."""
     opened: list[Store] = []
 
     def make(max_bytes: int = 10 << 30) -> Store:
@@ -375,7 +375,7 @@ class TestOpening:
 
 
 def _destroy(file: Path, name: str) -> None:
-    """Makes nonsense of the first page of a table or an index. The file must not be open."""
+    """Make nonsense of the first page of a table or an index. The file must not be open."""
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()

@@ -64,7 +64,7 @@ class NotServedError(RefusedError):
 
 
 def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> Exception:
-    """Returns the error to raise for a gRPC status that is not OK."""
+    """Return the error to raise for a gRPC status that is not OK."""
     pause = None
     for key, value in trailers:
         if pause is None and key == "grpc-status-details-bin" and isinstance(value, bytes):
@@ -86,7 +86,7 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
 
 
 def http_error(status: int, headers: Mapping[str, str]) -> Exception:
-    """Returns the error to raise for an HTTP status that is not 2xx."""
+    """Return the error to raise for an HTTP status that is not 2xx."""
     text = f"HTTP {status}"
     if status in _RETRY_STATUSES:
         after = headers.get("retry-after", "")
@@ -106,7 +106,7 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
 
 
 def rejected(response: bytes) -> tuple[int, str]:
-    """Returns how many items of an accepted request the sink threw away, and why. All three signals answer in the same
+    """Return how many items of an accepted request the sink threw away, and why. All three signals answer in the same
     form. An answer that is no protobuf (some sinks say ``{}``) rejects none: its status says that the request was
     taken."""
     try:
@@ -141,7 +141,7 @@ class OtlpSink:
         return self._ask_at is not None and self._clock() < self._ask_at
 
     def took(self, items: int, response: bytes) -> int:
-        """Notes that the sink took a request of ``items`` items. Returns how many of them it threw away."""
+        """Note that the sink took a request of ``items`` items. Returns how many of them it threw away."""
         if self._ask_at is not None:
             self._ask_at = None
             _log.info("%s is switched on again", self._name)
@@ -153,7 +153,7 @@ class OtlpSink:
         return min(count, items)
 
     def refused(self, items: int, error: RefusedError) -> None:
-        """Notes that the sink will never take a request of ``items`` items."""
+        """Note that the sink will never take a request of ``items`` items."""
         if not isinstance(error, NotServedError):
             self._complain(error.reason, f"{items} items are dropped, the sink will not take them: {told(error)}")
             return

@@ -66,7 +66,7 @@ class SignalExporter:
         await self._transport.close()
 
     async def _send_some(self, items: Sequence[T], encode: Callable[[Sequence[T]], Iterable[bytes]]) -> Sent:
-        """Sends the first of ``items`` in one request, half as many while it is too large. What the sink took of it is
+        """Send the first of ``items`` in one request, half as many while it is too large. What the sink took of it is
         ``dropped`` as ``rejected_by_sink`` alone, be it none."""
         while True:
             batch = items[: self._max_items]
@@ -103,7 +103,7 @@ class ItemExporter(SignalExporter):
 
 
 def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
-    """Takes as many items as fit into one request, at least one."""
+    """Take as many items as fit into one request, at least one."""
     size = 0
     for index, row in enumerate(rows):
         size += len(row.body)
@@ -113,7 +113,7 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
-    """Encodes one ``Metric`` per instrument. ``points``: those of an instrument one after the other."""
+    """Encode one ``Metric`` per instrument. ``points``: those of an instrument one after the other."""
     for instrument, group in itertools.groupby(points, key=lambda point: point.instrument):
         metric = Metric(name=instrument.name, unit=instrument.unit, description=instrument.description)
         match instrument.kind:
@@ -172,7 +172,7 @@ class MetricsExporter(SignalExporter):
             await self._send_series(hold=False)  # else it is unknown when values follow their zeros
 
     async def _send_series(self, hold: bool) -> bool:
-        """Sends all series, a page at a time; returns whether some of them were new and sent as 0."""
+        """Send all series, a page at a time; return whether some of them were new and sent as 0."""
         now = time.time()
         pages = self._series.pages(now, hold)
         had_new = False
@@ -194,7 +194,7 @@ class MetricsExporter(SignalExporter):
 
 
 def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Makes one exporter for each signal with an endpoint. The exporters are not open yet."""
+    """Make one exporter for each signal with an endpoint. The exporters are not open yet."""
     trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
     envelope, interval = Envelope(around.instance_id), settings.metrics_interval
     headers = around.environ.get(settings.headers_env, "") if settings.headers_env else ""

@@ -44,7 +44,7 @@ class Emitter:
         judged: Collection[str] = (),
         undecided: Collection[str] = (),
     ) -> None:
-        """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
+        """Add outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
         has entered the score histogram before; ``first``: ids of those that only replace interim ones; ``later``,
         ``judged``, ``undecided``: ids of traces, see :func:`pandaeval_collector.exporters._evaluation_spans.spans`."""
         encoded = encode_attributes(results, self._page) if self._signals else []
@@ -57,21 +57,21 @@ class Emitter:
         self.count(results, changes, counted, first)
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Adds log records for results that are not for good. They enter no series, which count each unit once, and
+        """Add log records for results that are not for good. They enter no series, which count each unit once, and
         make no span, since a span cannot be replaced later."""
         if "logs" in self._signals:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
 
     def add_spent(self, rows: Sequence[ListedRow], changes: WriteSet) -> None:
-        """Adds series increments for the tokens and costs of new runs."""
+        """Add series increments for the tokens and costs of new runs."""
         changes.series.extend(series_rows(spent(rows, self._labels)))
         changes.labels.extend(self._labels.take_new())
 
     def count(
         self, results: Sequence[Result], changes: WriteSet, counted: Collection[str] = (), first: Collection[str] = ()
     ) -> None:
-        """Adds series increments, as :meth:`add` does, and no outbox rows, for results that are not sent one by one."""
+        """Add series increments, as :meth:`add` does, and no outbox rows, for results that are not sent one by one."""
         labels = self._labels
         before = labels.folded
         changes.series.extend(series_rows(increments(results, counted, labels, first)))

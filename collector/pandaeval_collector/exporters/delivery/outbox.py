@@ -50,14 +50,14 @@ class Outlet(ABC):
         self._rounds = Every(_POLL_S, self._round, name, last=True, grace=_FLUSH_S)
 
     async def stop(self) -> None:
-        """Sends what it can within a few seconds, then closes the exporter."""
+        """Send what it can within a few seconds, then close the exporter."""
         if self._rounds is not None:
             await self._rounds.stop()
         await self._sink.close()
 
     @abstractmethod
     async def _open(self) -> None:
-        """Opens the exporter."""
+        """Open the exporter."""
 
     @abstractmethod
     async def _send(self, last: bool) -> float | None:
@@ -79,7 +79,7 @@ class Outlet(ABC):
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Notes that the exporter is well, or what a call of it inside the block raises as an error of its own, except
+        """Note that the exporter is well, or what a call of it inside the block raises as an error of its own, except
         :class:`RetryLaterError`."""
         try:
             yield
@@ -110,7 +110,7 @@ class Outbox(Outlet):
         self._read = store.reads.results_after if reads_results else functools.partial(store.outbox.after, self.source)
 
     def wake(self) -> None:
-        """Tells the outbox that there are new items."""
+        """Tell the outbox that there are new items."""
         if self._rounds is not None and self.state:  # an exporter that is down keeps to its waiting time
             self._rounds.ring()
 
@@ -124,7 +124,7 @@ class Outbox(Outlet):
             await self._note(self.seq, begins)
 
     async def _send(self, last: bool) -> float | None:
-        """Delivers one batch."""
+        """Deliver one batch."""
         try:
             rows = self._read(self.seq, _BATCH)
         except DamagedError as error:

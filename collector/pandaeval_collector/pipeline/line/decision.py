@@ -23,7 +23,7 @@ class Conclusion(Decision):
     """Ids of agents' traces that were not asked for, and are not among the runs."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Sends another process what the front needs of it."""
+        """Send another process what the front needs of it."""
         return Decision, (self.changes, self.failed, self.grown, self.has_runs)
 
     @property

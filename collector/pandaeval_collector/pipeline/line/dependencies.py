@@ -62,7 +62,7 @@ class Stretch:
 
     @classmethod
     def of(cls, session_id: str, first: int, members: Iterable[Member], *, whole: bool = False) -> Stretch:
-        """Puts members in their order. ``whole``: some have left, so that the predecessors of all may have changed."""
+        """Put members in their order. ``whole``: some have left, so that the predecessors of all may have changed."""
         ordered = sorted(members, key=lambda member: member.order)
         changed = (index for index, member in enumerate(ordered) if member.changed and not whole)
         return cls(session_id, first, ordered, next(changed, 0))
@@ -97,11 +97,11 @@ class _Rule:
         self._evaluator, self._store = evaluator, store
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
-        """Returns the indices of the traces that are read with one; ``None``: the metric reads none for it."""
+        """Return the indices of the traces that are read with one; ``None``: the metric reads none for it."""
         raise NotImplementedError
 
     def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result] | None:
-        """Evaluates the metric; ``None``: nothing better than what stands can be said. ``run``: of the trace, if it is
+        """Evaluate the metric; ``None``: nothing better than what stands can be said. ``run``: of the trace, if it is
         being filed."""
         raise NotImplementedError
 
@@ -109,7 +109,7 @@ class _Rule:
         """Called with all readings that are due, before the first is evaluated."""
 
     def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[DueReading]:
-        """Yields the readings of ``fresh`` traces, and of older ones where what is read has changed."""
+        """Yield the readings of ``fresh`` traces, and of older ones where what is read has changed."""
         members = stretch.members
         for index in range(0 if self.reads.later else stretch.since, len(members)):
             member = members[index]
@@ -137,7 +137,7 @@ class _Answers(_Rule):
         return [*islice(backwards, self.most)][::-1]
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
-        """Unpacks the vectors and words of all answers at once: numpy takes as long for a few rows as for one."""
+        """Unpack the vectors and words of all answers at once: numpy takes as long for a few rows as for one."""
         embedder = self._evaluator.embedder.id
         used = [member for each in readings for member in each.read]
         used += [each.member for each in readings if each.member.facts.embedder == embedder]
@@ -210,7 +210,7 @@ class _Recovery(_Rule):
 
 
 def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
-    """Reads the spans of a trace that was decided before; ``None`` where they are not kept."""
+    """Read the spans of a trace that was decided before; ``None`` where they are not kept."""
     member, session_id = reading.member, reading.stretch.session_id
     trace = kept_trace(store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
     reading.trace = trace if trace is None or trace.session_id == session_id else with_session(trace, session_id)
@@ -218,7 +218,7 @@ def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
 
 
 def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
-    """Returns id, metric and named spans of the results that fail a trace (0, not ``False``, in the store), those of
+    """Return id, metric and named spans of the results that fail a trace (0, not ``False``, in the store), those of
     judges left out but for the step that ``correctness`` names, also of its session. ``anew``: metrics said anew."""
     found: list[tuple[str, str, Sequence[str]]] = []
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
@@ -232,7 +232,7 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
 
 
 def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
-    """Explains the failure of a trace again after a judge's ``result`` about it or its session. The traces are those
+    """Explain the failure of a trace again after a judge's ``result`` about it or its session. The traces are those
     whose steps the result or its predecessor blames, and a failed trace without a named step. Traces that are not kept
     are left out."""
     if result.metric != "correctness":
@@ -257,7 +257,7 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
 
 
 def _blamed_step(result: Result) -> Mapping[str, Any] | None:
-    """Returns the first wrong step that a failing result names, or the failed trace alone."""
+    """Return the first wrong step that a failing result names, or the failed trace alone."""
     if result.success is not False:
         return None
     step: Mapping[str, Any] | None = result.finding.metadata.get("blame")
@@ -265,7 +265,7 @@ def _blamed_step(result: Result) -> Mapping[str, Any] | None:
 
 
 def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit | None, Trace | None]:
-    """Returns a kept trace with its unit; ``unit`` is that of the trace or of its session."""
+    """Return a kept trace with its unit; ``unit`` is that of the trace or of its session."""
     if unit.level == "session":
         row = store.left_behind([trace_id]).get(trace_id)
         if row is None:
@@ -286,7 +286,7 @@ class Dependencies:
             self._rules.append(kind(metric, reads, evaluator, store))
 
     def suffices(self, newest: Sequence[Member], start_ns: int) -> bool:
-        """Returns whether ``newest``, the newest members of a session, include all that is read with its traces from
+        """Return whether ``newest``, the newest members of a session, include all that is read with its traces from
         ``start_ns`` on, the new ones among them."""
         later = [member for member in newest if member.start_ns >= start_ns]
         before = len(newest) - len(later)
@@ -302,7 +302,7 @@ class Dependencies:
         return before > 0
 
     def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Evaluates what is due in some sessions, and marks the members that have to be stored again. Adds the results
+        """Evaluate what is due in some sessions, and mark the members that have to be stored again. Adds the results
         of traces in the batch to those that are being filed there, and returns the others."""
         again: dict[str, tuple[DueReading, list[Result]]] = {}
         more: list[Result] = []
@@ -322,7 +322,7 @@ class Dependencies:
         return [*more, *(result for reading, found in again.values() for result in self._explained(reading, found))]
 
     def _first_read(self, stretch: Stretch, member: Member, batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Marks a member that was never read with its session. Returns results that replace those of its older
+        """Mark a member that was never read with its session. Returns results that replace those of its older
         revision, which another collector decided, if neither this collector nor the other one gives new ones."""
         facts = member.facts
         if facts.evidence is not None:
@@ -335,7 +335,7 @@ class Dependencies:
         return taken_back(self._store, self._evaluator, unit, [], among=names)
 
     def _explained(self, reading: DueReading, results: Sequence[Result]) -> list[Result]:
-        """Returns new results of a trace that was decided before, with what explains them and those that stand."""
+        """Return new results of a trace that was decided before, with what explains them and those that stand."""
         member, evaluator = reading.member, self._evaluator
         unit = unit_again(member, reading.stretch.session_id, member.facts.digest)
         anew = {result.metric for result in results if result.unit.level == "trace"}
@@ -380,7 +380,7 @@ class Dependencies:
 
 
 def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, SignalFacts]:
-    """Returns the results of traces as their session is told them, by metric."""
+    """Return the results of traces as their session is told them, by metric."""
     signals: dict[str, SignalFacts] = {}
     for result in results:
         if result.unit.level != "trace" or not result.is_verdict or result.finding.metadata.get(APPLIES) is False:

@@ -78,13 +78,13 @@ class TraceFacts:
         return bool(self.responses or self.continues)
 
     def pack(self) -> bytes:
-        """Packs the facts as they are stored: those that every trace has, and what is not as it mostly is."""
+        """Pack the facts as they are stored: those that every trace has, and what is not as it mostly is."""
         return orjson.dumps({name: value for name, usual in _stored() if (value := getattr(self, name)) != usual})
 
 
 @cache
 def _stored() -> list[tuple[str, Any]]:
-    """Returns each fact with the value that is not stored. Sessions that were not compared yet are found by
+    """Return each fact with the value that is not stored. Sessions that were not compared yet are found by
     ``evidence``."""
     return [
         (fact.name, _ALWAYS if fact.default is MISSING or fact.name == "evidence" else fact.default)
@@ -93,7 +93,7 @@ def _stored() -> list[tuple[str, Any]]:
 
 
 def unpack(packed: bytes) -> TraceFacts:
-    """Unpacks what :meth:`TraceFacts.pack` packed. Facts that are not known here, as a newer collector may send, are
+    """Unpack what :meth:`TraceFacts.pack` packed. Facts that are not known here, as a newer collector may send, are
     left out. Raises ``ValueError`` for what is no JSON, and ``TypeError`` where facts are missing that every trace
     has."""
     facts = {name: value for name, value in orjson.loads(packed).items() if name in TraceFacts.__slots__}
@@ -109,6 +109,6 @@ def _checker() -> TypeAdapter[TraceFacts]:
 
 
 def check(packed: bytes) -> None:
-    """Raises ``ValueError`` for packed facts that no collector writes: a session with facts that cannot be read has no
+    """Raise ``ValueError`` for packed facts that no collector writes: a session with facts that cannot be read has no
     scores. Ignores unknown keys, as a newer version may write."""
     _checker().validate_json(packed, strict=True)

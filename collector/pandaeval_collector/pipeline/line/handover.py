@@ -39,7 +39,7 @@ class Handed:
 
 
 def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
-    """Packs a member as it is sent. ``decided``: the trace was decided just now; otherwise a judge has answered. The
+    """Pack a member as it is sent. ``decided``: the trace was decided just now; otherwise a judge has answered. The
     spans of the trace go along where its owner may need them: to ask a judge about the session, or to read the trace
     with earlier ones."""
     facts = unpack(row.body)
@@ -55,7 +55,7 @@ def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
 
 
 def unpacked(message: bytes, is_done: bool = False) -> Handed:
-    """Unpacks a member. ``is_done``: see :class:`Handed`. Raises ``ValueError`` for what no collector has sent."""
+    """Unpack a member. ``is_done``: see :class:`Handed`. Raises ``ValueError`` for what no collector has sent."""
     member = Member.FromString(message)
     if max(member.start_ns, member.end_ns) >= 1 << 63:
         raise ValueError("its times are none")
@@ -86,14 +86,14 @@ class MemberHandover:
         self._store, self._evaluator, self._sessions = store, evaluator, sessions
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
-        """Places no run: each keeps the session that it names, or none."""
+        """Place no run: each keeps the session that it names, or none."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
         older = self._store.left_behind(revised) if revised else {}
         places = Places(before={trace_id.hex(): row for trace_id, row in older.items()})
         return [by_itself(run, self._evaluator) for run in runs], places
 
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
-        """Adds what the owner is told to ``changes``. Returns the results of all runs, except for those that the
+        """Add what the owner is told to ``changes``. Returns the results of all runs, except for those that the
         session's earlier traces may change: the owner has to tell them."""
         messages: list[bytes] = []
         for run in runs:
@@ -117,7 +117,7 @@ class MemberHandover:
         ]
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Tells the owner what a judge said about traces."""
+        """Tell the owner what a judge said about traces."""
         rows = self._sessions.retold(results)
         changes.session_traces.extend(rows)
         changes.elsewhere.update(row.session_id for row in rows if row.session_id)
@@ -132,7 +132,7 @@ class Adoption:
         self._compared = frozenset(metric.name for metric, reads in evaluator.plan.dependent if reads.answers)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
-        """Adds the traces to ``changes``, and touches the session of each, but for those that an owner before this one
+        """Add the traces to ``changes``, and touches the session of each, but for those that an owner before this one
         scored for good. Of several messages about one trace the last counts. Returns the sessions that are to be
         compared, see :attr:`Decision.grown`."""
         newest = _last_words(handed)
@@ -164,13 +164,13 @@ class Adoption:
         return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
 
     def _leave(self, session_id: str, old: SessionTraceRow | None, grown: dict[str, int]) -> list[SessionTraceRow]:
-        """Notes that a trace left a session. Returns its row if it was a member."""
+        """Note that a trace left a session. Returns its row if it was a member."""
         if self._store.session_is_open(session_id) is not None:
             grown[session_id] = 0
         return [old] if old is not None and old.session_id == session_id else []
 
     def _update_signals(self, old: SessionTraceRow, message: Handed, changes: WriteSet) -> None:
-        """Takes over the signals of a judge's answer about an unchanged trace. Signals that come of comparing the trace
+        """Take over the signals of a judge's answer about an unchanged trace. Signals that come of comparing the trace
         or reading it again are kept, as only this collector knows them."""
         facts = unpack(message.row.body)
         ours = self._compared.union(facts.unsettled)
@@ -190,7 +190,7 @@ def _run_of(message: Handed) -> ScoredTrace:
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:
-    """Returns the last message about each trace, by trace id, with the spans of an earlier message on the same
+    """Return the last message about each trace, by trace id, with the spans of an earlier message on the same
     evidence: a judge's answer, which brings none, may arrive together with the decision."""
     newest: dict[bytes, Handed] = {}
     for each in handed:
@@ -207,7 +207,7 @@ def _digest(handed: Handed) -> str:
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
-    """Returns whether a trace is a member of its session already, under the same evidence, and was compared."""
+    """Return whether a trace is a member of its session already, under the same evidence, and was compared."""
     known, told = unpack(old.body), unpack(new.body)
     if known.evidence is None or old.session_id != (new.session_id or old.session_id):
         return False

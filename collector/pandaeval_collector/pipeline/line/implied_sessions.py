@@ -47,7 +47,7 @@ class Chains(Protocol):
     """Finds the session of traces that name none."""
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """Returns where the ``runs``, which are in order of start, belong."""
+        """Return where the ``runs``, which are in order of start, belong."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class LinkedTrace:
         return bool(self.responses or self.continues)
 
     def differs(self, older: LinkedTrace | None) -> bool:
-        """Returns whether anything changed that a session could follow from."""
+        """Return whether anything changed that a session could follow from."""
         if older is None:
             return True
         before = older.order, older.named, older.continues, older.responses
@@ -102,7 +102,7 @@ class Forward:
         return places
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Returns the session of the next trace."""
+        """Return the session of the next trace."""
         if not turn.linked:
             return turn.named
         if turn.trace_id not in self._web.turns:
@@ -141,7 +141,7 @@ class StoredChains:
 
 
 def _implied(older: LinkedTrace | None) -> str | None:
-    """Returns the session of an older revision that names none: until more is known, the trace stays in it."""
+    """Return the session of an older revision that names none: until more is known, the trace stays in it."""
     return older.session if older is not None and older.named is None else None
 
 
@@ -178,7 +178,7 @@ class _Web:
             self.add(turn)
 
     def settle(self, fresh: Sequence[LinkedTrace], older: Sequence[LinkedTrace]) -> None:
-        """Gives the fresh turns, and all whose session follows from theirs, their sessions. ``older``: what some of the
+        """Give the fresh turns, and all whose session follows from theirs, their sessions. ``older``: what some of the
         fresh ones were before."""
         self._read({turn.continues for turn in (*fresh, *older) if turn.continues}, continued=False)
         self._read({id_ for turn in (*fresh, *older) for id_ in turn.responses}, continued=True)
@@ -193,12 +193,12 @@ class _Web:
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
-        """Returns the stored rows whose session changed, each with its new session."""
+        """Return the stored rows whose session changed, each with its new session."""
         stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
         return [(row, session) for row, session in stored if session != (row.session_id or None)]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
-        """Settles turns in order of start, so that what a session follows from is settled before."""
+        """Settle turns in order of start, so that what a session follows from is settled before."""
         waiting = list(due)
         heapq.heapify(waiting)
         while waiting:
@@ -214,7 +214,7 @@ class _Web:
                     heapq.heappush(waiting, later.order)
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Returns the session of a turn, where those of earlier ones are settled."""
+        """Return the session of a turn, where those of earlier ones are settled."""
         if turn.named is not None:
             return turn.named
         before = self._before(turn)
@@ -225,7 +225,7 @@ class _Web:
         return turn.responses[-1] if self._is_gone_on_from(turn) else None
 
     def _before(self, turn: LinkedTrace) -> LinkedTrace | None:
-        """Returns the turn that a turn continues, as far as it was seen."""
+        """Return the turn that a turn continues, as far as it was seen."""
         if not turn.continues:
             return None
         self._read([turn.continues], continued=False)
@@ -246,7 +246,7 @@ class _Web:
         return False
 
     def _read(self, ids: Iterable[str], continued: bool) -> None:
-        """Reads the stored turns that gave these responses, or that continue them."""
+        """Read the stored turns that gave these responses, or that continue them."""
         if self._store is not None and (wanted := {*ids} - self._asked[continued]):
             self._asked[continued].update(wanted)
             for row in self._store.responses.traces(wanted, continued=continued):

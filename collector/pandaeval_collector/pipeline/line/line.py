@@ -97,7 +97,7 @@ class Line:
         return decision
 
     def _taken_back(self, run: ScoredTrace, results: Sequence[Result]) -> list[Result]:
-        """Returns results that replace those of older revisions. If another collector owns the session, it replaces
+        """Return results that replace those of older revisions. If another collector owns the session, it replaces
         the results that earlier traces of the session may change."""
         gone = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
         if self._handover is None or run.unit.session_id is None:
@@ -106,20 +106,20 @@ class Line:
         return [result for result in gone if result.unit.level != "trace" or result.metric not in owned]
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Conclusion:
-        """Decides a trace that cannot be understood or filed: its results say so, and it is not tried again."""
+        """Decide a trace that cannot be understood or filed: its results say so, and it is not tried again."""
         decision = Conclusion(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
         self._revisions.add(self._aside(due, kind, why, decision), decision)
         return decision
 
     def adopt(self, handed: Sequence[Handed]) -> Conclusion:
-        """Makes traces that other collectors decided members of their sessions."""
+        """Make traces that other collectors decided members of their sessions."""
         decision = Conclusion()
         with self._store.snapshot():
             decision.grown = self._adoption.adopt(handed, decision.changes)
         return decision
 
     def compare(self, grown: Mapping[str, int]) -> Conclusion:
-        """Compares the members that were adopted into ``grown`` sessions with the earlier ones there."""
+        """Compare the members that were adopted into ``grown`` sessions with the earlier ones there."""
         decision = Conclusion()
         with self._store.snapshot():
             self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
@@ -129,7 +129,7 @@ class Line:
         return decision
 
     def end_elsewhere(self, session_id: str) -> Conclusion:
-        """Tells the owner of a session that an application ended it."""
+        """Tell the owner of a session that an application ended it."""
         decision = Conclusion()
         if self._handover is not None:
             over = Member(session_id=session_id, session_end=True).SerializeToString()
@@ -137,7 +137,7 @@ class Line:
         return decision
 
     def close_sessions(self, over: Mapping[str, Trigger]) -> Conclusion:
-        """Scores sessions for good. ``over``: their ids, each with why it is over."""
+        """Score sessions for good. ``over``: their ids, each with why it is over."""
         decision = Conclusion()
         results: list[Result] = []
         with self._store.snapshot():
@@ -150,7 +150,7 @@ class Line:
         return decision
 
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
-        """Scores open sessions by what is known of them now. They stay open, and each result has ``final`` false.
+        """Score open sessions by what is known of them now. They stay open, and each result has ``final`` false.
         Results without a score are left out, and no judge is asked."""
         decision = Conclusion()
         with self._store.snapshot():
@@ -195,7 +195,7 @@ class Line:
         return decision
 
     def _now(self, unit: Unit) -> str | None:
-        """Returns the digest of what a result is about as it is now; ``None`` where it is not there any more."""
+        """Return the digest of what a result is about as it is now; ``None`` where it is not there any more."""
         if unit.level != "session":
             held = self._store.held(bytes.fromhex(unit.trace_id))
             return None if held is None else held[0]
@@ -209,12 +209,12 @@ class Line:
 
 
 def _listed_first(runs: Sequence[ScoredTrace]) -> list[ListedRow]:
-    """Returns the rows of runs that were not decided before."""
+    """Return the rows of runs that were not decided before."""
     return [run.listed for run in runs if run.listed is not None and run.unit.revision == 1]
 
 
 def _row(due: DueTrace, understood: Understood) -> DecidedTrace:
-    """Makes the row of a decided trace. A trace that is set aside has no digest and is final."""
+    """Make the row of a decided trace. A trace that is set aside has no digest and is final."""
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
     return DecidedTrace(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

@@ -25,7 +25,7 @@ _VALUES, _VALUE = 8, 200
 
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
-    """Returns what lists show of a trace, JSON-ready; every text is short and safe to show. ``at``: start, Unix
+    """Return what lists show of a trace, JSON-ready; every text is short and safe to show. ``at``: start, Unix
     milliseconds; ``us``: duration in microseconds; ``in``, ``out``: the beginnings of input and answer."""
     facts = {
         "id": trace.trace_id,
@@ -49,7 +49,7 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
 
 
 def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]:
-    """Returns the attributes with these keys, of spans or their resources, as pairs ``key=value``: of each key the
+    """Return the attributes with these keys, of spans or their resources, as pairs ``key=value``: of each key the
     first :data:`_VALUES` values. Lists and objects are left out."""
     found: dict[str, dict[str, None]] = {}
     for span in spans:
@@ -63,7 +63,7 @@ def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]
 
 
 def cost_of(spans: Iterable[RawSpan], trace: Trace) -> dict[str, Any]:
-    """Returns the cost of the model calls, JSON-ready. ``usd``: US dollars as the spans state them, else by list price;
+    """Return the cost of the model calls, JSON-ready. ``usd``: US dollars as the spans state them, else by list price;
     missing if nothing is known. ``unpriced``: models of calls without a price, whose cost is not in ``usd``."""
     stated = {span.span_id: cost for span in spans if (cost := _stated(span)) is not None}
     calls = [span for span in trace.spans if span.kind is Kind.LLM]
@@ -87,7 +87,7 @@ def _stated(span: RawSpan) -> float | None:
 
 
 def listed(trace: Trace, attributes: tuple[str, ...] = (), cost: Mapping[str, Any] = _UNKNOWN) -> ListedRow:
-    """Makes the row of a trace. ``attributes``: from :func:`pairs_of`; ``cost``: from :func:`cost_of`."""
+    """Make the row of a trace. ``attributes``: from :func:`pairs_of`; ``cost``: from :func:`cost_of`."""
     facts = {**shown_facts(trace), **cost}
     return ListedRow(
         trace_id=bytes.fromhex(trace.trace_id),

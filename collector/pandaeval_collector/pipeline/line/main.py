@@ -43,12 +43,12 @@ class LineServer:
         self._held: dict[int, Sequence[Understood]] = {}
 
     def understand(self, due: Sequence[DueTrace]) -> bytes:
-        """Returns what became of traces, packed, for the process that files."""
+        """Return what became of traces, packed, for the process that files."""
         understood = self._understood(due)
         return pickle.dumps([trace.without_spans() for trace in understood], pickle.HIGHEST_PROTOCOL)
 
     def keep_understood(self, due: Sequence[DueTrace]) -> int:
-        """Keeps what became of traces, and returns the number by which :meth:`file` finds it."""
+        """Keep what became of traces, and return the number by which :meth:`file` finds it."""
         number = next(self._numbers)
         self._held[number] = self._understood(due)
         while len(self._held) > MOST_HELD:
@@ -65,7 +65,7 @@ class LineServer:
         return decision
 
     def adopt(self, messages: Sequence[tuple[bytes, bool]]) -> Decision:
-        """Makes traces that other collectors decided members of their sessions."""
+        """Make traces that other collectors decided members of their sessions."""
         return self._line.adopt([unpacked(body, is_done) for body, is_done in messages])
 
     def _understood(self, due: Sequence[DueTrace]) -> Sequence[Understood]:
@@ -74,7 +74,7 @@ class LineServer:
         return understood
 
     def handlers(self) -> Handlers:
-        """Returns what the front may ask, by name. Results come packed: the front passes them on unread."""
+        """Return what the front may ask, by name. Results come packed: the front passes them on unread."""
         line = self._line
         own = (self.understand, self.keep_understood, self.file, self.adopt)
         plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far)

@@ -46,7 +46,7 @@ class Revisions:
         *,
         for_good: bool = True,
     ) -> None:
-        """Adds ``results`` to ``decision``, numbered by revision. Leaves out a result that is the newest of its unit
+        """Add ``results`` to ``decision``, numbered by revision. Leaves out a result that is the newest of its unit
         and metric already. ``first_time``: ids of units without results in the store, so that it need not be asked.
         ``for_good``: whether all results are final; else none is."""
         kept = [result for result in results if _key(result) not in self._silent]
@@ -74,7 +74,7 @@ class Revisions:
         self._emitter.add(decision.results, counted, decision.changes, first, later, judged, undecided)
 
     def _file(self, result: Result, known: ResultRow | None, decision: Conclusion, for_good: bool) -> None:
-        """Adds a result that follows ``known``, with its rows."""
+        """Add a result that follows ``known``, with its rows."""
         lowest = 1 if known is None else known.revision + 1
         if result.revision < lowest:
             result = replace(result, revision=lowest)
@@ -97,12 +97,12 @@ def _units(results: Sequence[Result]) -> list[Unit]:
 
 
 def _of_trace(unit: Unit) -> str:
-    """Returns the id of a turn's trace, or the id of another unit."""
+    """Return the id of a turn's trace, or the id of another unit."""
     return unit.trace_id if unit.level == "turn" else unit.id
 
 
 def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
-    """Makes the row of a numbered result; its ``signal`` is what lists show of a score, 0..1, as sessions see it. Once
+    """Make the row of a numbered result; its ``signal`` is what lists show of a score, 0..1, as sessions see it. Once
     a unit is counted or settled, it stays so in later revisions."""
     finding, signal = result.finding, None
     if isinstance(finding, Score) and finding.label not in NOTED:
@@ -145,7 +145,7 @@ def taken_back(
     jobs: Sequence[JobRow] = (),
     among: Collection[str] | None = None,
 ) -> list[Result]:
-    """Returns an unscored result of each metric of a trace and its turns that has a result in the store, none among
+    """Return an unscored result of each metric of a trace and its turns that has a result in the store, none among
     ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision; ``among``: names of trace
     metrics, the only ones to look at. What compares the answers of the session is left out: it may answer later."""
     answered = {(each.unit.id, _key(each)) for each in results if each.why != Why.NOT_SAMPLED}

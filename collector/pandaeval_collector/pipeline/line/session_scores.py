@@ -29,7 +29,7 @@ class SessionScores:
         self._store, self._evaluator, self._left_out = store, evaluator, left_out
 
     def score(self, session_id: str, trigger: Trigger) -> tuple[list[Result], list[JobRow]]:
-        """Evaluates the session metrics over the traces decided so far; nothing for a session without traces. Of one
+        """Evaluate the session metrics over the traces decided so far; nothing for a session without traces. Of one
         that closes also the judged metrics, where its traces are judged: jobs for those that need a judge.
         ``SESSION_CHANGED``: the session is open, and its results have other ids than those for good."""
         members = self._scored(session_id)
@@ -47,14 +47,14 @@ class SessionScores:
         return results + judged, [JobRow(each.id, last, each.metric.key, 0.0, body) for each in questions]
 
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
-        """Returns a session as it is now, and the unit of its judged metrics; ``None`` where nothing is left of it."""
+        """Return a session as it is now, and the unit of its judged metrics; ``None`` where nothing is left of it."""
         if members := self._scored(session_id):
             view = SessionView(session_id, tuple(map(summary, members)))
             return view, _conversation(session_id, members, trigger)
         return None
 
     def traces_of(self, unit: Unit) -> list[str]:
-        """Returns the ids of the traces that a unit consists of, in order: those of a session that are judged."""
+        """Return the ids of the traces that a unit consists of, in order: those of a session that are judged."""
         if unit.level != "session":
             return [unit.trace_id]
         return [member.trace_id for member in self._scored(unit.id) if member.facts.judged]
@@ -65,13 +65,13 @@ class SessionScores:
 
 
 def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Makes the unit of a session's judged metrics: what they say rests on the traces alone."""
+    """Make the unit of a session's judged metrics: what they say rests on the traces alone."""
     contents = _digest(f"{member.trace_id}:{member.facts.digest};" for member in members)
     return _unit(session_id, members, trigger).with_evidence(contents)
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Makes the unit of a session, with the last name that an agent of it has. Its evidence is what the scores depend
+    """Make the unit of a session, with the last name that an agent of it has. Its evidence is what the scores depend
     on: the traces, and the signals that may still come. So a session that was scored before those came has other ids
     than the same session with them."""
     last = members[-1]
@@ -95,7 +95,7 @@ def _digest(parts: Iterable[str]) -> str:
 
 
 def _missing(member: Member) -> str:
-    """Returns what a session's digest says of a trace's signals that may still come or change; nothing of others."""
+    """Return what a session's digest says of a trace's signals that may still come or change; nothing of others."""
     text = ""
     for name, signal in sorted(member.facts.signals.items()):
         if signal.get("older"):

@@ -33,7 +33,7 @@ class SessionPlaces:
         self._dependencies = Dependencies(store, evaluator)
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
-        """Assigns ``runs``, ordered by start, to sessions: a run that names none gets the session that follows from the
+        """Assign ``runs``, ordered by start, to sessions: a run that names none gets the session that follows from the
         responses which it continues."""
         places = self._chains.place(runs)
         sessions, evaluator = places.sessions, self._evaluator
@@ -45,7 +45,7 @@ class SessionPlaces:
         ], places
 
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
-        """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
+        """Put runs into their sessions, and compares again every answer whose predecessors changed. Returns the
         results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
         that were decided before. ``places``: of these runs."""
         batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
@@ -66,7 +66,7 @@ class SessionPlaces:
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def enter(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> dict[str, int]:
-        """Puts runs, ordered by start, into their sessions, to be compared later. Returns the sessions that have
+        """Put runs, ordered by start, into their sessions, to be compared later. Returns the sessions that have
         changed, see :attr:`Decision.grown`."""
         added, came, left = self._placed(runs, places, changes)
         for session_id, members in (*added.items(), *came.items()):
@@ -76,7 +76,7 @@ class SessionPlaces:
         return grown
 
     def compare(self, grown: Mapping[str, int], changes: WriteSet) -> list[Result]:
-        """Compares the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
+        """Compare the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
 
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _GROWN):
@@ -87,13 +87,13 @@ class SessionPlaces:
         return self._compare(stretches(), {}, changes)
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Stores judged results among the signals of their traces."""
+        """Store judged results among the signals of their traces."""
         rows = self.retold(results)
         changes.session_traces.extend(rows)
         changes.touched.update(row.session_id for row in rows if row.session_id)
 
     def retold(self, results: Sequence[Result]) -> list[SessionTraceRow]:
-        """Returns the rows of traces with judged results among their signals."""
+        """Return the rows of traces with judged results among their signals."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
             if result.unit.level != "trace" or not result.is_rated:
@@ -106,7 +106,7 @@ class SessionPlaces:
         return [*rows.values()]
 
     def member(self, run: ScoredTrace, places: Places) -> Member:
-        """Makes a run a member of its session, with the signals that are known by now."""
+        """Make a run a member of its session, with the signals that are known by now."""
         before = places.before.get(run.unit.trace_id)
         older = from_row(before).facts if before is not None and not run.is_handed else None
         waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
@@ -117,7 +117,7 @@ class SessionPlaces:
     def _placed(
         self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet
     ) -> tuple[dict[str, list[Member]], dict[str, list[Member]], set[str]]:
-        """Returns the new members and those that were decided before and belong elsewhere now, by session, and the
+        """Return the new members and those that were decided before and belong elsewhere now, by session, and the
         sessions that some have left. Adds those that may come into a session later, and by which responses."""
         added: dict[str, list[Member]] = {}
         came: dict[str, list[Member]] = {}
@@ -150,7 +150,7 @@ class SessionPlaces:
         sizes: Sequence[int],
         added: Mapping[str, Sequence[Member]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, int, list[Member]]]:
-        """Yields sessions with the members that new ones can be compared with, and the position of the first of them: a
+        """Yield sessions with the members that new ones can be compared with, and the position of the first of them: a
         session of thousands of traces is not read for each new one. So many are read as ``sizes`` says, the next number
         where they do not suffice, then all. ``added``: new members that are not stored yet."""
         near: dict[str, tuple[int, list[Member]]] = {}
@@ -169,7 +169,7 @@ class SessionPlaces:
                 yield session_id, 0, [from_row(row) for row in self._store.session_traces(session_id)]
 
     def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, FiledRun], changes: WriteSet) -> list[Result]:
-        """Evaluates what depends on other traces of its session, and adds the changed members to ``changes``. Returns
+        """Evaluate what depends on other traces of its session, and add the changed members to ``changes``. Returns
         the results of traces that are not in the batch."""
         again: list[Result] = []
         for some in _together(stretches):
@@ -184,7 +184,7 @@ class SessionPlaces:
 def _grown(
     added: Mapping[str, Sequence[Member]], came: Mapping[str, object], left: Set[str], places: Places
 ) -> dict[str, int]:
-    """Returns the sessions that have changed: from which start on, where they have new members alone; else 0."""
+    """Return the sessions that have changed: from which start on, where they have new members alone; else 0."""
     grown = dict.fromkeys({*added, *came, *left}, 0)
     for session_id in added.keys() - came.keys() - left:
         if not any(member.trace_id in places.before for member in added[session_id]):
@@ -193,7 +193,7 @@ def _grown(
 
 
 def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
-    """Yields stretches that are small enough together."""
+    """Yield stretches that are small enough together."""
     some: list[Stretch] = []
     for stretch in stretches:
         some.append(stretch)
@@ -205,7 +205,7 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
 
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:
-    """Returns the signal of a metric whose judge has yet to be asked: that of the older revision, if any. It is marked
+    """Return the signal of a metric whose judge has yet to be asked: that of the older revision, if any. It is marked
     where it rests on other evidence: then the session has another id than with the judge's answer."""
     signal = _PENDING if older is None else older.signals.get(name, _PENDING)
     if older is None or older.digest == digest or signal["outcome"] == "pending":

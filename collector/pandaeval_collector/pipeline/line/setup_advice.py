@@ -30,7 +30,7 @@ _HINTS = {
 
 
 def lacking(trace: Trace) -> dict[str, str]:
-    """Finds out what keeps a trace from being scored in full, each with its cure: ``content``, where none was captured;
+    """Find out what keeps a trace from being scored in full, each with its cure: ``content``, where none was captured;
     ``unread``, where text was captured that no dialect reads;
     ``session``, where it names none; ``root``, for one model call of an agent whose other calls are traces of their
     own."""
@@ -54,7 +54,7 @@ def lacking(trace: Trace) -> dict[str, str]:
 
 
 def _is_bare(trace: Trace) -> bool:
-    """Returns whether no text was captured. A trace whose one side is missing is no reason for a hint."""
+    """Return whether no text was captured. A trace whose one side is missing is no reason for a hint."""
     messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
     texts = (part for message in messages for part in message.parts if isinstance(part, Text))
     return trace.input is None and trace.output is None and next(texts, None) is None
@@ -68,7 +68,7 @@ class Hints:
         self._told: set[tuple[str, str]] = set()
 
     def look(self, traces: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-        """Logs what traces lack (their service, and what :func:`lacking` gives), unless the same was logged for the
+        """Log what traces lack (their service, and what :func:`lacking` gives), unless the same was logged for the
         service before."""
         for service, lacks in traces:
             for kind, text in lacks.items():
@@ -83,7 +83,7 @@ class Hints:
 
 
 def cure(names: Iterable[str]) -> str:
-    """Returns how content is switched on in the first of these instrumentations (scopes or dialects) that is known."""
+    """Return how content is switched on in the first of these instrumentations (scopes or dialects) that is known."""
     return next(
         text
         for name in (*names, _CONVENTIONS)
@@ -94,5 +94,5 @@ def cure(names: Iterable[str]) -> str:
 
 @cache
 def _switches() -> list[tuple[str, str]]:
-    """Returns what all dialects say of how content is switched on, by the beginnings of names that it holds for."""
+    """Return what all dialects say of how content is switched on, by the beginnings of names that it holds for."""
     return [pair for dialect in dialects() for pair in getattr(dialect, "content_switch", {}).items()]

@@ -70,7 +70,7 @@ class ScoredTrace:
 
 
 def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> ScoredTrace:
-    """Returns the run as a member of a session that its spans do not name; judged if that session is in the sample."""
+    """Return the run as a member of a session that its spans do not name; judged if that session is in the sample."""
     unit = replace(run.unit, session_id=session_id)
     return replace(
         _drawn(run, unit, evaluator),
@@ -81,13 +81,13 @@ def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> Score
 
 
 def by_itself(run: ScoredTrace, evaluator: Evaluator) -> ScoredTrace:
-    """Returns the run; if no seen trace has its history, it is judged only if it is in the sample itself."""
+    """Return the run; if no seen trace has its history, it is judged only if it is in the sample itself."""
     alone = run.unit.session_id is None and is_history(run.member.facts.continues)
     return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
 
 
 def explained(run: ScoredTrace, results: list[Result], evaluator: Evaluator) -> list[Result]:
-    """Returns the results of a run that was read with its session, with those that explain why it fails."""
+    """Return the results of a run that was read with its session, with those that explain why it fails."""
     names = evaluator.explaining
     if run.trace is None or not any(each.success is False or each.metric in names for each in results):
         return results
@@ -112,7 +112,7 @@ def _drawn(run: ScoredTrace, unit: Unit, evaluator: Evaluator) -> ScoredTrace:
 
 
 def with_session(trace: Trace, session_id: str) -> Trace:
-    """Returns the trace as a member of a session that its spans do not name."""
+    """Return the trace as a member of a session that its spans do not name."""
     by_history = is_history(trace.continues or session_id)
     return replace(trace, session_id=session_id, notes=(*trace.notes, _TOLD if by_history else _CHAINED))
 
@@ -127,7 +127,7 @@ class Understood:
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
-        """Returns a copy for another process: with the spans only where they are read again with the session
+        """Return a copy for another process: with the spans only where they are read again with the session
         or may explain a failure."""
         if self.run is None:
             return self
@@ -138,7 +138,7 @@ class Understood:
 
 
 def unasked(understood: Understood) -> Understood:
-    """Returns a copy about which no judge is asked."""
+    """Return a copy about which no judge is asked."""
     run = understood.run
     if run is None:
         return understood
@@ -153,7 +153,7 @@ class Understanding:
         self._store, self._evaluator, self._listed = store, evaluator, evaluator.settings.listed_attributes
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
-        """Returns what became of each trace, in the same order: one that cannot be read or understood, or takes too
+        """Return what became of each trace, in the same order: one that cannot be read or understood, or take too
         long, costs no other. Raises where the store fails."""
         parts, understood = Isolated(due), list[Understood]()
         for part in parts:
@@ -218,7 +218,7 @@ class Understanding:
         return Understood(built.digest, run)
 
     def _add_questions(self, trace: Trace, run: ScoredTrace) -> None:
-        """Adds results of judged metrics that need no judge, and jobs for all others. A session waits for those that
+        """Add results of judged metrics that need no judge, and jobs for all others. A session waits for those that
         are in the sample: it is judged whole, or nothing of it counts there."""
         judge = self._evaluator.settings.judge
         if judge is None:
@@ -236,7 +236,7 @@ class Understanding:
 
 
 def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: Any) -> Iterator[JobRow]:
-    """Yields the jobs that ask ``questions`` about a trace or its turns. ``more``: of their bodies."""
+    """Yield the jobs that ask ``questions`` about a trace or its turns. ``more``: of their bodies."""
     body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans, **more}
     for each in questions:
         alone = each.unit.level == "turn" and (each.metric.part is None or DETAIL not in more)
@@ -258,7 +258,7 @@ class _Built:
 
 
 def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: Any) -> T | Understood:
-    """Returns ``work(*arguments)``. Whatever spans hold that nobody thought of, it costs their trace alone."""
+    """Return ``work(*arguments)``. Whatever spans hold that nobody thought of, it costs their trace alone."""
     try:
         failpoints.reach_over("over_trace", trace_id)
         return LIMIT.run(seconds, work, *arguments)
@@ -269,7 +269,7 @@ def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: An
 
 
 def _failed(trace_id: str, error: BaseException) -> Understood:
-    """Returns what became of a trace over which ``error`` was raised."""
+    """Return what became of a trace over which ``error`` was raised."""
     _log.error("trace %s cannot be understood", trace_id, exc_info=error)
     kind = "timeout" if isinstance(error, OverTimeError) else type(error).__name__
     return Understood("", failed=(kind, str(error)[:300]))

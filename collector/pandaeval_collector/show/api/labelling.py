@@ -57,7 +57,7 @@ class Annotations(ItemPage[Annotation]):
 
 
 def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
-    """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and taking back."""
+    """Add the operations on verdicts: listing, and as far as ``work`` has them adding and taking back."""
     names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
     @reads.operation(app, "/annotations", "People's verdicts, newest first", tagged=False)

@@ -73,7 +73,7 @@ def _candidates(result: Row) -> list[Row]:
 
 
 def _blame(result: Row, step: Row) -> str:
-    """Returns the words on a blamed step: ``trace.blame: first wrong step: found by grounding``."""
+    """Return the words on a blamed step: ``trace.blame: first wrong step: found by grounding``."""
     sure = result["metadata"].get("step") == step
     why = said("; ".join(step["reasons"]), 160)
     return f"trace.blame: {'first wrong step' if sure else 'possible cause'}: {why}"
