@@ -40,16 +40,12 @@ FILTERS = (
     Filter("environment", "text", "Deployment environment."),
     Filter("user", "text", "ID of the user."),
     Filter("session", "text", "ID of the session."),
-    Filter(
-        "failed", "flag", "Show traces with a failure or error; if negated, other traces.", "--failed/--not-failed"
-    ),
+    Filter("failed", "flag", "Show traces with a failure or error; if negated, other traces.", "--failed/--not-failed"),
     Filter("status", "status", "Show traces that ended with this status."),
     Filter("metric", "text", "Show traces and sessions with a result of this metric.", "--with-metric"),
     Filter("outcome", "outcome", "Show traces and sessions with a result of this outcome.", "--with-outcome"),
     Filter("label", "text", "Show traces and sessions with a result of this label.", "--with-label"),
-    Filter(
-        "success", "flag", "Show runs with a passed (if negated: failed) result.", "--with-pass/--with-fail"
-    ),
+    Filter("success", "flag", "Show runs with a passed (if negated: failed) result.", "--with-pass/--with-fail"),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
     Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),

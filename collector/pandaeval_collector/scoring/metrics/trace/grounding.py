@@ -1,6 +1,6 @@
 """Do the values in the answer and in calls come from messages or tool results?
 
-The score is the share of values with a source, found by code alone, in any language. Typed values of the answer
+The score is the share of values with a source. Code finds the values, in any language. Typed values of the answer
 (identifiers, amounts, dates, times, durations, e-mail and web addresses, measures) and identifiers in arguments of
 calls that change something are looked up in the instructions, the user's words, the conversation before, earlier
 results and documents, in any spelling.
