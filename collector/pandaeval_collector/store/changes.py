@@ -271,7 +271,7 @@ def _about(
 
 
 def _stands(connection: sqlite3.Connection, seq: int) -> bool:
-    """Returns whether a stored result is the newest of its unit and metric. If not, deletes it: it is written anew."""
+    """Return whether a stored result is the newest of its unit and metric. If not, delete it: it is written anew."""
     if connection.execute("SELECT verdict IS NOT NULL FROM results WHERE seq = ?", (seq,)).fetchone() == (1,):
         return True
     connection.execute("DELETE FROM results WHERE seq = ?", (seq,))

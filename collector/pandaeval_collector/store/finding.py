@@ -29,7 +29,7 @@ from pandaeval_collector.store.listed_pages import (
     sessions_of,
 )
 from pandaeval_collector.store.series_table import attributes_of
-from pandaeval_collector.store.triage import Triage, triages
+from pandaeval_collector.store.triage import Triage, history, triages
 
 _T = TypeVar("_T")
 _NAMES_AGE = 50.0
@@ -333,8 +333,13 @@ class Finder:
         )
         return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
 
+    def said_of(self, incident: Collection[str]) -> list[Triage]:
+        """Return all that was said of an incident with these ids, newest first."""
+        with self._reads.snapshot() as reader:
+            return history(reader, incident)
+
     def labelled(self, calculate: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
-        """Returns what ``calculate`` makes of the labels of people, nothing where there are none."""
+        """Return what ``calculate`` makes of the labels of people, nothing where there are none."""
         with self._reads.snapshot() as reader:
             (known,) = reader.execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()
             return calculate(reader) if known else []
@@ -428,7 +433,7 @@ class Finder:
         return names
 
     def rates(self, wanted: Wanted) -> list[tuple[str, str | None, str, int]]:
-        """Counts the standing results of the wanted runs and sessions: (metric, agent, verdict, count). A session
+        """Count the standing results of the wanted runs and sessions: (metric, agent, verdict, count). A session
         counts once for ``None``, and for each agent of its runs; a run once for a metric of turns, by its worst."""
         where, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
         values, of = (*results.values, *where.values), carried(wanted, "m")

@@ -142,7 +142,7 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
 
 
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:
-    """Returns (success, signal) of the newest result of each metric about a unit."""
+    """Return (success, signal) of the newest result of each metric about a unit."""
     rows = connection.execute("SELECT success, signal FROM results WHERE about = ? AND verdict IS NOT NULL", (about,))
     return [(None if success is None else bool(success), signal) for success, signal in rows]
 
@@ -222,7 +222,7 @@ def conditions(wanted: Wanted, table: str = "l") -> Conditions:
 
 
 def carried(wanted: Wanted, table: str) -> Conditions:
-    """Returns the conditions that a trace has to fulfil, and any trace of a session."""
+    """Return the conditions that a trace has to fulfil, and any trace of a session."""
     return _given((condition.format(t=table), value) for condition, value in _carried(wanted))
 
 

@@ -288,6 +288,20 @@ class TestOpening:
         assert user_version(file) == version
         assert file.read_bytes() == before
 
+    @pytest.mark.parametrize("version", [0, VERSION])
+    def test_a_file_of_another_program_is_refused_and_left_alone(
+        self, version: int, open_store: OpenStore, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "data" / "pandaeval.db"
+        file.parent.mkdir()
+        with open_database(file) as connection:
+            connection.execute("CREATE TABLE bookmarks (url TEXT)")
+            connection.execute(f"PRAGMA user_version = {version}")
+        before = file.read_bytes()
+        with pytest.raises(StoreVersionError, match=r"is an SQLite file of another program \(tables bookmarks\)"):
+            open_store()
+        assert file.read_bytes() == before
+
     def test_one_directory_has_one_owner(self, store: Store, tmp_path: Path) -> None:
         with pytest.raises(StoreBusyError, match="in use by another collector"):
             Store(tmp_path / "data")

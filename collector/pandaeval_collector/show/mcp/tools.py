@@ -159,7 +159,7 @@ class Tools:
         return next((OutcomeCounts.of(rate) for rate in rates if rate["agent"] is None), OutcomeCounts())
 
     async def _rates(self, filters: dict[str, Any]) -> list[Any]:
-        """Returns the rates of the wanted runs: of all agents, and of each agent that is wanted."""
+        """Return the rates of the wanted runs: of all agents, and of each agent that is wanted."""
         agent, rates = filters["agent"], (await self._asker.get("/rates", **filters))["rates"]
         return [rate for rate in rates if agent is None or rate["agent"] in (None, agent)]
 

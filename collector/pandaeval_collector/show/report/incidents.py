@@ -111,8 +111,7 @@ class Incident:
 
     def triage(self, given: Mapping[str, Triage]) -> Triage:
         """Return what people say of it, by what they said of each id: of several the one that asks for most."""
-        newest = max(self.at.values())
-        triages = [given.get(id_, Triage()).now(newest) for id_ in self.ids]
+        triages = [given.get(id_, Triage()).now(self.at.values()) for id_ in self.ids]
         return min(triages, key=lambda triage: STATES.index(triage.state))
 
     def trend(self, span: TimeSpan) -> str:
@@ -264,7 +263,8 @@ class IncidentPart(BaseModel):
 
 class IncidentDetail(IncidentRow):
     """An incident with its runs over time, by what they are of, and the newest of them. ``step``: milliseconds of each
-    of the bars ``all`` (of all runs) and ``failed``, from ``since`` on."""
+    of the bars ``all`` (of all runs) and ``failed``, from ``since`` on; ``history``: all that people said of it, newest
+    first."""
 
     since: Milliseconds
     until: Milliseconds
@@ -273,6 +273,7 @@ class IncidentDetail(IncidentRow):
     failed: list[int]
     parts: list[IncidentPart]
     examples: list[TraceRow]
+    history: list[Triage]
 
 
 class PageAgent(BaseModel):

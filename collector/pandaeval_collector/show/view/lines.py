@@ -21,7 +21,8 @@ def incident_line(row: Row) -> str:
     notes = [f"by {said(triage['by'], 200)}"] if triage["by"] else []
     if triage["note"]:
         notes.append(f"note: {said(triage['note'], 200)}")
-    state = ", ".join(filter(None, (triage["state"], "; ".join(notes))))
+    back = "" if triage["back_at"] is None else f"came back {moment(triage['back_at'])} after it was resolved"
+    state = ", ".join(filter(None, (back or triage["state"], "; ".join(notes))))
     times = f"{many(row['runs'], 'run')}, {moment(row['first_at'])} to {moment(row['last_at'])}"
     about = f"{state}; {times}, agent {agents}, incident {row['id']}"
     line = f"{row['severity']} {what} ({about}): {said(row['reason'], 160)}"

@@ -45,7 +45,7 @@ class OutcomeCounts:
             self.disputed += times * (label == DISPUTED)
 
     def add_verdict(self, verdict: str, times: int) -> None:
-        """Counts results by :attr:`pandaeval_collector.base.result.Result.verdict`."""
+        """Count results by :attr:`pandaeval_collector.base.result.Result.verdict`."""
         outcome, _, why = verdict.partition(": ")
         success = {"passed": True, "failed": False}.get(verdict)
         self.add(outcome, success, why, times, verdict)
@@ -147,7 +147,7 @@ def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
 
 
 def handled_line(rates: Iterable[Row]) -> str:
-    """Returns what :func:`handled` says of the API's rates of all agents, or that nothing is judged."""
+    """Return what :func:`handled` says of the API's rates of all agents, or that nothing is judged."""
     whole = (rate for rate in rates if rate["agent"] is None)
     tallies = {f"{level}.{metric}": counts for (level, metric), counts in summed(whole, "level", "metric").items()}
     return handled(tallies) or "no run was judged for correctness"
@@ -162,7 +162,7 @@ def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCount
 
 
 def rate_lines(rates: Iterable[Row]) -> list[str]:
-    """Returns a line on each metric and agent: how many of its results passed, most failures first."""
+    """Return a line on each metric and agent: how many of its results passed, most failures first."""
     of_agents = (rate for rate in rates if rate["agent"] is not None)
     sums = summed(of_agents, "level", "metric", "agent").items()
     return [f"{_metric(level, name)} of {_agent(agent)}: {counts.text}" for (level, name, agent), counts in sums]
