@@ -22,7 +22,7 @@ ABOUT = {"gen_ai_evaluation_name": "confidence", "pandaeval_level": "trace"}
 
 
 def flatters(number: int, body: dict[str, Any]) -> Say:
-    """Passes all but every sixth."""
+    """Pass all but every sixth."""
     return Say(verdict(body, confidence=0.3 if not number % 6 else 0.9))
 
 

@@ -211,6 +211,9 @@ def test_an_incident_that_is_resolved_or_muted_is_not_among_the_open_ones(
     page.wait("document.querySelector('.triage [aria-pressed=true]').innerText === 'New'")
     page.go("#/failures")
     assert page.count(".incident") == before
+    page.go(address)
+    page.run("document.querySelector('.about details summary').click()")
+    assert "Muted by kim: OPS-12, until Monday" in page.text(".about details")
 
 
 def test_two_traces_are_ticked_in_a_list_and_compared_step_by_step(page: Page, collector: CollectorProcess) -> None:

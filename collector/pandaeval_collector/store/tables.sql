@@ -145,13 +145,14 @@ CREATE TABLE failure_groups (
 ) WITHOUT ROWID;
 CREATE INDEX failure_groups_by_time ON failure_groups (last_at);
 
--- What people say of incidents, by the id of a group of failures, or of a cause that has none.
+-- What people say of incidents, by the id of a group of failures, or of a cause that has none; the newest row stands.
 CREATE TABLE incident_states (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
     state TEXT NOT NULL,
     note TEXT NOT NULL,
     person TEXT NOT NULL,
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    PRIMARY KEY (id, at)
 ) WITHOUT ROWID;
 
 -- What waits to be sent, encoded once: so many `items`, log records or spans as OTLP bytes, packed, the last of them

@@ -31,7 +31,7 @@ _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
 
 
 def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Returns a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
+    """Return a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
     which receives them as the API takes them."""
 
     def as_api(**given: Any) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Tools:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
 
     async def _counted(self, group: RunFilters, metric: str | None) -> OutcomeCounts:
-        """Counts the runs of a group that failed and those that did not: of all, or of those that the metric decides,
+        """Count the runs of a group that failed and those that did not: of all, or of those that the metric decides,
         with those that it leaves open."""
         if metric is None:
             found = await self._asker.get("/incidents", **group.model_dump(mode="json"), limit=1)
@@ -159,17 +159,17 @@ class Tools:
         return next((OutcomeCounts.of(rate) for rate in rates if rate["agent"] is None), OutcomeCounts())
 
     async def _rates(self, filters: dict[str, Any]) -> list[Any]:
-        """Returns the rates of the wanted runs: of all agents, and of each agent that is wanted."""
+        """Return the rates of the wanted runs: of all agents, and of each agent that is wanted."""
         agent, rates = filters["agent"], (await self._asker.get("/rates", **filters))["rates"]
         return [rate for rate in rates if agent is None or rate["agent"] in (None, agent)]
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
-        """Returns the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for
+        """Return the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for
         secrets takes a while."""
         return await asyncio.to_thread(fenced, lines, rest, *more, await self._link(place))
 
     async def _link(self, place: str) -> str:
-        """Returns a sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
+        """Return a sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
         if self._page is None:
             return ""
         if self._has_page is None:
@@ -181,7 +181,7 @@ class Tools:
 
 
 def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
-    """Yields the tools over one collector. ``page``: where people reach it."""
+    """Yield the tools over one collector. ``page``: where people reach it."""
     tools = Tools(asker, page)
     for name, method in vars(Tools).items():
         if inspect.isfunction(method) and not name.startswith("_"):
@@ -189,7 +189,7 @@ def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
 
 
 def _since(hours: float | None) -> str | None:
-    """Returns the time so many hours ago as RFC 3339; ``None`` for no limit."""
+    """Return the time so many hours ago as RFC 3339; ``None`` for no limit."""
     try:
         return None if hours is None else (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
     except OverflowError:

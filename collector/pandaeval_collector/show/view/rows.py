@@ -57,7 +57,7 @@ class TraceRow(BaseModel):
 
     @classmethod
     def of(cls, row: Listed, **more: Any) -> Self:
-        """Returns a stored trace in this form. ``more``: further fields."""
+        """Return a stored trace in this form. ``more``: further fields."""
         facts = row.facts
         return cls(
             trace_id=facts["id"],
@@ -100,7 +100,7 @@ class SessionRow(BaseModel):
 
     @classmethod
     def of(cls, row: ListedSession, **more: Any) -> Self:
-        """Returns a stored session in this form. ``more``: further fields."""
+        """Return a stored session in this form. ``more``: further fields."""
         return cls(
             session_id=row.id,
             question=row.question,

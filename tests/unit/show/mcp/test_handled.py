@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_collector.show.mcp.tools import RunFilters, Tools
+from pandaeval_collector.show.view.lines import incident_line
 from pandaeval_collector.show.view.rates import handled_line, rate_lines
 
 
@@ -48,3 +49,12 @@ async def test_a_comparison_leaves_open_verdicts_out_and_counts_them() -> None:
     told = await tools.compare_versions(RunFilters(), RunFilters(), "session.correctness")
     assert "a: 14 of 70 runs failed (0.200)" in told
     assert "of verdicts in a: 80 % of 70 decided, 20 unclear; in b: 80 % of 70 decided, 20 unclear" in told
+
+
+def test_an_incident_that_came_back_shows_since_when_and_the_note_of_before() -> None:
+    triage = {"state": "new", "by": "mia", "note": "provider outage", "at": 1, "back_at": 86_400_000}
+    row = {"label": "error", "also": [], "agents": ["desk"], "triage": triage, "runs": 2, "id": "a" * 12}
+    row |= {"first_at": 0, "last_at": 86_400_000, "severity": "high", "reason": "timeout", "trace_id": None}
+    line = incident_line(row)
+    assert "came back 1970-01-02" in line
+    assert "after it was resolved, by mia; note: provider outage" in line

@@ -24,7 +24,7 @@ async function overview(query) {
 }
 
 function summary(found, first) {
-  const fresh = found.incidents.filter((each) => each.trend === "begun").length, rising = found.incidents.filter((each) => each.trend === "rising").length;
+  const fresh = found.incidents.filter((each) => each.trend === "begun" && each.triage.back_at === null).length, rising = found.incidents.filter((each) => each.trend === "rising").length;
   return [first, found.total && many(found.total, "incident"), fresh && `${number(fresh)} just begun`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
 }
 
