@@ -46,6 +46,7 @@ FILTERS = (
     Filter("outcome", "outcome", "Show units with a result of this outcome.", "--with-outcome"),
     Filter("label", "text", "Show units with a result of this label.", "--with-label"),
     Filter("success", "flag", "Show units with a result that passed, or failed.", "--with-pass/--with-fail"),
+    Filter("incident", "text", "Show units with a failure of this incident (ID, or several with commas)."),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
     Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),

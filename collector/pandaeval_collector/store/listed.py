@@ -154,7 +154,8 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
 class Wanted:
     """Which traces somebody asks for, and sessions by their traces. Times are Unix milliseconds, ``until_ms`` excluded;
     what is ``None`` or empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``;
-    ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there is a result like that;
+    ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``, ``incident``
+    (ids of groups of failures): there is a result like that;
     ``text``: stands in what lists show; ``min_seconds``,
     ``min_usd``: what it took and cost at least."""
 
@@ -171,6 +172,7 @@ class Wanted:
     outcome: str | None = None
     label: str | None = None
     success: bool | None = None
+    incident: str | None = None
     text: str | None = None
     min_seconds: float | None = None
     min_usd: float | None = None
@@ -179,7 +181,7 @@ class Wanted:
 
     def of_unit(self) -> Wanted:
         """Return the conditions on the unit itself, without those on its results."""
-        return replace(self, metric=None, outcome=None, label=None, success=None)
+        return replace(self, metric=None, outcome=None, label=None, success=None, incident=None)
 
 
 def chosen_by_index(wanted: Wanted) -> bool:
@@ -234,6 +236,7 @@ def result_conditions(wanted: Wanted, table: str) -> Conditions:
             (f"{table}.success = ?", wanted.success),
             (f"json_extract(CAST({table}.body AS TEXT), '$.outcome') = ?", wanted.outcome),
             (f"json_extract(CAST({table}.body AS TEXT), '$.label') = ?", wanted.label),
+            (f"instr(?, json_extract(CAST({table}.body AS TEXT), '$.metadata.failure_group.id'))", wanted.incident),
         ]
     )
 
