@@ -56,8 +56,8 @@ pandaeval.traces.open gauge {trace} Number of traces that are not decided yet
 pandaeval.queue.size gauge {item} Number of waiting items by queue
 pandaeval.store.size gauge By Size of the data in the store
 pandaeval.memory gauge By Resident memory of the collector's main process, without its helper processes
-pandaeval.judge.answers counter {answer} Number of verdicts: from a call of the judge, or from an earlier call
-pandaeval.judge.budget.spent gauge {USD} US dollars of this day (UTC) for the judge, including running calls
+pandaeval.judge.answers counter {answer} Number of verdicts, from a new call of the judge or from an earlier call
+pandaeval.judge.budget.spent gauge {USD} US dollars spent on the judge on this day (UTC), including calls in progress
 pandaeval.judge.budget.limit gauge {USD} Most US dollars for the judge per day (UTC)
 pandaeval.lag gauge s Time for which the oldest complete trace waits for its score
 pandaeval.accounting.residual gauge {item} Number of items that no counter includes. A value other than 0 is a bug

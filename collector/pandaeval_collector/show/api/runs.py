@@ -34,7 +34,7 @@ from pandaeval_collector.show.api.run_shapes import (
 from pandaeval_collector.store.runs import FullError, RunRow, RunTable
 from pandaeval_collector.store.schedules import Schedules
 
-Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
+Id = Annotated[str, Query(max_length=64, description="ID of a run.")]
 
 
 def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names) -> None:
@@ -48,7 +48,7 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
 
     @reads.operation(app, "/runs/compare", "Two runs, or a run and the live results", tagged=False)
     def compare(
-        a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
+        a: Id, b: Annotated[str, Query(max_length=64, description="ID of another run, or live.")] = "live"
     ) -> Comparison:
         first, second = _run(stored, a), None if b == "live" else _run(stored, b)
         return Comparison.read(stored, first, second, compared(stored, first, second))

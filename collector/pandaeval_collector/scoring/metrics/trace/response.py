@@ -11,8 +11,8 @@ handed over, or one of the next three traces of the session made up for it (then
 the score is 0.5 and passes. A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it
 (###STOP### and TERMINATE from the start); where no instructions were captured, nobody knows. Commands and code that
 only read change nothing, and a claim is false success only where it is about the call that failed: not an offer, a
-question or a report of other work that was done. It does not judge whether the answer is right, and takes no refusal
-for a failure. What was not captured is no silence: then nothing is said.
+question or a report of other work that was done. It does not judge whether the answer is right, and a refusal is no
+failure. What was not captured is no silence: then nothing is said.
 
 A run that a guardrail stopped on purpose passes; its label is ``blocked``, and the reason names the guardrail, the
 provider's filter or the model's refusal. A tool call that a person refused is no failure: the label is ``declined``,
