@@ -40,22 +40,13 @@ FILTERS = (
     Filter("environment", "text", "Deployment environment."),
     Filter("user", "text", "ID of the user."),
     Filter("session", "text", "ID of the session."),
-<<<<<<< HEAD
-    Filter("failed", "flag", "Show traces with (or without) a failure or an error.", "--failed/--not-failed"),
-    Filter("status", "status", "How the run ended: with an error, or ok."),
-    Filter("metric", "text", "Show units with a result of this metric, such as trace.tool_loop.", "--with-metric"),
-    Filter("outcome", "outcome", "Show units with a result of this outcome.", "--with-outcome"),
-    Filter("label", "text", "Show units with a result of this label.", "--with-label"),
-    Filter("success", "flag", "Show units with a result that passed, or failed.", "--with-pass/--with-fail"),
-    Filter("incident", "text", "Show units with a failure of this incident (ID, or several with commas)."),
-=======
     Filter("failed", "flag", "Show traces with a failure or error; if negated, other traces.", "--failed/--not-failed"),
     Filter("status", "status", "Show traces that ended with this status."),
     Filter("metric", "text", "Show traces and sessions with a result of this metric.", "--with-metric"),
     Filter("outcome", "outcome", "Show traces and sessions with a result of this outcome.", "--with-outcome"),
     Filter("label", "text", "Show traces and sessions with a result of this label.", "--with-label"),
     Filter("success", "flag", "Show runs with a passed (if negated: failed) result.", "--with-pass/--with-fail"),
->>>>>>> main
+    Filter("incident", "text", "Show traces and sessions with a failure of this incident."),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
     Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),

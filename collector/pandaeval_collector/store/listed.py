@@ -150,20 +150,11 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-<<<<<<< HEAD
-    """Which traces somebody asks for, and sessions by their traces. Times are Unix milliseconds, ``until_ms`` excluded;
-    what is ``None`` or empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``;
-    ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``, ``incident``
-    (ids of groups of failures): there is a result like that;
-    ``text``: stands in what lists show; ``min_seconds``,
-    ``min_usd``: what it took and cost at least."""
-=======
     """A filter for traces and, through them, sessions. Times are Unix milliseconds, ``until_ms`` exclusive; ``None`` or
     empty means no filter. ``status``: ``error`` if the run failed, else ``ok``. ``metric`` (such as
-    ``trace.tool_loop``), ``outcome``, ``label``, ``success``: a result matches. ``text``: in the listed text.
-    ``min_seconds``, ``min_usd``: minimum duration and cost.
+    ``trace.tool_loop``), ``outcome``, ``label``, ``success``, ``incident`` (IDs of its groups of failures): a result
+    matches. ``text``: in the listed text. ``min_seconds``, ``min_usd``: minimum duration and cost.
     """
->>>>>>> main
 
     since_ms: int | None = None
     until_ms: int | None = None
