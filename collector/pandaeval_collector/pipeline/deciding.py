@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 BATCH_TRACES = 256
 """Traces that are filed together: a session of many traces then costs less, and all of a batch is in memory."""
+BATCH_BYTES = 4 << 20
+"""A batch with so many bytes of spans takes no more traces: the traces of the next batch wait for all of it."""
 RETRY_SECONDS = 1.0
 T = TypeVar("T")
 
@@ -125,10 +127,10 @@ class TraceDecider:
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
         self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
-    async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
+    async def step(self, take: Callable[[int, int], Sequence[DueTrace]]) -> int:
         """Has as many batches of what ``take`` returns understood as the line has room for, and decides the oldest.
         Returns how many traces that batch had; 0 where none is due."""
-        while len(self._ahead) < self._line.room and (due := take(BATCH_TRACES)):
+        while len(self._ahead) < self._line.room and (due := take(BATCH_TRACES, BATCH_BYTES)):
             self._ahead.append((due, asyncio.create_task(self._understood(due))))
         if not self._ahead:
             return 0
