@@ -22,7 +22,7 @@ ABOUT = {"gen_ai_evaluation_name": "confidence", "pandaeval_level": "trace"}
 
 
 def flatters(number: int, body: dict[str, Any]) -> Say:
-    """Passes all but every sixth."""
+    """Pass all but every sixth."""
     return Say(verdict(body, confidence=0.3 if not number % 6 else 0.9))
 
 
@@ -93,7 +93,7 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     assert all(each["revision"] == 1 for each in collector.results()), "no verdict opens a trace again"
     assert collector.gauge("accounting_residual") == 0
     assert command(collector, "labels", "export").count("\n") == labelled + 1
-    assert "nothing to label" in command(collector, "labels", "next")
+    assert "no judged run without a label" in command(collector, "labels", "next")
     calibrated = command(collector, "calibrate", str(file), "--results", str(collector.results_file))
     assert "openai/gpt-4o-mini as a judge of trace.confidence" in calibrated, "the judge as the configuration names it"
     http.close()

@@ -26,8 +26,12 @@ QUESTIONS = {
     "trace.loop_detection": "Does the answer say again what an earlier answer of the session said, without need?\n"
     "  true or wrong. What the user asked to hear again is no loop.",
     "trace.coherence": "Is the answer about something else than what was asked?\n  true or wrong.",
+    "turn.tool_call_behavior_failure": "Did the turn repeat calls that could bring nothing new?\n  true or wrong.",
 }
-QUESTIONS["trace.grounding.suspect"] = QUESTIONS["trace.grounding"]
+QUESTIONS |= {
+    f"{metric}.suspect": QUESTIONS[metric]
+    for metric in ("trace.grounding", "trace.loop_detection", "trace.coherence", "turn.tool_call_behavior_failure")
+}
 _SCREENS = 9_000
 """Characters of a flag's text."""
 _PLACES = 12

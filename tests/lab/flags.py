@@ -5,12 +5,13 @@
     python tests/lab/flags.py --table
     python tests/lab/flags.py --write-docs
 
-A flag is a result that fails, and of ``trace.grounding`` one of the values that it names; ``trace.grounding.suspect``
-are values that are listed and fail nothing. They are drawn evenly over the sets (all, if none is named), one of each
-session before a second of any, from the odd half, which is held back: rules are made on the even one (``--half``). What
-two runs say alike but for digits is drawn once, unless they are of two sessions. Of each metric the folder has
-``NNN.txt`` to be read, without any label of the set, ``records/NNN.txt`` with the whole session, and ``index.jsonl``.
-How many good sessions have flags is printed, too.
+A flag is a result that fails, and of ``trace.grounding`` one of the values that it names. Suspects have ``.suspect``
+after the name of the metric, and fail nothing. Flags are drawn evenly over the sets (all but bfcl, if none is named),
+one of each session before a second of any, from the odd half, which is held back: rules are made on the even one
+(``--half``). What two runs say alike but for digits is drawn once, unless they are of two sessions. Of each metric the
+folder has ``NNN.txt`` to be read, without any label of the set, ``records/NNN.txt`` with the whole session, and
+``index.jsonl``. Of each set the command prints how many good sessions have flags, and how many sessions with a failing
+result read as fine.
 
 Verdicts are JSON lines ``{"flag": "NNN", "verdict": "true|general_knowledge|wrong", "cause": "a few words"}``. They go
 to the ledger beside this file, without texts of the sets; ``--write-docs`` writes docs/internals/metric-quality.md.
@@ -57,7 +58,8 @@ def flags(name: str, asked: Iterator[Request], metrics: Sequence[str], seed: int
     from lab.bench._labelled_runs import default_evaluator
 
     traces: dict[str, Trace] = {}
-    results: dict[tuple[str, str], Result] = {}
+    results: dict[tuple[str, str], dict[str, Result]] = defaultdict(dict)
+    of_sessions: dict[str, Result] = {}
 
     def take(decision: Conclusion) -> None:
         traces.update((trace.trace_id, trace) for trace in decision.traces)
@@ -65,8 +67,10 @@ def flags(name: str, asked: Iterator[Request], metrics: Sequence[str], seed: int
     with TraceFiles() as run:
         run.add_all(asked)
         for result in replay(run, default_evaluator(), on_decided=take):
-            if result.unit.level == "trace":
-                results[result.metric, result.unit.trace_id] = result
+            if result.unit.level == "session":
+                of_sessions[result.unit.id] = result
+            else:
+                results[f"{result.unit.level}.{result.metric}", result.unit.trace_id][result.unit.span_id] = result
     sessions: dict[str, list[Trace]] = defaultdict(list)
     for trace in sorted(traces.values(), key=lambda trace: (trace.start_ns, trace.trace_id)):
         sessions[trace.session_id or trace.trace_id].append(trace)
@@ -79,35 +83,56 @@ def flags(name: str, asked: Iterator[Request], metrics: Sequence[str], seed: int
         print(
             f"{name} {metric}: {len(found)} flags in {len(failing)} of {len(sessions)} sessions, {of_good}", flush=True
         )
+    _tell_sessions(name, sessions, results, of_sessions, good)
     return drawn
 
 
+def _tell_sessions(
+    name: str,
+    sessions: dict[str, list[Trace]],
+    results: dict[tuple[str, str], dict[str, Result]],
+    of_sessions: dict[str, Result],
+    good: dict[str, bool],
+) -> None:
+    """Print how many sessions have a failing result, how many of them are good, and how many read as fine."""
+    named = {trace.trace_id: session for session, traces in sessions.items() for trace in traces}
+    failing = {named[trace] for (_, trace), each in results.items() for one in each.values() if one.success is False}
+    decided = [of_sessions[session] for session in failing if session in of_sessions]
+    fine = sum(one.success is True or one.label == "no_problem_found" for one in decided)
+    of_good = sum(good.get(session) is True for session in failing)
+    all_good = sum(good.get(session) is True for session in sessions)
+    print(
+        f"{name}: {len(failing)} of {len(sessions)} sessions have a failing result, "
+        f"{of_good} of {all_good} good sessions; {fine} read as fine",
+        flush=True,
+    )
+
+
 def _drawn(
-    name: str, metric: str, sessions: dict[str, list[Trace]], results: dict[tuple[str, str], Result], seed: int
+    name: str,
+    metric: str,
+    sessions: dict[str, list[Trace]],
+    results: dict[tuple[str, str], dict[str, Result]],
+    seed: int,
 ) -> list[Flag]:
     """The flags of one metric: the first of each session in the order of chance, then the second, and so on."""
-    bare, key = metric.removesuffix(SUSPECT), "suspect" if metric.endswith(SUSPECT) else "not_grounded"
+    bare, suspected = metric.removesuffix(SUSPECT), metric.endswith(SUSPECT)
     version = registry()[bare].version
     rounds: dict[int, list[Flag]] = defaultdict(list)
     for session in sorted(sessions):
         chance = random.Random(f"{seed} {metric} {session}")
         found = []
         for place, trace in enumerate(sessions[session]):
-            result = results.get((bare.partition(".")[2], trace.trace_id))
-            if result is None or not isinstance(result.finding, Score):
-                continue
-            entry = None
-            if bare == "trace.grounding":
-                entries = result.finding.metadata.get(key, ())
-                entry = chance.choice(entries) if entries and (result.success is False or key == "suspect") else None
-                if entry is None:
+            for span_id, result in sorted(results[bare, trace.trace_id].items()):
+                entries = _entries(bare, result, suspected)
+                if not entries:
                     continue
-            elif result.success is not False:
-                continue
-            around = sessions[session][: place + 1 + _LATER]
-            what = f"{metric} {version} {trace.trace_id} {entry['value'] if entry else ''}"
-            of_flag = hashlib.sha256(what.encode()).hexdigest()[:16]
-            found.append((of_flag, Evidence(metric, version, result, entry, around, place)))
+                entry = chance.choice(entries)
+                around = sessions[session][: place + 1 + _LATER]
+                where = trace.trace_id + (span_id if bare.startswith("turn.") else "")
+                what = f"{metric} {version} {where} {entry['value'] if entry else ''}"
+                of_flag = hashlib.sha256(what.encode()).hexdigest()[:16]
+                found.append((of_flag, Evidence(metric, version, result, entry, around, place)))
         chance.shuffle(found)
         for number, flag in enumerate(found):
             rounds[number].append(flag)
@@ -116,6 +141,18 @@ def _drawn(
         random.Random(f"{seed} {name} {metric} {number}").shuffle(rounds[number])
         ordered += rounds[number]
     return ordered
+
+
+def _entries(metric: str, result: Result, suspected: bool) -> Sequence[dict[str, Any] | None]:
+    """What a result flags: values of ``grounding``, else itself."""
+    if not isinstance(result.finding, Score):
+        return ()
+    fails = result.success is False
+    if metric == "trace.grounding":
+        if suspected:
+            return result.finding.metadata.get("suspect", ())
+        return result.finding.metadata.get("not_grounded", ()) if fails else ()
+    return (None,) if (result.label == "suspect" if suspected else fails) else ()
 
 
 def draw(
@@ -127,7 +164,7 @@ def draw(
     out: Path,
     source: Callable[[str, str], Iterator[Request]] = requests,
 ) -> dict[str, Counter[str]]:
-    """Writes the drawn flags; returns how many of each metric come from which set. What two sets hold of one session is
+    """Write the drawn flags; return how many of each metric come from which set. What two sets hold of one session is
     drawn once."""
     by_set = {}
     for name in sets:

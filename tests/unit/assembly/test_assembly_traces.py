@@ -91,7 +91,9 @@ def test_a_batch_takes_no_more_traces_after_so_many_bytes(traces: TraceAssembler
     for id_ in ids:
         traces.decided(id_)
         traces.add(id_, [span(1)], 2, 400, now=2000)
-    assert [len(traces.take_all(Trigger.SHUTDOWN, most_bytes=100)) for _ in range(2)] == [1, 1], "a large trace is alone"
+    assert [len(traces.take_all(Trigger.SHUTDOWN, most_bytes=100)) for _ in range(2)] == [1, 1], (
+        "a large trace is alone"
+    )
 
 
 def test_copies_touch_no_timer(traces: TraceAssembler) -> None:

@@ -160,3 +160,13 @@ def test_what_did_not_succeed_is_an_error() -> None:
     )
     assert told.error == "529"
     assert seen({"success": True}, SCOPE, name="claude_code.llm_request").error is None
+
+
+def test_the_tool_that_starts_a_sub_agent_names_it() -> None:
+    attributes = {"tool_name": "Agent", "tool_use_id": "t1", "subagent_type": "general-purpose"}
+    span = seen(attributes, "com.anthropic.claude_code.tracing", name="claude_code.tool")
+    assert (span.tool_name, span.agent_name) == ("Agent", "general-purpose")
+    other = seen(
+        {"tool_name": "Bash", "tool_use_id": "t2"}, "com.anthropic.claude_code.tracing", name="claude_code.tool"
+    )
+    assert other.agent_name == ""

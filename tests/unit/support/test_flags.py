@@ -6,10 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from lab.flags import draw, main
+from lab.flags import _entries, draw, main
+from pandaeval_collector.base.score import Score
 from pandaeval_lab.replay.files import Request
 from pandaeval_otel.wire.otlp_json import traces_from_json
 from support.flag_counts import LEDGER, VERDICTS, record, recorded, table
@@ -111,6 +114,19 @@ class TestDraw:
         draw(["first"], "odd", ["trace.grounding"], 7, 2, tmp_path, source)
         records = [path.read_text() for path in (tmp_path / "trace.grounding/records").glob("*.txt")]
         assert len({("1001.17" in each, "1005.17" in each) for each in records}) == 2
+
+    def test_failing_sessions_that_read_as_fine_are_counted(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        draw(["first"], "odd", ["trace.grounding"], 7, 2, tmp_path, source)
+        assert re.search(
+            r"^first: [1-9] of \d sessions have a failing result, .*; 0 read as fine$", capsys.readouterr().out, re.M
+        )
+
+    def test_a_suspect_is_no_failure(self) -> None:
+        result: Any = SimpleNamespace(finding=Score(0.1, "off topic"), label="suspect", success=None)
+        assert _entries("trace.coherence", result, suspected=True) == (None,)
+        assert _entries("trace.coherence", result, suspected=False) == ()
 
 
 INDEX = [

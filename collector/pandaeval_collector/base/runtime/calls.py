@@ -70,7 +70,7 @@ class Codec:
         return pickle.loads(body)  # noqa: S301 - from our parent or our child
 
     def error(self, error: Exception) -> Exception | str:
-        """Returns what the other end can raise: the error, with its traceback as a note, or else a text."""
+        """Return what the other end can raise: the error, with its traceback as a note, or else a text."""
         error.add_note("".join(traceback.format_exception(error)))
         try:
             if type(self.unpack(self.pack(error))) is type(error):
@@ -136,7 +136,7 @@ class Peer:
         return len(self._asked)
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Returns the answer of the other end; raises the error that it met, and what ``on_piece`` raises. ``on_piece``
+        """Return the answer of the other end; raise the error that it met, and what ``on_piece`` raises. ``on_piece``
         takes each piece of the answer; what it returns goes back."""
         number = next(self._numbers)
         body = self._codec.pack(("ask", number, name, arguments))
@@ -161,12 +161,12 @@ class Peer:
                 self._watch(anew=True)
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Sends the other end a notice."""
+        """Send the other end a notice."""
         self._relay()  # what was raised for an answer that nobody waited for
         self._write("tell", name, arguments)
 
     def take(self, message: Any) -> None:
-        """Handles a message of the other end."""
+        """Handle a message of the other end."""
         match message:
             case ["ask", number, name, arguments]:
                 self._answering[number] = asyncio.create_task(self._answer(number, name, arguments))
@@ -187,7 +187,7 @@ class Peer:
         self._watch(anew=True)
 
     def end(self, error: Callable[[bool], Exception]) -> None:
-        """Ends all requests, as the other end is gone: ours with an error, made of whether it may have been at it."""
+        """End all requests, as the other end is gone: ours with an error, made of whether it may have been at it."""
         asked, self._asked = self._asked, {}
         for place, each in enumerate(asked.values()):
             each.inbox.put_nowait(("failed", error(each.is_theirs and not (place and self._in_turn))))
@@ -215,7 +215,7 @@ class Peer:
         self._send(body)
 
     def _watch(self, anew: bool = False) -> None:
-        """Limits the time of the oldest request that the other end is to speak to."""
+        """Limit the time of the oldest request that the other end is to speak to."""
         if self._limit is not None:
             if not anew:
                 return
@@ -284,7 +284,7 @@ class Calls:
         return max(0.0, self._not_before - time.monotonic())
 
     async def start(self) -> None:
-        """Starts the process unless it runs, after the pause. Raises :class:`ChildStartError`."""
+        """Start the process unless it runs, after the pause. Raises :class:`ChildStartError`."""
         if self._running is not None:
             return
         if self._starting is None:
@@ -304,23 +304,23 @@ class Calls:
         return await self._running[1].ask(name, *arguments, patience=patience, on_piece=on_piece)
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Sends the process a notice; does nothing while none runs."""
+        """Send the process a notice; does nothing while none runs."""
         if self._running is not None:
             self._running[1].tell(name, *arguments)
 
     def kill(self) -> None:
-        """Kills the process; its requests end with :class:`ChildEndedError`."""
+        """Kill the process; its requests end with :class:`ChildEndedError`."""
         if self._running is not None:
             self._running[0].kill()
 
     def stop(self) -> None:
-        """Starts no process any more. One that runs can still be asked."""
+        """Start no process any more. One that runs can still be asked."""
         self._stopped = True
         if self._starting is not None:
             self._starting.cancel()
 
     async def close(self) -> None:
-        """Kills the process, if one runs, and starts none any more."""
+        """Kill the process, if one runs, and start none any more."""
         self.stop()
         self.kill()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -366,7 +366,7 @@ class Calls:
         self._begin(self._read(child, peer))
 
     async def _read(self, child: Child, peer: Peer) -> None:
-        """Handles the messages of the process until it ends."""
+        """Handle the messages of the process until it ends."""
         while (frame := await child.receive()) is not None:
             try:
                 peer.take(self._codec.unpack(frame))
