@@ -80,7 +80,8 @@ def _section(metric: Metric[Any, Any]) -> str:
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`")
     scale = re.search(r"^Scale: (.*?)\.?$", text, re.MULTILINE)
     text = re.sub(r"^(?:Scale|Source): .*$", "", text, flags=re.MULTILINE)
-    facts = [f"The metric needs {metric.needs}."] if metric.needs else []
+    needs = metric.needs.removesuffix("; a judge")
+    facts = [f"The metric needs {needs}."] if needs else []
     if scale:
         facts.append(f"Scale: {scale[1]}.")
     return f"### {metric.key}\n\n{_first_sentences(text)}\n\n{' '.join(facts)}\n"
