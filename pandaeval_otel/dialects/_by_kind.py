@@ -54,15 +54,16 @@ def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
 
 
 class ByKind(Reading, Dialect):
-    """A dialect as a class: its instance is the reading of one span, which the instance fills itself.
+    """A dialect whose instance is the reading of one span.
 
-    :meth:`kind_of` comes first. Then the tables ``any_keys`` and, for a kind, ``llm_keys``, ``tool_keys`` … fill
-    fields, and so do the methods :meth:`read_any` and ``read_llm``, ``read_tool`` … (``read_unstated``: no kind).
+    First calls :meth:`kind_of`. Then fills fields from the tables ``any_keys`` and, per kind, ``llm_keys``,
+    ``tool_keys`` …, and from the methods :meth:`read_any`, ``read_llm``, ``read_tool`` … (``read_unstated``: no
+    kind).
     """
 
     __slots__ = ("attributes", "get", "logs", "span")
     reads_any_kind: ClassVar[bool] = False
-    """Whether it also reads spans whose kind :meth:`kind_of` does not tell."""
+    """Whether the dialect also reads spans without a kind from :meth:`kind_of`."""
     any_keys: ClassVar[Table] = ()
     _readers: ClassVar[dict[Kind | None, tuple[Table, Callable[..., None] | None]]]
 
@@ -94,7 +95,7 @@ class ByKind(Reading, Dialect):
         return None
 
     def kind_of(self) -> Kind | None:
-        """Return the span's kind; ``None`` where this dialect cannot tell it."""
+        """Return the span's kind; ``None`` if this dialect cannot determine it."""
         raise NotImplementedError
 
     def read_as(self, kind: Kind | None) -> Reading:

@@ -35,7 +35,7 @@ KINDS = kinds(
 )
 """Kinds by the words that most vendors have for them."""
 MAX_ERROR = 500
-"""Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
+"""Maximum length of an error text, in characters: enough for the cause, too short for a conversation."""
 
 CUT = ("messages were cut short by a length limit",)
 SESSION_WORDS = ("session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId", "chat_id")
@@ -65,8 +65,9 @@ def session_candidates(
 
 
 def session_id(value: Any) -> str:
-    """Return a session id; ``""`` for placeholders and for OpenAI response ids, which change with every call and which
-    some frameworks write in its place."""
+    """Return a session id; ``""`` for placeholders and OpenAI response ids. Some frameworks write a response id here,
+    which changes with every call.
+    """
     found = identifier(value)
     if found.startswith("resp_"):
         return ""
@@ -82,8 +83,9 @@ def one_session(value: Any) -> SessionIds:
 
 
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
-    """Return the tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither
-    side."""
+    """Return the tokens in ``gen_ai.usage.*``, with the names of any release; ``None`` if input and output are
+    missing.
+    """
     details = () if _DETAIL_KEYS.isdisjoint(attributes) else _DETAILS
     return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *details)
 
@@ -91,8 +93,9 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
 def usage_in(
     source: Any, spent: Keys, made: Keys, cache_read: Keys = (), cache_write: Keys = (), thought: Keys = ()
 ) -> Usage | None:
-    """Return the tokens of each side under its key, or the first of its keys that holds a number; ``None`` when
-    neither ``spent`` nor ``made`` is there, or ``source`` is no map."""
+    """Return the tokens of each side, from the first of its keys that holds a number. ``None`` if ``spent`` and
+    ``made`` are missing or ``source`` is no map.
+    """
     if type(source) is not dict and not isinstance(source, Mapping):
         return None
     given, answered = _tokens(source, spent), _tokens(source, made)
@@ -110,10 +113,10 @@ def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
 
 
 def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
-    """Return a short text when the span failed, else ``None``.
+    """Return a short error text if the span failed, else ``None``.
 
-    A span failed if its status is ERROR, or unset and the span names an ``error.type`` or records an exception, as a
-    span event or a log record. An explicit OK wins: the application coped.
+    A span failed if its status is ERROR. If its status is unset, it failed if it has an ``error.type`` or a recorded
+    exception (event or log record). An explicit OK takes precedence.
     """
     failed = span.status_code == STATUS_ERROR
     error_type = span.attributes.get(semconv.ERROR_TYPE)
@@ -136,8 +139,9 @@ def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Return the tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or
-    MCP form, of JSON strings, or of names. ``None`` when it is absent or unreadable, ``()`` when the list is empty."""
+    """Return the tools in ``value``: a list, or its JSON text, of definitions (OTel, OpenAI, Anthropic, Gemini or MCP
+    form), JSON strings or names. ``None`` if absent or unreadable, ``()`` if empty.
+    """
     if type(value) is str:
         return _TOOLS(value)
     return _tool_definitions(value)
@@ -195,7 +199,7 @@ def _definition(item: Object) -> ToolDefinition:
 
 
 def agent_named(name: str) -> str:
-    """Return ``name`` if somebody chose it, ``""`` if it is only a framework's class or node."""
+    """Return ``name`` if a person chose it; ``""`` for the class or node name of a framework."""
     if name.lower() in _GENERIC_NAMES:
         return ""
     return identifier(name)
@@ -213,7 +217,7 @@ def system_of(messages: Messages | None) -> str | None:
 
 
 def said_by_user(text: Any) -> Messages | None:
-    """Return one user message with ``text``; ``None`` for a placeholder, or anything but text."""
+    """Return one user message with ``text``; ``None`` for a placeholder or another type."""
     if type(text) is str and not hidden(text):
         return spoken("user", Text(text))
     return None
@@ -282,7 +286,7 @@ def crew_question(tasks: Any) -> str:
 
 
 def put_input(reading: Reading, messages: MaybeCut) -> None:
-    """Put the messages of a run's or a model's input onto its reading, with a note if they were cut short."""
+    """Set the input messages of a run or model call, with a note if they were cut."""
     reading.input, cut = messages
     if cut:
         reading.notes = CUT
@@ -296,7 +300,7 @@ def put_output(reading: Reading, messages: MaybeCut) -> None:
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:
-    """Put a tool's outcome onto its span's reading; a result that reports a failure becomes the span's error."""
+    """Set a tool's outcome. If the result reports a failure, it becomes the span's error."""
     reading.result = outcome.result
     reading.tool_call_id = reading.tool_call_id or outcome.call_id
     reading.tool_name = reading.tool_name or outcome.name
@@ -310,14 +314,15 @@ def give_error(reading: Reading, text: Any) -> None:
 
 
 def drop_unnamed(reading: Reading) -> None:
-    """Drop arguments that are a single text: LangChain writes a tool's only argument without its name, and the model's
-    request for this call has it."""
+    """Drop arguments that are a single text. LangChain writes the only argument without its name; the model's request
+    has the name.
+    """
     if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
         reading.arguments = None
 
 
 def run_kind(parentless: bool) -> Kind:
-    """Return the kind of a chain, a task or a plain function: the run itself if nothing is above it, else a step."""
+    """Return the kind of a chain, task or plain function: a workflow if it is parentless, else a step."""
     if parentless:
         return Kind.WORKFLOW
     return Kind.STEP

@@ -1,8 +1,8 @@
-"""Reads messages from any value of an attribute, event or log body.
+"""Reads messages from an attribute, event or log body.
 
-Understood: OTel messages (``role`` + ``parts``), OpenAI chat messages and Responses items, Anthropic and Bedrock
-messages, Gemini contents, LangChain messages (constructors, dictionaries, pairs), and the request and response bodies
-around them; each as JSON text (also encoded twice, or cut short) or already structured.
+Supports OTel messages (``role`` + ``parts``), OpenAI chat messages and Responses items, Anthropic and Bedrock
+messages, Gemini contents and LangChain messages (constructors, dictionaries, pairs). Also reads request and response
+bodies. Values may be structured or JSON text, encoded twice or cut.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _CALLS = frozenset({"tool_calls", "function_call", "refusal", "toolCalls"})
 """Members of messages that need no content."""
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
 BESIDE_PARTS = frozenset({"tool_calls", "tool_call_id", "function_call", "reasoning_content"})
-"""Members of an OpenAI chat message that some emitters (LiteLLM) leave beside today's ``parts``."""
+"""Members of an OpenAI chat message that some emitters (LiteLLM) leave beside ``parts``."""
 
 
 def message_of(item: Object, role: str) -> Message:
@@ -124,8 +124,9 @@ def _decoded(content: Any) -> Any:
 
 
 def with_members(parts: list[Part], item: Object, role: str) -> list[Part]:
-    """Return ``parts`` completed from the members of ``item`` that are named in :data:`BESIDE_PARTS`: thoughts go
-    before, calls behind, and the text of a message that answers a call becomes the call's result."""
+    """Return ``parts`` plus the members of ``item`` in :data:`BESIDE_PARTS`: thoughts first, calls last. If the
+    message answers a call, its text becomes the result.
+    """
     kinds = {type(part) for part in parts}
     call_id = identifier(item.get("tool_call_id"))
     if role == "tool" and call_id and ToolResponse not in kinds:
@@ -142,8 +143,7 @@ def with_members(parts: list[Part], item: Object, role: str) -> list[Part]:
 
 
 def true_role(role: str, parts: list[Part]) -> str:
-    """Return ``tool`` for a message of role ``user`` that holds only tool results, as several frameworks write them;
-    else ``role``."""
+    """Return ``tool`` for a ``user`` message with only tool results, as several frameworks write it; else ``role``."""
     if role != "user" or not parts or type(parts[0]) is not ToolResponse:
         return role
     if all(type(part) is ToolResponse for part in parts):
@@ -209,17 +209,16 @@ def finish_reason_of(item: Object) -> str:
 
 
 def messages_of(value: Any, role: str) -> Messages | None:
-    """Return the messages in ``value``; a message without a role gets ``role`` (``user`` for inputs).
+    """Return the messages in ``value``; ``role`` applies to messages without a role (``user`` for inputs).
 
-    Returns ``()`` for a captured, empty list; ``None`` for an absent value, a placeholder, or messages all of whose
-    content was hidden. A hidden message among others that are not holds :data:`NOT_CAPTURED`.
+    ``()`` for a captured empty list; ``None`` for an absent value, a placeholder or fully hidden messages. A hidden
+    message among visible messages holds :data:`NOT_CAPTURED`.
     """
     return read_messages(value, role)[0]
 
 
 def read_messages(value: Any, role: str) -> MaybeCut:
-    """Return what :func:`messages_of` does, and whether the text was cut short (its last message is then
-    incomplete)."""
+    """Read as :func:`messages_of`, and return whether the text was cut. The last message is then incomplete."""
     if value is None:
         return None, False
     if type(value) is str and role == "user":
@@ -236,8 +235,9 @@ def was_cut(value: Any) -> bool:
 
 @Recent
 def _read_given(text: str) -> MaybeCut:
-    """Read inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new part.
-    Items of a JSON array that all have roles are messages, each by itself."""
+    """Read inputs as :func:`_read`, but only the new part of a grown conversation. Items of a JSON array with roles
+    are single messages.
+    """
     before, rest = _CONVERSATIONS.split(text) or ((), text)
     items = parsed(rest) if rest.startswith("[") else None
     if type(items) is list and all(type(item) is dict and "role" in item for item in items):
@@ -304,8 +304,9 @@ def _structure(value: Any) -> tuple[Any, bool]:
 
 
 def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
-    """Return a list with the messages that some of its texts spell as JSON, and whether the last was cut short. A list
-    that does not end with a text stays unchanged."""
+    """Expand texts of a list that contain JSON messages. Also returns whether the last was cut. A list that does not
+    end with text is unchanged.
+    """
     cut = False
     if not items or type(items[-1]) is not str:
         return items, cut
@@ -365,7 +366,9 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
 
 
 def _of_parts(parts: list[Part], role: str) -> Iterable[Message]:
-    """Return the message of parts that stand by themselves, if there are any: whoever calls a tool is no user."""
+    """Return a message of parts without their own message, if any. A message with tool calls does not have role
+    ``user``.
+    """
     if not parts:
         return ()
     if role == "user" and any(type(part) is ToolRequest for part in parts):
@@ -422,7 +425,7 @@ def _with_finish(messages: list[Message], item: Object) -> list[Message]:
 
 
 def _grounded(messages: list[Message], candidate: Object) -> list[Message]:
-    """Return an answer of Gemini behind the search that it was grounded in."""
+    """Insert the grounding search of a Gemini answer before the answer."""
     search = _hosted.grounding_of(candidate)
     if search is None or len(messages) != 1:
         return messages
@@ -434,8 +437,7 @@ def _grounded(messages: list[Message], candidate: Object) -> list[Message]:
 
 
 def without_cut_values(messages: Messages) -> Messages:
-    """Mark the last message as incomplete, and keep only the name and id of a call whose arguments or result a length
-    limit cut in two: half of them is no evidence."""
+    """Mark the last message as incomplete. A call whose arguments or result were cut keeps only name and id."""
     if not messages:
         return messages
     *before, last = messages

@@ -1,7 +1,7 @@
-"""Reads one part (or block) of a message, in any form that a provider or framework writes.
+"""Reads one message part in any provider's or framework's form.
 
-OTel parts (``type`` + ``content``), OpenAI and Anthropic content blocks, Bedrock and Gemini blocks (the key is the
-type), Vercel AI SDK, LangChain and Haystack parts. Unknown types are kept as :class:`OtherPart`, never dropped.
+Supports OTel parts (``type`` + ``content``), OpenAI and Anthropic blocks, Bedrock and Gemini blocks (the key is the
+type), Vercel AI SDK, LangChain and Haystack parts. Unknown types become :class:`OtherPart`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _is_block(item: Any) -> bool:
 
 
 def parts_in(block: Object) -> tuple[Part, ...]:
-    """Return the part that ``block`` describes; two where it is a call and its result, none where it says nothing."""
+    """Return the part in ``block``; two for a call with its result, none for an empty block."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     unread = block
     if type(kind) is str:
@@ -118,8 +118,7 @@ def request_of(call: Object) -> ToolRequest:
 
 
 def response_of(block: Object) -> Part | None:
-    """Return a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known, and ``None`` where a
-    tool that the provider ran has no result, but a status."""
+    """Return a tool response; :data:`NOT_CAPTURED` without a call id. ``None`` if a hosted tool has only a status."""
     result = first(block, _RESULT_KEYS)
     origin = block.get("origin")  # Haystack: the call that is answered
     if type(origin) is dict:
@@ -144,7 +143,7 @@ def _approval(block: Object) -> Part | None:
 
 
 def outcome_of(block: Object, result: Any) -> Any:
-    """Return ``result``; where the message or block around it says that the tool failed, in MCP's form of that."""
+    """Return ``result``, in MCP's error form if the message or block around it reports a failure."""
     failed = block.get("is_error") is True or block.get("isError") is True or block.get("status") in _FAILED
     if failed:
         return {"content": result, "is_error": True}
@@ -251,8 +250,9 @@ def _inner(key: str, read: _Reader) -> _Reader:
 
 
 def media_of(block: Object, kind: str) -> Media | None:
-    """Return the image, sound, video or document that ``block`` stands for, with its type and place but never its
-    content; ``None`` for other blocks. ``kind``: the block's type, ``""`` if it names none."""
+    """Return the image, sound, video or document in ``block``: type and location, without content. ``None`` for other
+    blocks. ``kind``: the block's type or ``""``.
+    """
     if kind:
         word = kind.lower().replace("-", "_").removeprefix("input_")
         if word in _TYPES or word.startswith(_MODALITIES):

@@ -1,4 +1,4 @@
-"""Reads thoughts, tools and answers of agents that write them as plain text in a format that the prompt prescribes.
+"""Reads agents that write thoughts, tool calls and answers as text in a prescribed format.
 
 DSPy: ``[[ ## next_thought ## ]]`` … ``[[ ## completed ## ]]``. smolagents' CodeAgent: ``Thought: …`` before the code.
 """
@@ -27,14 +27,14 @@ _SPEAKER = re.compile(
     r"|(?:<\|begin_of_text\|>)?<\|start_header_id\|>(?P<header>\w+)<\|end_header_id\|>\s*)",
     re.MULTILINE,
 )
-"""What introduces a speaker in a prompt: a name at the start of a line, or the marks of ChatML and Llama."""
+"""Matches a speaker in a prompt: a name at the start of a line, or a ChatML or Llama mark."""
 _CLOSERS = re.compile(r"<\|(?:im_end|eot_id|end_of_text)\|>\s*")
 _MAX_TOOLS_TEXT = 100_000
 _MAX_DESCRIPTION = 10_000
 
 
 def without_protocol(output: Messages | None) -> Messages | None:
-    """Return ``output`` without what a prompted protocol puts around thoughts, tool calls and answers."""
+    """Remove the format of a prompted protocol around thoughts, tool calls and answers."""
     if not output or len(output) != 1 or len(output[0].parts) != 1 or type(output[0].parts[0]) is not Text:
         return output
     text = output[0].parts[0].text
@@ -45,7 +45,7 @@ def without_protocol(output: Messages | None) -> Messages | None:
 
 
 def without_task_mark(given: Messages | None) -> Messages | None:
-    """Return ``given`` without the words that smolagents put before the user's own."""
+    """Remove smolagents' prefix of the user's text."""
     for index, message in enumerate(given or ()):
         if given is None or message.role != "user":
             continue
@@ -103,8 +103,9 @@ def _code_parts(text: str) -> list[Part] | None:
 
 
 def split_prompt(messages: Messages | None) -> Messages | None:
-    """Return the messages of a prompt in one text: instructions, history and question behind the name of each speaker,
-    as completion models and templates have them. Other messages stay as they are."""
+    """Split a prompt in one text into messages, by speaker names of completion models and templates. Other messages
+    are unchanged.
+    """
     if not messages or len(messages) != 1 or len(messages[0].parts) != 1:
         return messages
     part = messages[0].parts[0]

@@ -1,8 +1,7 @@
-"""Reads attribute values of any form: JSON, JSON in JSON, Python's repr, placeholders, numbers as text; and JSON that a
-length limit cut short (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes), as half a message list is still
-most of a conversation.
+"""Reads attribute values of any form: JSON, nested JSON text, Python reprs, placeholders and numbers as text. Also
+salvages JSON cut by a length limit (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes).
 
-Nothing here raises, whatever the value is. Unreadable values stay as they are.
+Never raises. Unreadable values are unchanged.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ Object = dict[str, Any]
 """A JSON object."""
 
 MAX_JSON = 8 << 20
-"""Characters; longer strings are not parsed. A million-token conversation is about half of this."""
+"""Maximum length of parsed text, in characters. A conversation of a million tokens has about half of it."""
 MAX_REPR = 256 << 10
-"""Most characters of a Python repr that is parsed; the parser needs far more memory per character than JSON does."""
+"""Maximum length of a parsed Python repr, in characters. This parser needs far more memory than JSON."""
 _COUNTED = 2048
-"""Characters up to which counting brackets, of which few cannot nest deep, takes less time than to walk a structure."""
+"""Up to this length in characters, counting brackets is faster than walking the structure."""
 MAX_ENCODINGS = 3
 """How many times a value may be encoded as JSON (MLflow: 2, AgentCore: 3)."""
 MAX_ID = 256
-"""Most characters of an id or a name; anything longer is misplaced content."""
+"""Maximum length of an id or name, in characters. Longer values are misplaced content."""
 
 HIDDEN = frozenset(
     {"<elided>", "<redacted>", "[redacted]", "__redacted__", "<not specified>", "<not serializable>", "<omitted>"}
 )
-"""Placeholders that instrumentations write for content they were told not to capture (compared in lower case)."""
+"""Placeholders for disabled content capture, in lower case."""
 NO_NAME = HIDDEN | {"", "unknown", "n/a", "none", "null", "{}", "[]", "not specified", "undefined"}
-"""Placeholders for a missing id or name. In content these words may be meant, in an id they never are."""
+"""Placeholders for a missing id or name. They can be real content, but never real ids."""
 
 _LONGEST_NO_NAME = max(map(len, NO_NAME))
 LONGEST_PLACEHOLDER = 32
@@ -56,18 +55,18 @@ _TRIES = 4
 
 
 def is_prose(text: str) -> bool:
-    """Return whether ``text`` is, by its length and first letter, neither JSON nor a repr nor a placeholder. False
-    negatives occur."""
+    """Return whether ``text`` is prose, by length and first letter, and not JSON, a repr or a placeholder. Has false
+    negatives.
+    """
     return len(text) > LONGEST_PLACEHOLDER and text[0] in _LETTERS
 
 
 def parsed(value: Any) -> Any:
-    """Return the structure that JSON text (encoded up to three times) or the repr of a Python container spells; other
-    values unchanged.
+    """Parse JSON text (encoded up to three times) or the repr of a Python container; other values are unchanged.
 
-    Only objects, arrays and quoted strings count as JSON; a bare ``12`` or ``true`` stays a string, since a text that
-    happens to be a number is still a text. Text that does not parse, is longer than :data:`MAX_JSON` or nests deeper
-    than :data:`MAX_DEPTH` stays unchanged. ``bytes`` become text if they are UTF-8, else ``None``.
+    Only objects, arrays and quoted strings are parsed; ``12`` or ``true`` stays text. Invalid text, text above
+    :data:`MAX_JSON` and nesting above :data:`MAX_DEPTH` are unchanged. ``bytes`` become text if they are UTF-8, else
+    ``None``.
     """
     if isinstance(value, bytes):
         try:
@@ -200,8 +199,9 @@ def starts_like_json(text: str) -> bool:
 
 
 def salvage(text: str) -> list[Any] | Object | None:
-    """Return the structure that ``text`` begins to spell: its complete leading items, and the beginning of a string
-    that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
+    """Salvage the structure at the start of cut JSON: complete leading items and the start of a cut string. ``None``
+    if ``text`` is not cut JSON or too little is left.
+    """
     text = text.lstrip()
     if len(text) > MAX_JSON or not starts_like_json(text):
         return None
@@ -237,8 +237,9 @@ def _trim(container: list[Any] | Object) -> None:
 
 
 def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
-    """Return where the last whole token ends, the closers then due (innermost last), and the last places to cut back
-    to. ``None`` for text that is complete, too deep or no JSON at all."""
+    """Scan for the end of the last whole token, the closers due (innermost last) and the last cut positions. ``None``
+    for complete or too deep text, or no JSON.
+    """
     stack = ""
     end = 0
     places: deque[tuple[int, str]] = deque(maxlen=_TRIES)
@@ -262,8 +263,9 @@ def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
 
 
 def _string_end(rest: str) -> str | None:
-    """Return ``rest`` (the text after the last whole token) as a closed string; ``""`` if it is empty; ``None`` if it
-    begins a number or a word, whose value cannot be known."""
+    """Close the string in ``rest`` (the text after the last whole token). ``""`` if empty; ``None`` for an incomplete
+    number or word.
+    """
     rest = rest.lstrip()
     if not rest:
         return ""

@@ -1,5 +1,6 @@
-"""Reads Amazon Bedrock AgentCore (the AWS distribution of OpenTelemetry), which moves the content of any
-instrumentation's spans into the bodies of log records, as JSON in JSON in that instrumentation's own form."""
+"""Reads Amazon Bedrock AgentCore (AWS distribution of OpenTelemetry). It moves span content into log record bodies,
+as nested JSON in the instrumentation's own form.
+"""
 
 from __future__ import annotations
 

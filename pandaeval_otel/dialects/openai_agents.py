@@ -1,5 +1,6 @@
-"""Reads the OpenAI Agents SDK by openai-agents-v2: the conventions, with a run that looks like an agent, and message
-parts that are reprs of the SDK's own objects."""
+"""Reads the OpenAI Agents SDK through openai-agents-v2: the conventions, but the run looks like an agent and message
+parts are reprs of SDK objects.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Reads Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or in
-the attributes that the events had; all other spans have the operation ``framework``."""
+"""Reads Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or
+in the events' attributes. Other spans have the operation ``framework``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Builds the tree of a trace's spans, which survives missing parents, skewed clocks and parent loops.
+"""Builds a trace's span tree, robust to missing parents, skewed clocks and parent loops.
 
-One pass builds it and works out, on the way down, whatever a reader would have to climb for, so that a chain of
-thousands of nested spans costs no more than a flat trace.
+One downward pass computes inherited values, so deeply nested traces cost no more than flat ones.
 """
 
 from __future__ import annotations
@@ -34,11 +33,10 @@ class _Place:
 
 
 class Tree:
-    """The spans of a trace as a tree. ``spans``: by start time, outer spans before inner ones that start at the same
-    instant. Ids must be unique. ``roots``: the outermost agents and workflows, without those that only a tool called;
-    if there are none, the topmost spans that do work.
+    """The span tree of a trace. ``spans``: by start, outer before inner on ties; unique ids. ``roots``: outermost
+    agents and workflows not called by tools, else the topmost working spans.
 
-    A parent loop is cut above its earliest span. The same spans give the same tree in any order.
+    A parent loop is cut above its earliest span. Deterministic in any input order.
     """
 
     def __init__(self, spans: Iterable[Span]) -> None:
@@ -148,8 +146,7 @@ class Tree:
         return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
     def _settle(self, span: Span) -> None:
-        """Place a span that seems to begin before its parent (clocks differ, or both began at once), and the spans
-        above it that have no place yet."""
+        """Place a span that starts before its parent (skewed clocks or ties), and unplaced spans above it."""
         path: dict[str, Span] = {}
         at: Span | None = span
         while at is not None and at.span_id not in self._places:

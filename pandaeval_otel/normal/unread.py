@@ -1,4 +1,4 @@
-"""Finds text that no dialect reads, in traces that lack a question or an answer: a sign of an emitter that is new."""
+"""Finds unread text in traces without question or answer, which indicates a new emitter."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _told(span: Span) -> bool:
 
 
 def _known(spans: Sequence[Span]) -> set[str]:
-    """Return the texts that are read of other spans: a framework's steps repeat them."""
+    """Return texts read from other spans; framework steps repeat them."""
     messages = (message for span in spans for message in (*(span.input or ()), *(span.output or ())))
     return {message.text for message in messages}
 

@@ -1,7 +1,6 @@
-"""Encodes SDK spans and log records as OTLP bytes, with the encoder that the OTLP exporter uses, so that both ways give
-equal evidence.
+"""Encodes SDK spans and log records as OTLP bytes with the OTLP exporter's encoder, so both give equal evidence.
 
-Runs on the worker thread only.
+Worker thread only.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 _FIXED = {1: 8, 5: 4}
-"""Bytes of numbers of fixed length, by wire type."""
+"""Bytes of fixed-length numbers, by wire type."""
 _RUN = 1024
-"""How many equal consecutive fields are compared at once."""
+"""Number of equal consecutive fields compared at once."""
 
 
 def entry(pair: bytes) -> tuple[bytes, bytes]:
@@ -62,9 +62,9 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, at: int = 0, size: int | None = None) -> Iterator[tuple[int, int, int, int, int]]:
-    """Walk the fields of the message between ``at`` and ``size``. Yields for each: tag, start of the field, start and
-    end of its content, and how many equal fields follow each other there (runs are yielded once). Raises
-    ``ValueError``."""
+    """Walk the message fields between ``at`` and ``size``. Yields tag, field start, content start and end, and the
+    number of equal fields in a row. Raises ``ValueError``.
+    """
     size = len(data) if size is None else size
     seen = 0
     while at < size:
@@ -106,7 +106,8 @@ def _content(data: bytes, at: int, kind: int) -> tuple[int, int]:
 
 def _group_end(data: bytes, at: int) -> int:
     """Return the end of a group whose first field is at ``at``. OTLP has no groups; protobuf reads them as unknown
-    fields. Raises ``ValueError``."""
+    fields. Raises ``ValueError``.
+    """
     depth = 1
     while depth:
         tag, at = read_varint(data, at)
