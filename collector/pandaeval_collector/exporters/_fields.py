@@ -1,7 +1,6 @@
-"""Fields of protobuf messages as bytes, to be put one behind the other: encoded messages may be joined.
+"""Protobuf message fields as bytes, to be concatenated.
 
-What is the same in many messages is encoded once, by ``opentelemetry-proto``, and kept; only what differs is put
-together here, in the few forms that it has.
+Repeated content is encoded once by ``opentelemetry-proto`` and cached; only the differing fields are built here.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=4096)
 def before_text(key: str, size: int) -> bytes:
-    """Encode all of an attribute that stands before its text of ``size`` bytes."""
+    """Encode an attribute up to its text of ``size`` bytes."""
     text = b"\x0a" + varint(size)
     pair = _key(key) + b"\x12" + varint(len(text) + size) + text
     return varint(len(pair) + size) + pair
@@ -73,7 +72,7 @@ def before_text(key: str, size: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def before_number(key: str) -> bytes:
-    """Encode all of an attribute that stands before the eight bytes of its number."""
+    """Encode an attribute up to its eight-byte number."""
     pair = _key(key) + b"\x12\x09\x21"
     return varint(len(pair) + 8) + pair
 

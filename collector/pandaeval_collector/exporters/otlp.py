@@ -1,5 +1,4 @@
-"""Sends results to an OpenTelemetry backend: log events, spans and metrics, each with an endpoint and a cursor of its
-own."""
+"""Sends results to an OpenTelemetry backend: log events, spans and metrics, each with its endpoint and cursor."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Series for Prometheus to scrape, some at a time: OpenMetrics with exemplars for those who ask for it, else the
-classic text."""
+"""Prometheus scrape endpoint, paged: OpenMetrics with exemplars on request, else classic text."""
 
 from __future__ import annotations
 
@@ -39,9 +38,9 @@ SETTINGS = Prometheus
 
 
 class Scrape:
-    """Answers scrapes with the collector's own numbers and, given ``series``, with the scores. However many scrapes
-    there are at a time, one page is rendered at a time, on a thread of its own. Scores that cannot be read from the
-    store are left out of an answer, and counted; the collector's own numbers are always in it."""
+    """Answers scrapes with the collector's own metrics and, with ``series``, scores. One page is rendered at a time, on
+    a separate thread. If scores cannot be read, they are omitted and counted; own metrics are always present.
+    """
 
     def __init__(self, telemetry: Telemetry, series: ZeroFirst | None) -> None:
         self._telemetry, self._series = telemetry, series
@@ -92,8 +91,9 @@ class Scrape:
 # text of a page of series is the same to the byte.
 @functools.lru_cache(maxsize=256)
 def metric_name(name: str, unit: str) -> tuple[str, str]:
-    """Return the name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit;
-    ``""`` for other units, such as words in braces."""
+    """Return a metric family's name with its unit suffix (counters also get ``_total``), and the unit. Other units,
+    such as words in braces, are ``""``.
+    """
     escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""
@@ -109,7 +109,7 @@ def label_name(key: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a number as Go does, which goes over to exponents at a million."""
+    """Format a number as Go does, with exponents from a million on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -129,7 +129,7 @@ def content_type(accept: str) -> tuple[str, bool]:
 
 
 class ScrapeText:
-    """Writes one answer to a scrape. Give it all points of an instrument one after the other."""
+    """Writes one scrape. Pass an instrument's points consecutively."""
 
     def __init__(self, openmetrics: bool) -> None:
         self._openmetrics = openmetrics

@@ -1,5 +1,4 @@
-"""The sessions that a pipeline scores: takes in members that other collectors hand over, compares what came, and scores
-the sessions so far and for good."""
+"""Scores a pipeline's sessions, provisionally and finally, and adds members from other collectors."""
 
 from __future__ import annotations
 
@@ -37,10 +36,10 @@ class OwnedSessions:
         self._store, self._line, self._committer = store, line, committer
         self._telemetry, self._clock = telemetry, clock
         self.open = OpenSessions(timing, store.jobs.pending_in)
-        """Those that are not scored for good yet, the ones being scored included."""
+        """Sessions without final scores, including those being scored."""
 
     async def let_go(self, session_ids: Collection[str]) -> None:
-        """Forget sessions that another collector scores from now on. Those that are being scored are finished."""
+        """Forget sessions that another collector scores. Running scores are finished."""
         for session_id in session_ids:
             self.open.forget(session_id)
         if session_ids:
@@ -70,8 +69,7 @@ class OwnedSessions:
         self._committer.begin(self._committer.or_left(tell(), "the end of a session"))
 
     async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
-        """Store members and how far the topic was read that they came from; return after the commit. Raises a
-        ``Refusal``."""
+        """Store members and their topic offset ``read``; returns after the commit. Raises a ``Refusal``."""
         if self._committer.stopping:
             raise Draining("the collector is shutting down")
         if self._store.failing:
@@ -108,14 +106,15 @@ class OwnedSessions:
             self.open.touch(session_id, now, goes_on=decision.has_runs or session_id in decision.grown)
 
     async def compare_due(self) -> None:
-        """Compare what other collectors handed over since the last time. A session that raises is scored without."""
+        """Compare members from other collectors. A session that raises is scored without comparison."""
         while not self._committer.stopping and (grown := self.open.take_uncompared()):
             failed = partial(self._failed, "compared")
             await self._committer.together([*grown], partial(self._compare, grown), failed)
 
     async def close_due(self, now: float) -> None:
-        """Close the sessions that are over at ``now``, once their judges have answered, and scores open ones that have
-        been quiet for a while. One that raises is not scored so far: its scores for good do not rest on these."""
+        """Close sessions that are over at ``now`` and judged, and provisionally score quiet sessions. A session that
+        raises gets no provisional score.
+        """
         over, quiet = self.open.take_due(now)
         if over:
             await self._close(over)

@@ -1,5 +1,4 @@
-"""Where a listener may listen, addresses, TLS files, the rule against an open door without a lock; and how many
-connections it may have, out of the files that the process may open."""
+"""Addresses, TLS files, the check against unprotected listeners, and connection limits from the file limit."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _FEWEST = 16
 
 
 class BindError(Exception):
-    """A listener cannot, or may not, listen as configured. The message names the cure."""
+    """A listener cannot or must not listen as configured. The message has the fix."""
 
 
 class PortInUse(BindError):  # noqa: N818 - says what is wrong in two words
@@ -88,9 +87,9 @@ def parse_address(text: str) -> Address:
 def check_bind(
     address: Address, tls: Tls | None, token: str | None, insecure_bind: bool, *, setting: str = "server"
 ) -> None:
-    """Raise :class:`InsecureBind` for an address that other machines can reach, unless it has TLS and demands a
-    token or a client certificate, or ``insecure_bind`` says that the risk is known. ``setting`` is the
-    configuration key that the message names."""
+    """Raise :class:`InsecureBind` for an address reachable from other machines without protection. Protection is TLS
+    with a token or client certificate, or ``insecure_bind``. ``setting``: the config key in the message.
+    """
     if insecure_bind or address.is_loopback:
         return
     authenticated = bool(token) or (tls is not None and tls.client_ca is not None)
@@ -135,8 +134,9 @@ def listening_socket(address: Address, setting: str) -> socket.socket:
 
 
 def grpc_connections() -> int:
-    """Return the limit for OTLP over gRPC: half of the files that this process may open. Nobody can end its idle
-    connections to make room, so it has more than HTTP; health checks, the store and exporters always find some."""
+    """Return the OTLP gRPC connection limit: half of this process's file limit. Its idle connections cannot be dropped,
+    so it exceeds HTTP's. Health checks, store and exporters keep the rest.
+    """
     return max(_FEWEST, int(_files() * _GRPC_SHARE))
 
 

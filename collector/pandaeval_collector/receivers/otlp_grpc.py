@@ -23,7 +23,9 @@ _SETTING = "server.grpc"
 _UNREAD_BYTES = 128 * 1024  # with less, ordinary messages would come in pieces
 _HANDSHAKE_S = 5.0
 _IDLE_S = 900.0
-"""Seconds without a call, as long as a session: behind a balancer the next connection may lead to another collector."""
+"""Seconds without a call before a connection is closed. A new connection may reach another collector behind a
+balancer.
+"""
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -73,12 +75,10 @@ class GrpcDoor:
 
 
 class OtlpGrpcServer:
-    """Takes ``TraceService/Export`` and ``LogsService/Export``; anything else is UNIMPLEMENTED unless ``handlers`` has
-    it. All of it on the running event loop.
+    """Serves ``TraceService/Export`` and ``LogsService/Export``, plus ``handlers``, on the running event loop.
 
-    gRPC itself answers requests of more than ``max_bytes`` with RESOURCE_EXHAUSTED and no RetryInfo, before any handler
-    (or counter) sees them. ``handshake_s``: how long a connection may take until TLS and HTTP/2 are agreed on;
-    ``idle_s``: how long it may be without a call.
+    gRPC itself answers requests above ``max_bytes`` with RESOURCE_EXHAUSTED, uncounted. ``handshake_s``: limit for TLS
+    and HTTP/2 setup. ``idle_s``: limit without a call.
     """
 
     def __init__(
@@ -186,9 +186,9 @@ def parsed(kind: Any, request: bytes) -> Any:
 
 
 def refuse(context: _Context, answer: Refusal) -> bytes:
-    """Make a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
-    ``context.abort`` would raise: gRPC keeps that error, and its traceback keeps the call and whatever came of its
-    message, until the garbage is collected."""
+    """End a call with an answer when its handler returns; the empty response is not sent. ``context.abort`` would raise
+    an error that keeps the message alive until garbage collection.
+    """
     context.set_code(grpc.StatusCode[answer.grpc])
     context.set_details(str(answer)[:_MESSAGE_CHARS])
     context.set_trailing_metadata(trailers_of(answer))

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _KEEP_ALIVE_S = 30
 _HEAD_S = 10.0
 _UNREAD_S = 10.0
-"""How long a client may read nothing of what is sent to it, or next to nothing."""
+"""Seconds that a client may read nothing."""
 _UNREAD_AT_END_S = 1.0
 """The same once the collector stops."""
 _MAX_HEAD_BYTES = 32 * 1024
@@ -33,13 +33,13 @@ _PATHS = (
     "(server.grpc, 4327), and so have /healthz, /readyz and /metrics (server.health, 4329)\n"
 )
 _said: set[str] = set()
-"""Warnings to senders that came to the wrong port or path: their own errors seldom name the cause."""
+"""Warnings already logged about wrong ports or paths, whose client errors rarely show the cause."""
 
 
 class HttpServer:
-    """Serves one listener. ``setting`` is the configuration key of its address, which errors name. ``connections``: its
-    most connections (see :class:`Crowd`). ``head_s``: how long a request may take until its headers are there;
-    ``unread_s``: how long a client may leave its answer unread."""
+    """Serves one listener. ``setting``: config key of its address, for errors. ``connections``: maximum (see
+    :class:`Crowd`). ``head_s``: limit for the request headers. ``unread_s``: limit for an unread answer.
+    """
 
     def __init__(
         self,
@@ -103,8 +103,7 @@ class _Embedded(uvicorn.Server):
 
 
 class _LimitedHeadProtocol(HttpToolsProtocol):
-    """Limits request line, headers and how long an answer waits to be read, which httptools and uvicorn do not: a
-    client could fill the memory with one header, or take for ever over it."""
+    """Limits request line, headers and unread answers, which httptools and uvicorn do not limit."""
 
     _head_bytes = 0
     _hosts = 0
@@ -202,8 +201,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
 
 class Crowd:
-    """The connections of one listener. Beyond ``limit`` the one that has been without a request for longest is dropped;
-    a new one only where all others are being answered."""
+    """Connections of a listener. Above ``limit``, drops the longest idle connection; if all are active, the new one."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -261,7 +259,7 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
 
 
 async def wrong_path(request: Request, _: Exception) -> Response:
-    """Answer 404 with what is where, and say so once per path."""
+    """Answer 404 with the available paths; logs once per path."""
     _say_once(f"{request.method} {request.url.path[:100]!r} was asked for: {_PATHS.strip()}")
     return PlainTextResponse(_PATHS, 404)
 

@@ -1,7 +1,6 @@
-"""The part of the store that every process of a collector has: it reads the file, and its tables write.
+"""The store as each process sees it: reads the file directly; tables send writes to the main process.
 
-The front writes by its own thread. Child processes ask the front to run the work of a table, by name, and the front
-runs only the work that a process may ask for.
+Child processes request table methods by name; the main process runs only permitted ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Looks through a store for damage, row by row, beside a collector that may run on it.
+"""Checks a store for damage, row by row, also beside a running collector.
 
-Spans and results have checksums of their own rows, what is compressed has zstd's; SQLite's pages have none, so a page
-is checked for its structure, and each row for itself.
+Rows of spans and results have checksums, compressed data zstd's. SQLite pages have none, so their structure is checked.
 """
 
 from __future__ import annotations

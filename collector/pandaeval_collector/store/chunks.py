@@ -1,9 +1,8 @@
-"""Chunks, the raw spans and log records of traces, kept until their trace is decided and for the late window after
-that: compressed where that pays, each with a checksum. And what stays readable of agents' traces after the window: each
-compressed as a whole.
+"""Chunks: raw spans and log records, kept until the decision and the late window; compressed if useful, with checksums.
+Afterwards, agents' traces are kept compressed as a whole.
 
-Bytes of a trace: for each of its requests a flag (1: logs), the length as four bytes, and the request; all of it
-compressed."""
+Format of a trace, compressed: per request a flag (1: logs), a four-byte length, and the request.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ Part = tuple[bool, bytes]
 
 
 CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
-"""The columns of a chunk that :func:`chunk_content` reads. The checksum is of all others, the id among them: a row in
-the place of another one is found, too."""
+"""Columns read by :func:`chunk_content`. The checksum covers all others and the id, so swapped rows are detected."""
 
 
 def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
@@ -82,8 +80,9 @@ def chunk_content(row: Sequence[Any]) -> bytes:
 
 
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-    """Read ``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted and
-    :class:`DamagedChunkError` when one was damaged, so that no caller takes a part of a trace for the whole."""
+    """Read ``(is_logs, data)`` by chunk id. Raises ``LookupError`` for a deleted chunk and :class:`DamagedChunkError`
+    for a damaged chunk, so traces are never partial.
+    """
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):
         # All at once: a statement that an error leaves unfinished would show this connection the past from then on.
@@ -129,9 +128,10 @@ class KeptTraces(StoreTable):
     """The table of one store."""
 
     def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
-        """Compress the chunks of up to ``limit`` listed traces that were decided more than ``late_window_s`` seconds
-        before ``now`` (of the store's calendar), and deletes the chunks. Traces that are ``wanted`` or have judge jobs
-        wait; damaged chunks are deleted. Returns how many traces. Blocks; not on the writer's thread."""
+        """Compress the chunks of up to ``limit`` listed traces decided more than ``late_window_s`` seconds before
+        ``now`` (store calendar), and delete the chunks. ``wanted`` traces and traces with judge jobs wait. Damaged
+        chunks are deleted. Returns the number. Blocks; not on the writer thread.
+        """
         due = self._due(now - late_window_s, wanted, limit)
         packed: list[tuple[int, bytes, bytes | None]] = []
         for no, chunks in due:

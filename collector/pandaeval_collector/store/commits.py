@@ -1,7 +1,7 @@
-"""One thread that writes, and commits for many callers at once.
+"""A single writer thread with group commit.
 
-All work that waits when the thread is free shares one transaction and one fsync (group commit): that makes
-"acknowledged after commit" cheap. If one piece of work fails, it is undone alone; its neighbours are committed.
+All waiting work shares one transaction and fsync, which makes acknowledgement after commit cheap. Failed work is undone
+alone.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ Together = Callable[[sqlite3.Connection, Sequence[Any]], None]
 
 _MAX_GROUP = 512
 _NOT_WRITTEN = (sqlite3.OperationalError, sqlite3.DatabaseError)
-"""The classes themselves: a full disk, one that fails, a damaged file. What is derived from them is a fault of the work
-that was to be done (a constraint, a value that does not fit)."""
+"""These exact classes: full or failing disk, damaged file. Subclasses are errors of the work itself."""
 
 
 @dataclass(slots=True)

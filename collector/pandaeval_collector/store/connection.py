@@ -1,8 +1,7 @@
-"""Opens the store's file: creates it, sets its durability, finds damage to it, notes that for the next start, and puts
-a damaged file aside.
+"""Opens the store's file: creates it, sets durability, detects and records damage, and moves damaged files aside.
 
-To check a file of some GiB on a cold disk takes minutes, in which nothing could be accepted. So a start checks only a
-small file; a large one is checked when SQLite met damage in it, which is noted beside it.
+Checking large files takes minutes on a cold disk. So a start checks small files, and large files only after SQLite
+reported damage.
 """
 
 from __future__ import annotations
@@ -25,19 +24,20 @@ Durability = Literal["full", "normal", "off"]
 FILE_NAME = "pandaeval.db"
 PAGE_BYTES = 16384
 _CHECKPOINT_PAGES = 1000
-"""The commit that fills the log so far copies it into the file, and requests wait for that: 10 to 20 ms at 16 MB. Four
-times as many pages take four times as long, and save three bytes in a hundred."""
+"""Pages of the log before a checkpoint, which delays requests by 10 to 20 ms at 16 MB. Larger values take longer and
+save little.
+"""
 _SMALL_BYTES = 64 << 20  # a second on a disk that reads 64 MB/s
 _PAGE_BYTES_AT = 16  # in the file's header, two bytes
 _PRIMARY = 0xFF  # mask of SQLite's primary result codes; higher bits add details
 _STEPS = 400_000
-"""Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
-waited for, which the line may hold for five."""
+"""SQLite steps between two clock checks: about ten milliseconds. Each check waits up to five milliseconds for the
+interpreter lock.
+"""
 
 
 def create(file: Path, durability: Durability) -> bool:
-    """Make the file ready to be opened: created privately, with its tables, checked. Returns whether a damaged file
-    had to be put aside (it is kept next to the new one, never deleted)."""
+    """Prepare the file: private, with tables, checked. Returns whether a damaged file was moved aside."""
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     try:
@@ -79,8 +79,9 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
 
 
 def _text(value: bytes) -> str | bytes:
-    """Decode a text; return its bytes where it is no UTF-8, as one flipped bit can turn a blob into a text. The row's
-    checksum then tells; Python's library would raise the error of a damaged file at the first such row."""
+    """Decode a text, or return its bytes if it is not UTF-8: a flipped bit can turn a blob into text. The checksum then
+    detects it.
+    """
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -131,8 +132,9 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def check_size(file: Path) -> None:
-    """Raise :class:`DamagedFileError` if the file ends within a page, which SQLite would fill up with zeros. Checks
-    nothing while there is a log, which holds that page too. No connection may be open."""
+    """Raise :class:`DamagedFileError` if the file ends within a page. Skipped while a log exists. No connection may be
+    open.
+    """
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         return
@@ -186,9 +188,9 @@ class Connections:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Inside the block, the calling thread's connection reads the store as it was at the first read, and reads cost
-        less: outside of a snapshot, each read checks what others have changed since the one before. Raises
-        :class:`TooSlowError`."""
+        """Read the store as of the first read inside the block, on the thread's connection. Faster than single reads,
+        which check for changes each time. Raises :class:`TooSlowError`.
+        """
         connection, limit_s = self.own(), self._limit_s
         if limit_s is not None:
             until = time.monotonic() + limit_s

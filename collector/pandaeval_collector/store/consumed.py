@@ -27,8 +27,9 @@ class Extent:
 
 @dataclass(slots=True)
 class Consumed:
-    """What was read of one partition: ``next`` is the offset after the last message. Below ``settled_below``, other
-    collectors have decided what they read. ``extents``: those of the traces whose messages may be needed again."""
+    """The read state of a partition: ``next`` is the offset after the last message. Below ``settled_below``, other
+    collectors have decided their messages. ``extents``: of traces whose messages may be needed again.
+    """
 
     partition: int
     next: int

@@ -1,5 +1,4 @@
-"""Finds traces, sessions and results for people: a page at a time, in reads that give up after a time limit, so that no
-question, however it is put, holds up the line."""
+"""Finds traces, sessions and results for display, in pages and with a time limit, so queries cannot block scoring."""
 
 from __future__ import annotations
 
@@ -72,8 +71,9 @@ _CORRECTNESS = f"""
 
 @dataclass(frozen=True, slots=True)
 class StandingVerdict:
-    """A verdict of ``correctness`` that stands. ``no``: of its trace, or below zero of its session; ``question``: of an
-    undecided one, to the agent's owner; ``labelled``: people have a verdict too."""
+    """A current verdict of ``correctness``. ``no``: of its trace, or below zero of its session. ``question``: an
+    undecided verdict's question to the owner. ``labelled``: people also gave a verdict.
+    """
 
     no: int
     metric: str
@@ -113,10 +113,10 @@ _RATES = f"""
 
 @dataclass(frozen=True, slots=True)
 class FailedResult:
-    """A standing result that failed, or a run that ended with an error of which no result speaks (``metric`` is empty
-    then). ``no``: of its trace or session; ``group``: id of its group of failures, ``""`` for none; ``seq``: of the
-    result; ``at``: when its trace began, Unix milliseconds; ``step``: the last span that the result names;
-    ``trace_id``: of its trace, or of the one that a verdict on a session blames."""
+    """A current failed result, or a run that ended with an error without a result (``metric`` is empty). ``no``: trace
+    or session. ``group``: failure group id or ``""``. ``at``: the trace's start in Unix milliseconds. ``step``: last
+    span named. ``trace_id``: its trace, or the trace that a session verdict blames.
+    """
 
     no: int
     at: int
@@ -381,8 +381,9 @@ class Finder:
         return of_agents
 
     def costs(self, wanted: Wanted, by: str, limit: int) -> list[tuple[Any, ...]]:
-        """Return rows (name, runs, tokens in and out, US dollars, runs with an unknown price, tokens, US dollars and
-        unpriced ones of the verdicts) of the newest wanted runs, by ``agent``, ``user``, ``session`` or ``day``."""
+        """Return rows (name, runs, tokens in and out, US dollars, runs with unknown price, then tokens, US dollars and
+        unpriced count of verdicts) of the newest wanted runs. ``by``: ``agent``, ``user``, ``session`` or ``day``.
+        """
         where = conditions(wanted)
         order = "name DESC" if by == "day" else "total(json_extract(f, '$.usd')) + total(judge_usd) DESC, name"
         return self._read(
@@ -405,8 +406,9 @@ class Finder:
         return {seq: orjson.loads(body) for seq, body in self._read(query, numbers.json_list(seqs))}
 
     def shares(self, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
-        """Return (agent, version or model; its name; how many wanted runs are of it; which of the runs ``nos`` are),
-        most of those first; what none of them is of is left out."""
+        """Return (agent, version or model; its name; number of wanted runs; matching runs of ``nos``), most matches
+        first. Entries without matches are omitted.
+        """
         where = conditions(wanted)
         runs = f"FROM listed AS l WHERE {where} AND +no > 0"
         counted = "count(*), json_group_array(no) FILTER (WHERE no IN (SELECT value FROM json_each(?)))"

@@ -1,9 +1,8 @@
-"""What is still to be judged: durable, so that a restart forgets no job.
+"""Durable judge jobs, kept across restarts.
 
-A job is ``due``, then ``leased`` (this process is at it), then ``done``, ``dead`` (given up, can be retried by hand) or
-``cancelled`` (a newer revision or a changed configuration made it pointless). A lease does not run out: one process
-owns the store, and the jobs of the process before it are due again at the start. Jobs begin and end in the transactions
-of :mod:`pandaeval_collector.store.changes`.
+A job is ``due``, ``leased`` (in progress), then ``done``, ``dead`` (given up, can be retried) or ``cancelled``
+(obsolete). Leases do not expire; a start makes them due again. Jobs begin and end in the transactions of
+:mod:`pandaeval_collector.store.changes`.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ class Jobs(StoreTable):
 
     @written
     def lease(self, connection: sqlite3.Connection, now: float, count: int) -> list[Job]:
-        """Lease ``count`` due jobs, newest first: nobody gets them again until they are put back. With more than one,
-        also the others that are due about the same traces, which share calls. An attempt is counted before it is
-        made."""
+        """Lease the newest ``count`` due jobs. If more than one, also other due jobs about the same traces, which share
+        calls. The attempt is counted first.
+        """
         return _lease(connection, "due_at <= ? ORDER BY created_at DESC", now, count)
 
     @written
@@ -111,9 +110,9 @@ def add(
     fresh: Collection[bytes],
     ended_at: float,
 ) -> None:
-    """Insert new jobs. Cancels due jobs of ``redecided`` traces that are not among them. ``traces``: the numbers of
-    all these traces; of ``fresh`` ones there can be neither jobs nor results yet. ``now`` is of the running clock,
-    ``ended_at`` of the calendar."""
+    """Insert new jobs, and cancel due jobs of ``redecided`` traces that are not among them. ``traces``: their numbers.
+    ``fresh``: traces without jobs or results. ``now``: running clock. ``ended_at``: calendar.
+    """
     wanted = {job.id for job in jobs}
     for trace_id in redecided:
         rows = connection.execute("SELECT id, no FROM jobs WHERE trace = ? AND state = 'due'", (traces[trace_id],))

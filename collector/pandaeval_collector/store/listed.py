@@ -1,10 +1,8 @@
-"""The table by which people find traces and sessions again: a row for each agent's trace (under its number), and one
-for each session that has results of its own (under its number below zero), ordered by how bad they are; and the
-attributes by which lists find traces: those that are configured, of any span of a trace or its resource.
+"""The table for finding traces and sessions: a row per agent trace, and per session with own results (number below
+zero), ordered by badness. Also configured attributes of spans or resources.
 
-A pair of key and value is stored once, as ``key=value``; a trace has a row of two numbers for each of its pairs. Rows
-of a pair lie together in the order in which the traces came, so that a commit writes to one page for each pair that it
-meets, however large the store is.
+A pair ``key=value`` is stored once; each trace has a two-number row per pair. Rows of a pair are in order of arrival,
+so a commit writes one page per pair.
 """
 
 from __future__ import annotations
@@ -21,9 +19,9 @@ from pandaeval_collector.store.rows import ListedRow, ResultRow
 from pandaeval_collector.store.table import insert
 
 NO_SCORE = 2.0
-"""Stands for the signal of what has no score: after all others."""
+"""Replaces a missing signal; sorts last."""
 NOT_FAILED = 10.0
-"""What is added to the signal of a unit in which nothing failed: it comes after all that did."""
+"""Added to the signal of units without failure, so they sort after failed units."""
 
 
 _OF_SESSION = "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0"
@@ -43,10 +41,10 @@ HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
 
 
 def badness_of(results: Iterable[tuple[bool | None, float | None]], broken: bool) -> tuple[float, int]:
-    """Compute how bad a unit is: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where nothing
-    failed, so that units in its order are worst first; and how many failures there are, of results and of the run.
-    ``results``: (success, signal) of each result that stands. ``broken``: the run itself failed, which is as bad as can
-    be."""
+    """Compute a unit's badness and number of failures. Badness is the worst signal (0..1, or :data:`NO_SCORE`), plus
+    :data:`NOT_FAILED` without failure. ``results``: (success, signal) of current results. ``broken``: the run itself
+    failed, which is worst.
+    """
     worst, failures = 0.0 if broken else NO_SCORE, int(broken)
     for success, signal in results:
         failures += success is False
@@ -152,11 +150,11 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which traces somebody asks for, and sessions by their traces. Times are Unix milliseconds, ``until_ms`` excluded;
-    what is ``None`` or empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``;
-    ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there is a result like that;
-    ``text``: stands in what lists show; ``min_seconds``,
-    ``min_usd``: what it took and cost at least."""
+    """A filter for traces and, through them, sessions. Times are Unix milliseconds, ``until_ms`` exclusive; ``None`` or
+    empty means no filter. ``status``: ``error`` if the run failed, else ``ok``. ``metric`` (such as
+    ``trace.tool_loop``), ``outcome``, ``label``, ``success``: a result matches. ``text``: in the listed text.
+    ``min_seconds``, ``min_usd``: minimum duration and cost.
+    """
 
     since_ms: int | None = None
     until_ms: int | None = None

@@ -29,9 +29,10 @@ _MANY = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An agent's trace as a row of a list. ``facts``: as :func:`pandaeval_collector.pipeline.line.listing.shown_facts`
-    makes them; ``session``: its id, if it belongs to one; ``results``: the newest of each metric, JSON objects of
-    results by metric key; ``environment``: ``""`` where none is known."""
+    """An agent's trace as a list row. ``facts``: from :func:`pandaeval_collector.pipeline.line.listing.shown_facts`.
+    ``session``: its id, if any. ``results``: newest per metric key, as JSON objects. ``environment``: ``""`` if
+    unknown.
+    """
 
     no: int
     session: str | None
@@ -53,11 +54,11 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
-    ``badness``: of each of the worst :data:`MOST_STATES` of them, by their numbers; ``us``, ``tokens``, ``usd``,
-    ``unpriced`` (traces with calls of an unknown price): of all
-    of them together, the last ``None`` where nothing tells it; ``worst``: the row of its worst trace, ``None`` where
-    only the session's own results are known; ``results``: the session's own; ``question``: what was asked first."""
+    """A session in a list, or a trace without session (``id`` is ``None``). ``traces``: their number. ``badness``: of
+    the worst :data:`MOST_STATES`, by number. ``us``, ``tokens``, ``usd``, ``unpriced`` (traces with unknown prices):
+    totals. ``worst``: the worst trace's row, ``None`` if only session results exist. ``results``: the session's own.
+    ``question``: the first input.
+    """
 
     id: str | None
     no: int

@@ -1,9 +1,7 @@
-"""Traces and sessions by number.
+"""Numbers of traces and sessions.
 
-Numbers grow in order of arrival, so rows that are keyed by them lie together when they come together: a commit writes
-to a few pages however large the store is. Random ids as keys would dirty a page each. What remains is to find the
-number of an id: the index ``traces_by_id`` is ordered by blocks of numbers first, so that it grows at its end too, and
-is asked once per block.
+Numbers grow in order of arrival, so a commit writes few pages in any size of store; random ids would write a page each.
+The index ``traces_by_id`` is ordered by number block first, so it also grows at its end.
 """
 
 from __future__ import annotations

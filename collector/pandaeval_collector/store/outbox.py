@@ -1,7 +1,6 @@
-"""The outbox: encoded items that wait to be sent, many of them in a row, compressed together.
+"""The outbox of encoded items, stored in compressed batches.
 
-Encoded results resemble each other, so a batch takes a tenth of the bytes of its items stored one by one; it is
-written, counted and deleted as one row.
+Encoded results are similar, so a batch takes a tenth of the bytes.
 """
 
 from __future__ import annotations
@@ -136,9 +135,10 @@ class OutboxRows(StoreTable):
         done: Mapping[str, int],
         limit: int = 1000,
     ) -> Counter[tuple[str, str]]:
-        """Drop the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
-        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. Returns how many
-        unsent items went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
+        """Drop the oldest waiting rows: older than ``before`` (running clock), then to free ``excess_bytes``; at most
+        ``limit``. ``done``: cursor per signal. Returns dropped unsent items by signal and reason (``too_old``,
+        ``disk_share``); empty if no row was dropped.
+        """
         oldest = connection.execute(
             "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)
         )

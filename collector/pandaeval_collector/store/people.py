@@ -1,7 +1,7 @@
-"""People's verdicts on runs, the judges' scores that these are held against, and which runs were drawn to be labelled.
+"""Human verdicts, the judge scores they are compared with, and runs drawn for labelling.
 
-Apart from results: nothing that makes scores, sessions or series reads these tables. The judged scores stay when the
-results are deleted; they are written in the transaction that stores the result.
+Scoring does not read these tables. Judge scores stay when results are deleted, and are written in the results'
+transaction.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
 
 
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
-    """Keep verdicts, one for each run, metric and annotator: the one that was given last. A verdict without a time
-    was given at ``now`` (Unix seconds), unless it repeats what is there; none is later than ``now``. Returns how many
-    were new, changed what was there, or were known (or older)."""
+    """Keep verdicts, the last one per run, metric and annotator. Verdicts without a time get ``now`` (Unix seconds)
+    unless they repeat; later times are capped. Returns the numbers of new, changed and known (or older) verdicts.
+    """
     fates: Fates = Counter()
     for each in labels:
         fates[_put(connection, each, now)] += 1

@@ -37,8 +37,9 @@ _RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 
 class StoreReader(StoreTable):
-    """Reads the store in one data directory, and writes nothing there. Safe from any thread, each of which reads on a
-    connection of its own. All that decides, judges or shows traces reads the store through this."""
+    """Reads a store's data directory. Thread-safe, with a connection per thread. All deciding, judging and display code
+    reads through this.
+    """
 
     def __init__(self, path: Path, responses: Seen | None = None) -> None:
         """``path``: the data directory. ``responses``: a filter of all response digests that are stored; ``None``:

@@ -52,11 +52,12 @@ def forget(
     judged_s: float = 30 * 86_400.0,
     unlisted_only: bool = False,
 ) -> int:
-    """Drop raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
-    tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now`` of
-    the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are left
-    to :meth:`KeptTraces.keep` until ``retention_s`` is over. Returns how many went of the kind that had most; call
-    again while it is ``limit``."""
+    """Delete raw chunks of traces decided more than ``late_window_s`` seconds ago (except ``keep``), results,
+    tombstones and closed sessions older than ``retention_s``, and judge scores older than ``judged_s`` at ``now``
+    (store calendar); at most ``limit`` per kind. ``unlisted_only``: chunks of listed traces are left to
+    :meth:`KeptTraces.keep` until ``retention_s``. Returns the largest number deleted of a kind; repeat while it is
+    ``limit``.
+    """
     old = now - retention_s
     gone = [
         _forget_chunks(connection, now - late_window_s, old, keep, limit, unlisted_only),

@@ -1,5 +1,6 @@
-"""The values that the store takes and returns; and the checksums of those rows that scores rest on or that are scores:
-spans (:mod:`chunks`), what a trace left behind for its session, and results. What is compressed has zstd's."""
+"""Value types of the store, and checksums of rows that scores rest on: spans (:mod:`chunks`), session facts and
+results. Compressed data has zstd's checksum.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +51,9 @@ class DecidedTrace:
 
 @dataclass(slots=True)
 class ResultRow:
-    """A result as it is kept: ``body`` is its JSON object. ``signal``: 0..1, what a scored one says to lists;
-    ``settled``: this result or an earlier one of the same unit and metric is for good; ``verdict``: how rates count it,
-    see :attr:`pandaeval_collector.base.result.Result.verdict`."""
+    """A stored result; ``body``: its JSON object. ``signal``: 0..1, for lists. ``settled``: a final result of the unit
+    and metric exists. ``verdict``: see :attr:`pandaeval_collector.base.result.Result.verdict`.
+    """
 
     id: str
     unit: str

@@ -1,8 +1,7 @@
-"""Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found.
+"""Evaluation runs in the store: request, traces, progress and results.
 
-A run is ``queued``, ``running``, ``done`` or ``cancelled``. Each of its traces (an item) is ``pending``, ``done`` or
-``failed``. The results of a batch and the states of its items are one transaction: a crash repeats a batch, and no item
-is lost or has two results.
+A run is ``queued``, ``running``, ``done`` or ``cancelled``; each trace (item) ``pending``, ``done`` or ``failed``. A
+batch's results and item states are one transaction, so a crash only repeats a batch.
 """
 
 from __future__ import annotations
@@ -270,8 +269,9 @@ class RunTable(StoreTable):
 
     def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
         """Yield (metric, about, session, score, success, by) of one run, the last three of another, and the share of
-        people who pass the unit, for each unit and metric that both have a result of. ``second`` of ``None`` stands
-        for the live results that stand. Reads as it goes, on a connection of the calling thread."""
+        people who pass the unit, for units and metrics in both. ``second`` of ``None``: live results. Streams on the
+        thread's connection.
+        """
         if second is None:
             other = """json_extract(CAST(b.body AS TEXT), '$.score'), b.success,
                        json_extract(CAST(b.body AS TEXT), '$.evaluator.version') || ' ' ||

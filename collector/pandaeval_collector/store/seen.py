@@ -17,8 +17,9 @@ _MASK = (1 << _BITS) - 1
 
 
 class Seen:
-    """A Bloom filter of ids in 8 MiB: it never says no to an id that was added, and rarely yes to another one (0.1 % at
-    a million ids, 2 % at five million). Until ``complete`` is set it says yes to all. Safe from any thread."""
+    """A Bloom filter of ids in 8 MiB, without false negatives; false positives 0.1 % at a million ids, 2 % at five
+    million. Until ``complete``, always true. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self.complete, self._closing = False, False

@@ -1,7 +1,7 @@
-"""The score series: the OpenTelemetry metrics of results, and how results become increments of them.
+"""Score series: OpenTelemetry metrics of results.
 
-The series are a table in the store, updated in the transaction that stores a result: a restart resets nothing, a crash
-counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of that table.
+Stored in a table that is updated with the results, so restarts reset nothing and crashes count nothing twice. OTLP
+metrics and the scrape endpoint render it.
 """
 
 from __future__ import annotations

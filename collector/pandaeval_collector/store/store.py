@@ -1,7 +1,6 @@
-"""The store: acknowledged means committed, and a restart continues where the last process stopped.
+"""The store: data is acknowledged after commit, and a restart continues.
 
-One thread writes (:mod:`commits`); readers have connections of their own. Only the index of open traces lives in
-memory; contents stay on disk until their trace is due.
+One thread writes (:mod:`commits`); readers have their own connections. Only the index of open traces is in memory.
 """
 
 from __future__ import annotations
@@ -32,9 +31,10 @@ from pandaeval_otel.assembly import Decided
 
 
 class Store(StoreAccess):
-    """Writes the store in one data directory, which it locks; ``reads`` reads it. Safe from any thread. ``durability``:
-    ``full`` survives power cuts, ``normal`` process crashes (the last commits may be lost at a power cut), ``off``
-    nothing (for temporary stores). ``max_bytes``: the disk budget of the whole store."""
+    """Writes the store in one locked data directory; ``reads`` reads it. Thread-safe. ``durability``: ``full`` survives
+    power cuts; ``normal`` process crashes (a power cut may lose the last commits); ``off`` for temporary stores.
+    ``max_bytes``: disk budget.
+    """
 
     def __init__(
         self, path: Path, durability: Durability = "full", max_bytes: int = 10 << 30, clock: StoreClock | None = None

@@ -1,7 +1,7 @@
-"""How the tables of a store are read and written, and how many rows are inserted by one statement.
+"""Reading, writing and bulk inserts of store tables.
 
-While a statement runs, the thread releases the interpreter lock; beside a thread that computes it waits up to five
-milliseconds to get it back. With one statement for each row, a commit would take many times as long as its work does.
+A statement releases the interpreter lock, and getting it back may take five milliseconds beside a computing thread. So
+rows are inserted in few statements.
 """
 
 from __future__ import annotations

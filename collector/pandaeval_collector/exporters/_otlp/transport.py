@@ -1,5 +1,4 @@
-"""What is sent to a sink, where, with which trust and over which connection: OTLP over gRPC, and over HTTP as
-protobuf."""
+"""Target, trust and connection of a sink: OTLP over gRPC, or HTTP with protobuf."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ SERVICE_NAME = "pandaeval"
 USER_AGENT = f"pandaeval-collector/{VERSION}"
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request that went well
 TIMEOUT_S = 10.0
-"""How long a sink may take to answer."""
+"""Seconds that a sink may take to answer."""
 _METHODS = {
     "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
     "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
@@ -71,9 +70,9 @@ _CURES_IN_THE_CLEAR = (
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """PEM files. ``certificate``: the authority to trust, ``None`` for the usual ones. ``client_certificate`` and
-    ``client_key``: who we are (mTLS), both or neither. The files are read when a connection is made: renewed ones are
-    used by the next."""
+    """PEM files. ``certificate``: trusted authority, ``None`` for the default. ``client_certificate`` and
+    ``client_key``: for mTLS, both or neither. Read per connection, so renewed files are used.
+    """
 
     certificate: str | None = None
     client_certificate: str | None = None
@@ -102,7 +101,7 @@ class Trust:
 
 
 def cure(details: str, secure: bool) -> str:
-    """Return what to do about a failed connection, to be added to ``details``; empty if the cause is not TLS."""
+    """Return the fix for a failed TLS connection, appended to ``details``; empty for other causes."""
     said = details.upper().replace(" ", "_")
     for signs, advice in _CURES if secure else _CURES_IN_THE_CLEAR:
         if any(sign in said for sign in signs):
@@ -112,7 +111,7 @@ def cure(details: str, secure: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SignalTarget:
-    """Where one signal is sent. ``url``: with the path, for HTTP. ``headers``: lower-case names; secret."""
+    """The target of one signal. ``url``: with path, for HTTP. ``headers``: lower-case names; secret."""
 
     host: str
     port: int
