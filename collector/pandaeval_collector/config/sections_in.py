@@ -118,8 +118,8 @@ class StoreSection(Section):
     """Keep compressed spans after late.window, to show traces and score them again. Kept spans use at most a fifth of
     max_bytes. false: keep only results."""
     listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = ("gen_ai.request.model", "service.version")
-    """Attributes of spans or resources that you can use as filters (attribute=KEY=VALUE), at most 16. They apply to
-    traces that arrive after the change."""
+    """Attributes of spans or resources that you can use as filters (attribute=KEY=VALUE), at most 16. A
+    change applies only to traces that arrive later."""
     on_shutdown: Literal["persist", "decide"] = "persist"
     """Open traces when the collector stops. persist: keep them for the next start. decide: score them at once, for
     disks that are deleted."""
