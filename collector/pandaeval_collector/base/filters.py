@@ -47,6 +47,7 @@ FILTERS = (
     Filter("outcome", "outcome", "Show traces and sessions with a result of this outcome.", "--with-outcome"),
     Filter("label", "text", "Show traces and sessions with a result of this label.", "--with-label"),
     Filter("success", "flag", "Show runs with a passed (if negated: failed) result.", "--with-pass/--with-fail"),
+    Filter("incident", "text", "Show traces and sessions with a failure of this incident."),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
     Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),

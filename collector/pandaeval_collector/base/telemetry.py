@@ -21,8 +21,8 @@ pandaeval.spans counter {span} Number of decoded spans by outcome
 pandaeval.logs counter {record} Number of decoded log records by outcome
 pandaeval.claims counter {item} Number of spans and log records that imitate the collector's own output. The collector
   treats them as ordinary spans and log records
-pandaeval.pass_rate gauge {share} Corrected pass rate: the share of judged runs that people would pass. It needs 50
-  labels
+pandaeval.pass_rate gauge {share} Corrected pass rate: the share of judged runs that people would pass. The rate needs
+  50 labels
 pandaeval.pass_rate.low gauge {share} Lower end of the 95 % interval of the corrected pass rate
 pandaeval.pass_rate.high gauge {share} Upper end of the 95 % interval of the corrected pass rate
 pandaeval.pass_rate.labels gauge {run} Number of labelled runs behind the corrected pass rate

@@ -104,6 +104,10 @@ class WordPiece(Pieces):
 
     words = staticmethod(words)
 
+    def __init__(self, vocabulary: Mapping[str, int], numbered: Callable[[int], int] = int) -> None:
+        super().__init__(vocabulary, numbered)
+        self._longest_piece = max((len(piece.removeprefix("##")) for piece in vocabulary), default=0)
+
     def split(self, word: str) -> tuple[int, ...]:
         """Split a word greedily: the longest known piece from the left, then the longest continuation, and so on."""
         if len(word) > LONGEST_WORD:
@@ -112,7 +116,7 @@ class WordPiece(Pieces):
         start = 0
         while start < len(word):
             prefix = "##" if start else ""
-            ends = range(len(word), start, -1)
+            ends = range(min(len(word), start + self._longest_piece), start, -1)
             end = next((end for end in ends if prefix + word[start:end] in self._vocabulary), None)
             if end is None:
                 return ()

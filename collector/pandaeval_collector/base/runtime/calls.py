@@ -37,6 +37,8 @@ EDITION = Path(__file__).stat().st_mtime_ns
 """Which installation this process runs. A child of another one, put in place of ours since we started, would answer in
 words that we do not know."""
 
+_LEAST_WAIT_S = 0.1
+
 OnPiece = Callable[[Any], Awaitable[Any]]
 Handlers = Mapping[str, Callable[..., Any]]
 """A process's handlers, by name. A request awaits ``handler(piece, *arguments)``; ``piece`` sends part of the answer
@@ -96,7 +98,7 @@ PICKLED = Codec()
 @dataclass(slots=True, eq=False)
 class _Asked:
     """A request of ours without an answer. ``patience``: for how many seconds the other end may say nothing when it is
-    at this; ``is_theirs``: it is to speak next."""
+    at this, of CPU time if it computes; ``is_theirs``: it is to speak next."""
 
     patience: float
     inbox: asyncio.Queue[tuple[str, Any]] = field(default_factory=asyncio.Queue)
@@ -114,11 +116,13 @@ class Peer:
         relay: Callable[[], object] = lambda: None,
         in_turn: bool = False,
         on_hang: Callable[[], None] = lambda: None,
+        child: Child | None = None,
     ) -> None:
         """``relay`` is called before each answer and each notice. ``in_turn``: the other end is at one request at a
-        time, in their order. ``on_hang`` is called when the patience with a request is at its end."""
+        time, in their order. ``on_hang`` is called when the patience with a request is at its end. ``child``: the other
+        end, whose CPU time counts while it waits for a core."""
         self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
-        self._in_turn, self._on_hang = in_turn, on_hang
+        self._in_turn, self._on_hang, self._child = in_turn, on_hang, child
         self._numbers = itertools.count(1)
         self._asked: dict[int, _Asked] = {}
         self._answering: dict[int, asyncio.Task[None]] = {}
@@ -219,7 +223,17 @@ class Peer:
             self._limit = None
         oldest = next((each for each in self._asked.values() if each.is_theirs), None)
         if oldest is not None and oldest.patience < math.inf:
-            self._limit = asyncio.get_running_loop().call_later(oldest.patience, self._on_hang)
+            self._end_after(oldest.patience, 0.0 if self._child is None else self._child.cpu_s + oldest.patience)
+
+    def _end_after(self, seconds: float, most_cpu_s: float) -> None:
+        self._limit = asyncio.get_running_loop().call_later(seconds, self._end_hanging, most_cpu_s)
+
+    def _end_hanging(self, most_cpu_s: float) -> None:
+        """Ends the other end, unless it only had too little of the busy machine's CPU time."""
+        if self._child is not None and self._child.cpu_s < most_cpu_s and self._child.wants_cpu:
+            self._end_after(max(_LEAST_WAIT_S, most_cpu_s - self._child.cpu_s), most_cpu_s)
+        else:
+            self._on_hang()
 
 
 class Calls:
@@ -349,7 +363,7 @@ class Calls:
             self._hung = child
             child.kill()
 
-        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=end_hanging)
+        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=end_hanging, child=child)
         self._running = child, peer
         self._begin(self._read(child, peer))
 

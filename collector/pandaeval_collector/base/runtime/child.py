@@ -46,6 +46,16 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def cpu_s(self) -> float:
+        """The CPU seconds that the process has used; 0 where the system does not show them."""
+        return sum(map(int, _stat(Path(f"/proc/{self.pid}/stat"))[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def wants_cpu(self) -> bool:
+        """Whether a thread of the process runs or waits for a core; ``False`` where the system does not show it."""
+        return any(_stat(each)[:1] == [b"R"] for each in Path(f"/proc/{self.pid}/task").glob("*/stat"))
+
     def send(self, *parts: bytes) -> None:
         """Send a frame whose body is ``parts``, as fast as the process reads. Does nothing when the process is gone:
         its output ends then."""
@@ -147,6 +157,14 @@ async def start_with(
     if answer is None:
         raise ChildStartError(f"does not start: it ended at once with {await child.wait()}")
     return child, answer
+
+
+def _stat(path: Path) -> list[bytes]:
+    """Returns the fields of a process or thread from its state on; none if there are none."""
+    try:
+        return path.read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 class _UpToItsEnd(asyncio.StreamReaderProtocol):
