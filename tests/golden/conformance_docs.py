@@ -133,8 +133,7 @@ DOCUMENTED = (
     ("Pipecat", "its spans of turns and services", "earlier"),
     ("Semantic Kernel", "its spans of models, agents and functions", "earlier"),
 )
-"""Emitters that are read as their code and documentation describe them, without a recording: what is read, and when
-that was last looked at."""
+"""Emitters read from code and documentation without a recording: subject and date of the last check."""
 
 _VARIANTS = frozenset(
     {
@@ -233,7 +232,7 @@ class Result(Protocol):
 
 
 def write(found: Sequence[Result], page: Path = PAGE, matrix: Path = MATRIX) -> None:
-    """Writes the user page, and the full matrix, for all checked captures."""
+    """Write the user page, and the full matrix, for all checked captures."""
     rows: dict[tuple[str, str], list[Result]] = {}
     for result in found:
         rows.setdefault(described(result.capture), []).append(result)

@@ -1,5 +1,6 @@
-"""Metrics, a dialect and an exporter of other packages, installed by pip, at work in real processes; and broken ones,
-which cost nothing but themselves."""
+"""Metrics, a dialect and an exporter of pip-installed packages work in real processes; broken packages only lose
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -250,7 +251,7 @@ def test_a_drill_plants_a_fault_that_is_installed_and_leaves_out_what_is_none(
 
 
 def _vague(number: int, body: dict[str, Any]) -> Say:
-    """Answers as the installed metric's verdict has it: a choice in place of the usual number."""
+    """Answer as the installed metric's verdict has it: a choice in place of the usual number."""
     echo = json.loads(verdict(body))["echo"]
     said = {"instructed": False, "echo": echo, "reason": "It says to call, but not whom.", "step": "vague"}
     return Say(json.dumps(said))

@@ -57,7 +57,7 @@ def _setup(folder: Path, embedder: str = "embedded") -> LineSetup:
 
 
 async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
-    """All that a line leaves behind, in order: results, what sessions remember, jobs, and what became of the traces."""
+    """Everything a worker leaves, in order: results, session facts, jobs and trace outcomes."""
     line = RunningLine(folder, embedder=load("embedded"), settings=settings, workers=workers)
     async with line:
         await play(line)
@@ -309,7 +309,6 @@ class TestStarting:
 
 
 def _answered(number: int) -> list[MadeTrace]:
-    """Traces with an answer."""
     found = [trace for trace in made(40) if "gen_ai.output.messages" in str(trace.spans[-1])]
     return found[:number]
 

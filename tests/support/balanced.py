@@ -24,7 +24,7 @@ SpanKey = tuple[bytes, bytes]
 
 
 def missing() -> str:
-    """What a hosts file of its own for one process needs and this machine lacks; empty if nothing."""
+    """Missing requirements for a per-process hosts file; empty if complete."""
     if shutil.which("unshare") is None:
         return "unshare"
     tried = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
@@ -78,7 +78,7 @@ class Balanced:
         return made.start()
 
     def open(self) -> None:
-        """Starts the balancer; returns when it answers."""
+        """Start the balancer; return when it answers."""
         self._stack.enter_context(self.balancer)
         with contextlib.closing(GrpcDoor(self.balancer.grpc)) as door:
             until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the balancer's start", 120)

@@ -48,13 +48,12 @@ class DiedError(AssertionError):
 
 
 class CollectorProcess:
-    """One data directory and three ports, used by one process at a time. A context manager: at its end no process is
-    left. Files lie in ``folder``: ``data``, ``results.jsonl``, ``collector.log``.
+    """One data directory and three ports, for one process at a time. A context manager that leaves no process.
+    ``folder`` contains ``data``, ``results.jsonl``, ``collector.log``.
 
-    ``settings``: environment variables; ``arguments``: of the command. ``fresh``: in an interpreter of its own from the
-    first instruction on, as in production, or not, as :mod:`support.forked` does; where it is not given, tests fork and
-    whatever else starts a collector does not. ``own_children``:
-    the processes that it starts are no forks of a helper either. Start it on the main thread.
+    ``settings``: environment variables. ``arguments``: of the command. ``fresh``: in a new interpreter as in
+    production, else forked (:mod:`support.forked`); default: tests fork, others do not. ``own_children``: its child
+    processes are not forked from a helper. Start it on the main thread.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class CollectorProcess:
     # -- life ----------------------------------------------------------------------------------------------------
 
     def launch(self, **variables: str) -> None:
-        """Starts the process and returns at once. ``variables`` are added to its environment."""
+        """Start the process and return at once. ``variables`` are added to its environment."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         outside = {key: value for key, value in environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
         path = pathsep.join(entry for entry in sys.path if entry)
@@ -123,7 +122,7 @@ class CollectorProcess:
         return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def start(self, **variables: str) -> CollectorProcess:
-        """Starts it and waits until it is ready. Raises :class:`DiedError`."""
+        """Start it and wait until it is ready. Raises :class:`DiedError`."""
         self.launch(**variables)
         self.until(self.ready, "ready", START_S)
         return self
@@ -139,7 +138,7 @@ class CollectorProcess:
         return self.process is not None and self.process.poll() is None
 
     def until(self, condition: Callable[[], bool], what: str, timeout: float = DONE_S) -> None:
-        """Returns when the condition holds; :class:`DiedError` when the process ends first."""
+        """Return when the condition holds; :class:`DiedError` when the process ends first."""
         deadline = time.monotonic() + timeout
         while not condition():
             if not self.running():
@@ -244,8 +243,9 @@ def children_of(collector: CollectorProcess, what: bytes) -> list[int]:
 
 
 def standing(results: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The newest of ``results`` for each (trace, turn or session, level.metric); none that takes back what was said of
-    an older revision: a file, read as a whole, knows nothing of that."""
+    """The newest result per (trace, turn or session, level.metric), without retractions, which a file run does not
+    have.
+    """
     newest = {(unit_of(each), f"{each['level']}.{each['metric']}"): each for each in results}
     return {key: each for key, each in newest.items() if not each["metadata"].get("taken_back")}
 

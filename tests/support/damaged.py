@@ -1,5 +1,6 @@
-"""Damage to what a killed collector left behind, and what the next one makes of it: named, never scored, never silently
-short."""
+"""Damages the data of a killed collector and checks the next start: damage is reported, never scored, never silently
+partial.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,7 @@ Harm = Callable[[Path, "Left", random.Random], None]
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What one collector left at three times, with the spans that it had acknowledged by each; ``expected``: what is
-    said in the end when nothing is damaged."""
+    """A collector's data at three times with acknowledged spans. ``expected``: final results without damage."""
 
     folder: Path
     acknowledged: dict[str, set[tuple[bytes, bytes]]]
@@ -49,14 +49,14 @@ class Left:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one damaged directory. ``how``: how it was named, ``unnoticed`` where it changed nothing."""
+    """Outcome of a damaged directory. ``how``: how it was reported; ``unnoticed`` if it had no effect."""
 
     how: str
     problems: list[str] = field(default_factory=list)
 
 
 def leave(folder: Path) -> Left:
-    """Makes them: ``early``, all in the log; ``middle``, copied into the file; ``late``, with a newer log."""
+    """Make them: ``early``, all in the log; ``middle``, copied into the file; ``late``, with a newer log."""
     loop, composer = SteppedLoop(), Composer(3, sessions=2)
     life = _life(loop, folder / "data")
     _run(life, loop, life.start())
@@ -87,7 +87,7 @@ def leave(folder: Path) -> Left:
 
 
 def try_one(left: Left, folder: Path, seed: int) -> tuple[str, Outcome]:
-    """One damage, drawn by the seed, to a copy in an empty ``folder``; its name and what became of it."""
+    """Apply one seeded damage to a copy in an empty ``folder``; returns its name and outcome."""
     chance = random.Random(seed)
     state, name = chance.choice(STATES), chance.choice([*HARMS])
     data = folder / "data"
@@ -121,7 +121,7 @@ _SIGNS = {
 
 
 def _wrong(data: Path, left: Left, state: str, how: str) -> list[str]:
-    """Returns problems: scores that are not those of whole data, and spans or results that are silently missing."""
+    """Return problems: scores that are not those of whole data, and spans or results that are silently missing."""
     expected, found = left.expected[state], _results(data)
     problems = []
     wrong = [key for key, said in found.items() if said[1] is not None and expected.get(key) != said]
@@ -236,7 +236,7 @@ def _life(loop: SteppedLoop, data: Path) -> Life:
 
 
 def _live(data: Path) -> None:
-    """Starts and comes to rest; once more where the log asks for a restart."""
+    """Start and comes to rest; once more where the log asks for a restart."""
     for _ in range(2):
         loop = SteppedLoop()
         try:

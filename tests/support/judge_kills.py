@@ -1,5 +1,6 @@
-"""One batch of the judge's proof: a collector with a provider that fails, both of its processes killed again and again,
-and everything that was asked and paid held against what the store says at the end."""
+"""A batch of the judge's proof: a failing provider, repeated kills of both processes, then a comparison of all calls
+and costs with the store.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ _LONG_S = 1800.0
 
 @dataclass(slots=True)
 class Batch:
-    """What one batch is made of. ``usd``, ``tokens``: the day's budget, if there is one."""
+    """``usd``, ``tokens``: the daily budget, if any."""
 
     seed: int
     traces: int
@@ -66,8 +67,9 @@ class Batch:
 
 @dataclass(slots=True)
 class Found:
-    """What came of it. ``repeated``: answers that were paid for more than once; ``per_kill``: the most after one kill.
-    ``rpm_share``: the most requests in any 60 s / the limit; ``usd_over``: what was really paid beyond the budget."""
+    """``repeated``: answers paid more than once. ``per_kill``: maximum after one kill. ``rpm_share``: peak requests in
+    60 s / the limit. ``usd_over``: payments beyond the budget.
+    """
 
     jobs: int = 0
     states: Counter[str] = field(default_factory=Counter)
@@ -91,7 +93,7 @@ class Found:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def add(self, other: Found) -> None:
-        """Adds up what can be added up, and keeps the worst of the rest."""
+        """Add up what can be added up, and keep the worst of the rest."""
         worst = {"per_kill", "rpm_share", "usd_over", "tokens_over"}
         for name in self.to_dict():
             mine, its = getattr(self, name), getattr(other, name)
@@ -139,7 +141,7 @@ class FailingProvider:
 
 
 def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: None) -> Found:
-    """Runs a batch to its end and judges it."""
+    """Run a batch to its end and judge it."""
     found, chance = Found(), random.Random(batch.seed)
     provider = FailingProvider(batch.seed, batch.faults)
     began = time.monotonic()
@@ -201,7 +203,7 @@ def _wait(server: JudgeServer, chance: random.Random) -> None:
 
 
 def _kill(collector: CollectorProcess, chance: random.Random) -> str:
-    """Kills the collector (which is started again) or the process that it asks judges with."""
+    """Kill the collector (which is started again) or the process that it asks judges with."""
     worker = worker_of(collector)
     if worker is not None and chance.random() < 0.5:
         os.kill(worker, signal.SIGKILL)

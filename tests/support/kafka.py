@@ -1,8 +1,7 @@
-"""A real Kafka broker (KRaft, one node, in memory of 256 MB) on the loopback: fetched, started, stopped, killed.
+"""A real Kafka broker (KRaft, one node, 256 MB) on loopback.
 
-``python tests/support/kafka.py`` fetches its jars by Maven from Maven Central to ``~/.cache/pandaeval/kafka``; it needs
-a JDK of 17 or later and Maven. ``python tests/support/kafka.py run FOLDER`` starts one and prints where it listens,
-until Ctrl-C.
+``python tests/support/kafka.py`` fetches its jars with Maven to ``~/.cache/pandaeval/kafka``; needs JDK 17 or later.
+``python tests/support/kafka.py run FOLDER`` starts a broker and prints its address, until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def missing() -> str:
 
 
 def fetch() -> None:
-    """Fetches the jars, unless they are there."""
+    """Fetch the jars, unless they are there."""
     if JARS.exists():
         return
     JARS.parent.mkdir(parents=True, exist_ok=True)
@@ -64,8 +63,9 @@ def fetch() -> None:
 
 
 class Broker:
-    """One broker with its log in ``folder``. A context manager: started at its beginning, no process is left at its
-    end. ``partitions``: of topics that come into being by being used; 0: they do not."""
+    """A broker with its log in ``folder``. A context manager that leaves no process. ``partitions``: of auto-created
+    topics; 0 disables them.
+    """
 
     def __init__(self, folder: Path, partitions: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class Broker:
         self.kill()
 
     def start(self) -> None:
-        """Starts it, again too; returns when it answers."""
+        """Start it, again too; return when it answers."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._properties)), stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -129,7 +129,7 @@ class Broker:
         self._process = None
 
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
-        """Makes a topic; returns when it is there."""
+        """Make a topic; return when it is there."""
         from confluent_kafka.admin import AdminClient, NewTopic
 
         new = NewTopic(topic, partitions, 1, config=settings)
@@ -137,7 +137,7 @@ class Broker:
         admin.create_topics([new])[topic].result(60)
 
     def produce(self, topic: str, values: Sequence[tuple[bytes | None, bytes]], partition: int | None = None) -> None:
-        """Writes (key, value) pairs; returns when the broker has acknowledged all of them."""
+        """Write (key, value) pairs; return when the broker has acknowledged all of them."""
         from confluent_kafka import Producer
 
         producer = Producer({**self._client, "acks": "all", "partitioner": "murmur2_random", "linger.ms": 5})

@@ -41,10 +41,10 @@ its_module._TICK_S = _TICK_S
 
 
 class RunningLine:
-    """A pipeline on a store of its own. An async context manager; :meth:`restart` is what a new process would do.
+    """A pipeline on its own store. An async context manager; :meth:`restart` acts like a new process.
 
-    ``now``: the pipeline's clock, seconds; nothing is due before it is moved on. ``workers``: processes that understand
-    traces, which all embed with the package's own embedder; ``environ`` is theirs.
+    ``now``: the pipeline's clock in seconds; traces become due only when it advances. ``workers``: processes that
+    understand traces, with the built-in embedder and ``environ``.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class RunningLine:
         return await self.pipeline.traces(trace.request(spans).SerializeToString())
 
     async def adopt(self, members: Iterable[bytes]) -> None:
-        """Takes in packed members of sessions, as from a topic."""
+        """Take in packed members of sessions, as from a topic."""
         await self.pipeline.adopt([MemberMessage.read(each) for each in members], [])
 
     async def wait(self, seconds: float) -> None:
-        """Moves the clock on, and returns when what is due then is decided and committed, or dropped as too old."""
+        """Move the clock on, and return when what is due then is decided and committed, or dropped as too old."""
         self.now += seconds
         before = self.pipeline.rounds
         # A minute: processes may have to be started again.

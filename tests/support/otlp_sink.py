@@ -1,4 +1,4 @@
-"""An OTLP sink of our own, by gRPC and by HTTP: it keeps every request as it came, and answers as it is told."""
+"""A scripted OTLP sink over gRPC and HTTP that keeps every request."""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ def too_large(max_items: int) -> Answer:
 
 
 class OtlpSink:
-    """``requests``: the taken ones by signal, as bytes; ``seen``: those that were answered otherwise too. ``answers``:
-    what to answer next, by signal, TAKEN when none is left; ``always``: what to answer each time. One event loop."""
+    """``requests``: accepted requests by signal, as bytes. ``seen``: with others. ``answers``: next answers by signal,
+    then TAKEN. ``always``: fixed answer. One event loop.
+    """
 
     def __init__(self) -> None:
         self.requests: dict[str, list[bytes]] = defaultdict(list)
@@ -94,7 +95,7 @@ class OtlpSink:
         self._http: HttpServer | None = None
 
     async def listen(self, grpc_port: int = 0, http_port: int = 0, tls: Tls | None = None) -> tuple[int, int]:
-        """Opens both doors; returns their ports."""
+        """Open both doors; return their ports."""
         self._grpc = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         self._grpc.add_generic_rpc_handlers((_Handlers(self),))
         if tls is None:
@@ -108,7 +109,7 @@ class OtlpSink:
         return grpc_port, (await self._http.start()).port
 
     async def hang_up(self) -> None:
-        """Closes both doors. Safe to call twice."""
+        """Close both doors. Safe to call twice."""
         if self._grpc is not None and self._http is not None:
             await self._grpc.stop(None)
             await self._http.stop(0.1)

@@ -1,9 +1,8 @@
-"""Removes personal data from texts before a model sees them: e-mail addresses, phone, card and account numbers.
+"""Redacts personal data: e-mail addresses, phone, card and account numbers.
 
-Uses Presidio's pattern recognisers alone: its engine would fetch a language model. So people's names and addresses
-remain. Card numbers need the right check digit, accounts (IBAN) the right checksum, and phone numbers must be possible.
-Numbers without any sign between their digits remain: they are ids far more often than phone numbers, and a judge has to
-tell ids apart.
+Uses only Presidio's pattern recognisers, without a language model, so people's names and addresses remain. Card
+numbers, IBANs and phone numbers are validated. Numbers without separators remain, because most are ids, which a judge
+must distinguish.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _DATE = re.compile(r"\d{4}[.-]\d{1,2}[.-]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}")
 
 
 def check_installed() -> None:
-    """Raises ``UserError`` when the packages are missing, without importing them."""
+    """Raise ``UserError`` when the packages are missing, without importing them."""
     if find_spec("presidio_analyzer") is None:
         raise UserError(
             f"redact.pii is set, and presidio-analyzer is not installed; install it with: {installation('pii')}"
@@ -44,7 +43,7 @@ class PersonalData:
 
         class Mail(known.EmailRecognizer):
             def validate_result(self, pattern_text: str) -> bool:
-                """Accepts any domain: the list of top-level domains would be downloaded."""
+                """Accept any domain: the list of top-level domains would be downloaded."""
                 return True
 
         self._everywhere: list[Any] = [
@@ -56,7 +55,7 @@ class PersonalData:
         self._phones: Any = known.PhoneRecognizer()
 
     def __call__(self, text: str) -> str:
-        """Returns the text with personal data replaced by ``[personal: kind]``."""
+        """Return the text with personal data replaced by ``[personal: kind]``."""
         places = [place for recognizer in self._everywhere for place in _places(recognizer, text, 0)]
         for maybe in _MAYBE_PHONE.finditer(text):
             if _SIGNS.search(maybe[0]) and not _DATE.fullmatch(maybe[0]):
@@ -70,7 +69,7 @@ class PersonalData:
 
 
 def _places(recognizer: Any, text: str, offset: int) -> Iterator[tuple[int, int, str]]:
-    """Yields start, end and kind of what a recogniser finds."""
+    """Yield start, end and kind of what a recogniser finds."""
     for each in recognizer.analyze(text, recognizer.supported_entities, None) or ():
         if each.score >= _SURE and each.entity_type in _SAID:
             yield offset + each.start, offset + each.end, each.entity_type

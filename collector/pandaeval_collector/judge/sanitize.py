@@ -34,11 +34,11 @@ _MAX_URL = 200
 
 
 def neutral(text: str) -> str:
-    """Returns the text without invisible characters, control characters, binary blobs, links that could be followed,
-    and without what passes for a fence or for the end of a message.
+    """Sanitize text: removes invisible and control characters, blobs, links, and text that imitates fences or message
+    ends.
 
-    A note replaces what was removed. Readable text stays as it is, except for the brackets of what looks like a fence
-    and a space in a template's token. Invisible characters go first, or they would hide the rest from the patterns.
+    A note replaces removals. Readable text stays, except for brackets of fences and a space in template tokens.
+    Invisible characters are removed first, because they could hide patterns.
     """
     text = _UNPRINTABLE.sub(" ", UNSEEN.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
@@ -49,10 +49,10 @@ def neutral(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Returns the text without line breaks, so that no part of it can pass for a line of ours."""
+    """Return the text without line breaks, so that no part of it can pass for a line of ours."""
     return " ".join(text.split())
 
 
 def escaped(text: str) -> str:
-    """Returns the text on one line with its spaces, so that code keeps its indentation."""
+    """Return the text on one line with its spaces, so that code keeps its indentation."""
     return "\\n".join(text.splitlines())

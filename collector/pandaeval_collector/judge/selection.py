@@ -1,4 +1,4 @@
-"""Which traces are judged when not all are, and with what chance: what makes rates over them come out right."""
+"""Selects traces for judging with known probabilities, so that rates are unbiased."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pandaeval_otel.base.semconv import AGENT_NAME
 
 
 def included(id_: str, share: float) -> bool:
-    """Returns whether a session (or a trace without one) is in a sample of this share, 0..1, by a hash: a larger sample
+    """Return whether a session (or a trace without one) is in a sample of this share, 0..1, by a hash: a larger sample
     holds every smaller one, and all collectors and runs pick the same ones."""
     if share >= 1.0:
         return True
@@ -21,9 +21,9 @@ def included(id_: str, share: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether a metric's judge is asked about a trace. ``probability``: the chance of that, 0..1, for such a trace.
-    ``in_sample``: its whole session is judged, so that the trace's result counts for the session. ``selected``: it is
-    asked because of a verdict or a finding, so the result enters no rate."""
+    """Whether a metric's judge is called for a trace. ``probability``: of being judged, 0..1. ``in_sample``: the whole
+    session is judged. ``selected``: chosen because of a verdict or finding, so excluded from rates.
+    """
 
     included: bool = True
     probability: float = 1.0
@@ -44,7 +44,7 @@ class Selection:
     only: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def concerns(self, agent: str, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Returns whether a trace of ``agent`` is judged at all. ``attributes``: of its spans and their resources."""
+        """Return whether a trace of ``agent`` is judged at all. ``attributes``: of its spans and their resources."""
         missing = {key for key, values in self.only.items() if key != AGENT_NAME or agent not in values}
         for some in attributes:
             if not missing:
@@ -53,7 +53,7 @@ class Selection:
         return not missing
 
     def choose(self, id_: str, suspicious: bool) -> Choice:
-        """Chooses whether to judge a session, or a trace without one (``id_``)."""
+        """Choose whether to judge a session, or a trace without one (``id_``)."""
         in_sample = included(id_, self.share)
         if suspicious and self.when == "suspicious":
             return Choice(True, 1.0, in_sample)
@@ -61,5 +61,5 @@ class Selection:
 
 
 def _text(value: Any) -> str:
-    """Returns a value as a configuration writes it."""
+    """Return a value as a configuration writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

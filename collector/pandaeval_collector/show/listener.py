@@ -1,7 +1,6 @@
-"""What a collector's HTTP listener shows beside taking spans in: routes, behind which the reader answers,
-and bounds on what the answers that are under way hold in memory, however slowly they are read.
+"""Routes on the HTTP listener besides ingestion, answered by the reader, with a memory bound on answers in progress.
 
-Imports nothing that looks into content: it is the front's.
+Belongs to the main process, so it imports no content code.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class BoundedAnswers:
         self._under_way, self._held = 0, 0
 
     def bound(self, app: ASGIApp) -> ASGIApp:
-        """Returns the application within these bounds."""
+        """Return the application within these bounds."""
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
             if self._under_way >= self._at_once:
@@ -55,7 +54,7 @@ class BoundedAnswers:
         return bounded
 
     def _sending(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Returns a ``send`` that holds an answer's head back until it is known whether there is room for the body."""
+        """Return a ``send`` that holds an answer's head back until it is known whether there is room for the body."""
         heads: list[Message] = []
         ended = False
 
@@ -85,7 +84,7 @@ class BoundedAnswers:
         return sending
 
     def _fits(self, body: bytes) -> bool:
-        """Returns whether there is room for a body; there is always if no other one is held."""
+        """Return whether there is room for a body; there is always if no other one is held."""
         size = len(body)
         return size <= _SMALL or not self._held or self._held + size <= self._most_bytes
 
@@ -102,7 +101,7 @@ class BoundedAnswers:
 
 
 def shown(reader: ASGIApp, hosts: Collection[str] | None, has_page: bool) -> list[BaseRoute]:
-    """Returns the routes of API, MCP and, with ``has_page``, page and runbook. ``reader`` answers; ``hosts``: host
+    """Return the routes of API, MCP and, with ``has_page``, page and runbook. ``reader`` answers; ``hosts``: host
     names that requests may have beside addresses and localhost; ``None``: any, where a token is demanded."""
     bounded: ASGIApp = OwnWrites(BoundedAnswers().bound(reader), hosts or ())
     guarded = bounded if hosts is None else KnownHosts(bounded, hosts)
@@ -126,9 +125,9 @@ class _Page(Route):
 
 
 class KnownHosts:
-    """Passes on requests whose ``Host`` is an IP address, ``localhost``, or one of ``allowed``. Otherwise a foreign
-    page whose name suddenly resolves to this machine (DNS rebinding) could read what a listener without a token
-    shows. ``told``: the refusal."""
+    """Passes on requests whose ``Host`` is an IP address, ``localhost`` or ``allowed``, against DNS rebinding.
+    ``told``: the refusal.
+    """
 
     def __init__(self, app: ASGIApp, allowed: Collection[str] = (), told: str = HOSTS_TOLD) -> None:
         self._app, self._allowed, self._told = app, frozenset(name.lower() for name in allowed), told

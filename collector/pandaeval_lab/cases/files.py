@@ -1,5 +1,6 @@
-"""Case files, made of traces, and read with the place of everything: whatever is wrong with one is told at once, with
-its line."""
+"""Makes case files from traces, and reads them with source positions. All errors are reported at once with their
+lines.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ _OPEN = """\
 
 
 def sentence(problem: Mapping[str, Any]) -> str:
-    """Writes one of pydantic's errors as a sentence with the cure."""
+    """Write one of pydantic's errors as a sentence with the cure."""
     place, given = problem["loc"], problem["input"]
     match problem["type"]:
         case "extra_forbidden":
@@ -106,8 +107,9 @@ def sentence(problem: Mapping[str, Any]) -> str:
 
 
 def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yields the problems without those that follow from others: for a field of several forms one mistake, that of the
-    form which fits best; no empty list whose items were all reported."""
+    """Yield the independent problems: of a field with several forms, those of the best match; no empty list whose items
+    are all reported.
+    """
     forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
     for each in problems:
         place = tuple(each["loc"])
@@ -137,7 +139,7 @@ class CaseFileError(UserError):
 
 
 def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
-    """Reads the cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
+    """Read the cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
     metrics, which may be graders. Raises :class:`CaseFileError`."""
     try:
         text = read_given(path, _MOST_BYTES).decode("utf-8-sig")
@@ -184,7 +186,7 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
 
 
 def read_json(text: str) -> YamlText:
-    """Reads JSON as :func:`parse` reads YAML."""
+    """Read JSON as :func:`parse` reads YAML."""
     try:
         held = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -206,7 +208,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:
-    """Writes faults with their lines, in order of these."""
+    """Write faults with their lines, in order of these."""
     found = [(_line(place, lines, inside), place, text) for place, text in faults]
     told = []
     for line, place, text in sorted(found, key=lambda each: each[0] or 0):
@@ -215,7 +217,7 @@ def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], in
 
 
 def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
-    """Returns the line of the value, or of the innermost value around it that stands in the file."""
+    """Return the line of the value, or of the innermost value around it that stands in the file."""
     found = tuple(place[len(inside) :])
     if "graders" in found and found[: found.index("graders") + 1] not in lines:  # its other spelling
         found = (*found[: found.index("graders")], "grader")
@@ -243,10 +245,11 @@ def freeze(
     absent: Mapping[str, str] | None = None,
     hide: Hide = redact,
 ) -> dict[str, Any]:
-    """Makes a case from a run, which is its first trial. People fill in what the agent should have done. ``traces``: as
-    `pandaeval inspect --format json` shows them, in order, at least one; ``hide`` redacts every text, besides values in
-    fields that are named like secrets; ``absent``: the finding that no trial may have (:class:`AbsentFinding`), which
-    makes the case ready to run. Raises ``ValueError`` if nothing was captured to make a case from."""
+    """Make a case from a run, its first trial. People add the expectations. ``traces``: as in `pandaeval inspect
+    --format json`, ordered, at least one. ``hide``: redacts texts, besides values of secret-named fields. ``absent``: a
+    finding no trial may have (:class:`AbsentFinding`), which makes the case runnable. Raises ``ValueError`` without
+    captured content.
+    """
     runs = [redact_value(trace, hide) for trace in traces]
     tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
     ids = [str(trace["trace_id"]) for trace in traces]
@@ -289,7 +292,7 @@ def freeze(
 
 
 def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
-    """Writes a case file, with instructions for people at its top."""
+    """Write a case file, with instructions for people at its top."""
     text = yaml.dump(
         {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
     )

@@ -24,8 +24,7 @@ many times as much."""
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a question. ``value``: the judge's score, 0..1; ``why``: why there is none; ``failed``: why the
-    question could not be asked; ``spent``: what it cost."""
+    """A reply. ``value``: score 0..1. ``why``: why there is none. ``failed``: why the call failed. ``spent``: cost."""
 
     item: CheckItem
     value: float | None = None
@@ -35,7 +34,7 @@ class Reply:
 
 
 def forecast(items: Sequence[CheckItem], price: Price | None) -> tuple[int, float | None]:
-    """Estimates the tokens and US dollars that the questions take, if no reply has to be corrected; ``None`` where the
+    """Estimate the tokens and US dollars that the questions take, if no reply has to be corrected; ``None`` where the
     price is not known. ``price``: of a token."""
     questions = len(items) + (_OF_SESSION - 1) * sum(item.kind == SESSION for item in items)
     sent = sum(item.pack.tokens + tokens(SYSTEM) for item in items) + _QUESTION * questions
@@ -60,8 +59,9 @@ class CheckRun:
         self.spent = AnswerCost()
 
     async def run(self, items: Sequence[CheckItem]) -> None:
-        """Asks all questions, the first one alone. Raises ``CallFailedError`` when the first call fails or the
-        provider denies access. Ends early, without an error, when the day's budget is used up."""
+        """Ask all questions, the first alone. Raises ``CallFailedError`` if the first call fails or access is denied.
+        Stops without error when the daily budget is used.
+        """
         tasks: list[asyncio.Task[None]] = []
         try:
             await self._one(items[0])
@@ -107,6 +107,6 @@ class CheckRun:
 
 
 def own_score(finding: Score) -> float:
-    """Returns the judge's own score, 0..1, before facts counted by code lowered it."""
+    """Return the judge's own score, 0..1, before facts counted by code lowered it."""
     judged = finding.metadata.get("judged")
     return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value

@@ -1,15 +1,13 @@
-"""How far a judge's scores agree with people's verdicts: kappa, rates by threshold, AUROC, each with its interval.
+"""Agreement of judge scores with human verdicts: kappa, rates by threshold and AUROC, with intervals.
 
-- Cohen's kappa (1960) between the judge's pass or fail and people's: 1 is perfect, 0 what two would reach that guess
-  with the same rates of passing.
-- True and false positive rate: of what people pass and of what they fail, how much the judge passes.
-- The suggested threshold is where their difference (Youden's J, 1950) is largest, which is where the mean of both
-  kinds of error is least; of equal ones the nearest to the present one.
-- AUROC: how often the judge has a run that people pass before one that they fail, ties count half.
+- Cohen's kappa (1960) of pass and fail: 1 is perfect, 0 chance level.
+- True and false positive rate: the judge's pass share of runs that people pass, and fail.
+- Suggested threshold: maximum difference of both (Youden's J, 1950); of ties the nearest to the current.
+- AUROC: how often a passed run ranks above a failed run; ties count half.
 
-Rates have Wilson's interval with the effective number of observations and Student's quantile, as corrected rates have;
-AUROC has the same, its variance by the placements of each session's runs (DeLong 1988, Obuchowski 1997). Kappa has the
-jackknife over sessions (Tukey 1958) on Fisher's scale. Runs are weighed by one over their chance to be labelled.
+Rates have Wilson's interval with effective sample size and Student's quantile. AUROC's variance comes from placements
+per session (DeLong 1988, Obuchowski 1997). Kappa uses the jackknife over sessions (Tukey 1958) on Fisher's scale. Runs
+are weighted by inverse labelling probability.
 """
 
 from __future__ import annotations
@@ -35,12 +33,11 @@ _LEAST = 3
 def jackknifed(
     columns: Values, clusters: NDArray[np.int64], of: Callable[[Values], Values]
 ) -> tuple[float | None, float | None, float | None]:
-    """Returns a measure between -1 and 1 with the low and high end of its interval, ``None`` if there is none.
+    """Return a measure in -1..1 with its interval, ``None`` if undefined.
 
-    ``columns``: the amount that each run adds to each sum; ``of`` computes the measure from the sums (NaN if it is not
-    defined), for one set of sums or many at once. Each session is left out once (Tukey 1958). The interval is even on
-    Fisher's scale, on which such measures spread alike, with Student's quantile. If no run disagrees, the jackknife
-    shows no spread: then the interval is Wilson's for a share without an exception, stretched from 0..1 to -1..1.
+    ``columns``: each run's contribution to each sum. ``of``: computes the measure from one or many sets of sums (NaN if
+    undefined). Leaves out each session once (Tukey 1958). The interval is symmetric on Fisher's scale with Student's
+    quantile. Without disagreement the jackknife has no spread; then Wilson's interval is stretched to -1..1.
     """
     parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
     sums = parts.sum(1)
@@ -89,7 +86,7 @@ class JudgeAgreement:
 
 
 def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgreement:
-    """Measures the agreement. ``passes``: 1 where people pass a run, 0 where they fail it; ``labelled.people`` are
+    """Measure the agreement. ``passes``: 1 where people pass a run, 0 where they fail it; ``labelled.people`` are
     their grades. Raises ``ValueError`` without a run."""
     if not len(passes):
         raise ValueError("nothing to compare")
@@ -119,7 +116,7 @@ def _kappa(sums: Values) -> Values:
 
 
 def _rate(labelled: Labelled, over: Values, of: Values) -> AgreementEstimate:
-    """Returns the share of ``over`` among the runs with weight in ``of``, with the interval of a rate by labels."""
+    """Return the share of ``over`` among the runs with weight in ``of``, with the interval of a rate by labels."""
     kept = of > 0.0
     if not kept.any():
         return AgreementEstimate(None)
@@ -153,7 +150,7 @@ def _auroc(labelled: Labelled, passes: Values) -> AgreementEstimate:
 
 
 def _share_below(judge: Values, weights: Values) -> Values:
-    """Returns for each run the weight of the runs that the judge scores lower, plus half of that of ties."""
+    """Return for each run the weight of the runs that the judge scores lower, plus half of that of ties."""
     _, place = np.unique(judge, return_inverse=True)
     at = np.bincount(place, weights=weights)
     found: Values = (np.cumsum(at) - at / 2)[place]
@@ -161,7 +158,7 @@ def _share_below(judge: Values, weights: Values) -> Values:
 
 
 def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, present: float) -> float | None:
-    """Returns the threshold with the largest gain; of equal ones, the nearest to the present one."""
+    """Return the threshold with the largest gain; of equal ones, the nearest to the present one."""
     good, bad = labelled.weights * passes, labelled.weights * (1.0 - passes)
     if not good.any() or not bad.any():
         return None
@@ -171,7 +168,7 @@ def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, p
 
 
 def _cuts(judge: Values, threshold: float) -> Values:
-    """Returns thresholds that separate scores, midpoints of neighbours, and the present one; not all of very many."""
+    """Return thresholds that separate scores, midpoints of neighbours, and the present one; not all of very many."""
     scores = np.unique(judge)
     if len(scores) > 4 * _MOST_THRESHOLDS:
         scores = np.unique(np.quantile(judge, np.linspace(0.0, 1.0, 4 * _MOST_THRESHOLDS)))

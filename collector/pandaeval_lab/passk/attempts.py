@@ -1,10 +1,9 @@
-"""From results to trials: which attempts at which cases were made, and which of them succeeded.
+"""Groups results into trials of cases with success.
 
-A result belongs to the case that its ``metadata.case`` names, or to that of other results of its session. Results of
-one attempt (``metadata.trial``) in one session are one trial; without a session those with the same trial, and without
-either each trace. A result of level ``trial`` is one by itself. A trial succeeded if the metric passed in all of its
-results, failed if it did not pass in one, and is undetermined where one has no score. A value that was assumed since
-there was nothing to look at determines nothing.
+A result's case is its ``metadata.case``, or that of its session's other results. Results with one ``metadata.trial``
+and session are a trial; without a session, those with one trial; without either, each trace. A result of level
+``trial`` is a trial. A trial succeeded if all its results pass, failed if any does not, and is undetermined if one has
+no score. Assumed values determine nothing.
 """
 
 from __future__ import annotations
@@ -62,12 +61,12 @@ class CaseTrials:
 
     @property
     def counts(self) -> list[tuple[int, int]]:
-        """Counts determined and successful trials of each case."""
+        """Count determined and successful trials of each case."""
         return [(case.n, case.c) for case in self.cases]
 
 
 def slim(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the part of a result that :func:`trials` reads, for callers that hold many results."""
+    """Return the part of a result that :func:`trials` reads, for callers that hold many results."""
     about = _about(result)
     return {name: result.get(name) for name in _READ} | {
         "metadata": {key: about[key] for key in _ABOUT if key in about}
@@ -75,7 +74,7 @@ def slim(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
-    """Collects the trials by one metric: ``trial_correct`` or another, by its name or as ``level.name``. ``per``: by
+    """Collect the trials by one metric: ``trial_correct`` or another, by its name or as ``level.name``. ``per``: by
     conversation instead of by case; by default only if no result names a case. Raises ``UserError`` where no trial is
     found."""
     standing = _standing(results)
@@ -103,7 +102,7 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
 
 
 def _standing(results: Iterable[Mapping[str, Any]]) -> Collection[Mapping[str, Any]]:
-    """Returns the newest revision of each unit and metric."""
+    """Return the newest revision of each unit and metric."""
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for each in results:
         about = _about(each)
@@ -134,7 +133,7 @@ def _chosen(asked: str | None, there: set[str]) -> str:
 
 
 def _case(result: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Returns the case that a result names, its trial and the kind of the case."""
+    """Return the case that a result names, its trial and the kind of the case."""
     about = _about(result)
     if not about.get("case"):
         return None

@@ -1,12 +1,10 @@
-"""The regression gate: trials of now against those of a baseline, over the same cases.
+"""The regression gate: current trials compared with a baseline over the same cases.
 
-It fails for one of four reasons: the drop is larger than chance explains; it is larger than was allowed; a case of kind
-``regression`` that passed all trials of the baseline fails all of now, which chance does not explain either; or too
-little of the baseline could be compared: too many of its cases, or of the trials of now at its cases, tell nothing.
+It fails for four reasons: the drop exceeds chance; the drop exceeds the allowance; a ``regression`` case that passed
+all baseline trials now fails all, beyond chance; or too little was comparable.
 
-The first and the third reason share the level, so that the gate as a whole keeps it. A case breaks by chance where all
-successes of an urn fall on the trials before: once in as many times as there are ways to choose these. Their sum over
-the cases that have as many successes as trials before bounds how often any of them does.
+The first and third share the significance level. A case breaks by chance if all successes of an urn fall on the earlier
+trials. The sum of these chances over eligible cases bounds any such event.
 """
 
 from __future__ import annotations
@@ -81,7 +79,7 @@ class GateVerdict:
 
 
 def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
-    """Compares trials with those of a baseline. Raises ``UserError`` where the two were counted by different
+    """Compare trials with those of a baseline. Raises ``UserError`` where the two were counted by different
     metrics."""
     if (before.metric, before.per) != (now.metric, now.per):
         raise UserError(f"the baseline counts {before.metric} by {before.per}, this {now.metric} by {now.per}")
@@ -109,8 +107,9 @@ def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:
 
 
 def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -> set[str]:
-    """Returns the regression cases whose breaking counts: the chance that any of them breaks by luck is at most
-    ``level``. Chooses them by their sums of trials and successes, not by how these fall on before and now."""
+    """Return regression cases whose break is significant: the chance of any is at most ``level``. Chosen by total
+    trials and successes, independent of their split.
+    """
     could = [(old, new) for old, new in both if _is_kept(old, new) and old.n >= FEWEST and old.c + new.c == old.n]
     chances = sorted((1.0 / math.comb(old.n + new.n, old.n), new.id) for old, new in could)
     found: set[str] = set()
@@ -144,7 +143,7 @@ def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
 
 
 def first_of(names: Sequence[str]) -> str:
-    """Writes the first five names, and how many more there are."""
+    """Write the first five names, and how many more there are."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -164,9 +163,9 @@ Counts = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """``p``: how likely so few successes now would be, or fewer, if nothing had changed (0..1, one-sided, mid-p).
-    ``difference``: mean over cases of the rate now minus the rate before, with its 95 % interval by the bootstrap over
-    cases. ``informative``: cases with both successes and failures; only these inform the test."""
+    """``p``: one-sided mid-p of so few successes now under no change. ``difference``: mean rate change over cases, with
+    95 % bootstrap interval. ``informative``: cases with successes and failures, which alone inform the test.
+    """
 
     p: float
     difference: PairedDifference
@@ -174,7 +173,7 @@ class Drop:
 
 
 def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
-    """Compares the same cases in the same order, each with a trial at both times; returns ``None`` without a case."""
+    """Compare the same cases in the same order, each with a trial at both times; return ``None`` without a case."""
     if not before:
         return None
     pairs = list(zip(before, now, strict=True))
@@ -185,7 +184,7 @@ def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
 
 
 def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
-    """Computes the ``p`` of :class:`Drop`. Each pair: a case's trials and successes before, and now."""
+    """Compute the ``p`` of :class:`Drop`. Each pair: a case's trials and successes before, and now."""
     chances: NDArray[np.float64] = np.ones(1)
     least = observed = 0
     for (n0, c0), (n1, c1) in pairs:
@@ -197,7 +196,7 @@ def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
 
 
 def _urn(balls: int, white: int, drawn: int) -> tuple[int, NDArray[np.float64]]:
-    """Returns the least number of white balls drawn, and the chance of that number and of each larger one."""
+    """Return the least number of white balls drawn, and the chance of that number and of each larger one."""
     lowest, highest = max(0, drawn - (balls - white)), min(drawn, white)
     ways = math.comb(balls, drawn)
     numbers = range(lowest, highest + 1)

@@ -20,7 +20,7 @@ from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.root_causes import RootCause, by_code, worst_first
 
 MOST = 120
-"""Failures in one question; what is said of each is cut, so that they fit into every judge's window."""
+"""Maximum failures per question; each is cut to fit any judge's window."""
 _MOST_CHARS = 300
 _log = logging.getLogger(__name__)
 _HEAD = "## Failures of an agent, each with its number, its label and what was said of it"
@@ -42,7 +42,7 @@ class GroupedErrors(BaseModel):
 
 
 def _readable(groups: Any) -> Any:
-    """Drops the groups that cannot be read, where some can: one wrong field costs one group."""
+    """Drop the groups that cannot be read, where some can: one wrong field costs one group."""
     if not isinstance(groups, list):
         return groups
     kept = []
@@ -54,7 +54,7 @@ def _readable(groups: Any) -> Any:
 
 
 class ErrorDeduplication(Verdict):
-    """``groups``: each failure in one of them at most; what is in none makes a group of its own."""
+    """``groups``: disjoint groups of failures. A failure in none forms its own group."""
 
     groups: Annotated[list[GroupedErrors], BeforeValidator(_readable), Field(max_length=MOST)]
 
@@ -89,12 +89,12 @@ critical  makes the agent unusable: security breaches, data loss, complete failu
 
 
 def given(failures: Sequence[Failure]) -> dict[str, Any]:
-    """Returns the values that go with the question."""
+    """Return the values that go with the question."""
     return {"number of failures": len(failures)}
 
 
 def record(failures: Sequence[Failure]) -> Pack:
-    """Writes what the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
+    """Write the judge's input. Content from traces and judges is fenced."""
     lines = []
     for number, each in enumerate(failures, 1):
         about = f"[{each.label}] {each.agent + ': ' if each.agent else ''}{each.reason}"
@@ -121,14 +121,14 @@ class _Named:
         return len(tools) > 1 or len({each.label == FALSE_SUCCESS for each in self.shown}) > 1
 
     def group(self) -> RootCause:
-        """Makes the group, never less grave than what a metric declares of one of its failures."""
+        """Make the group, never less grave than what a metric declares of one of its failures."""
         declared = [member.severity for member in self.members if member.severity is not None]
         severity = max((self.said.severity, *declared), key=SEVERITIES.index)
         return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
 
 
 def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
-    """Groups failures by root cause, gravest first: as the judge of a replay says in one call, else by label."""
+    """Group failures by root cause, most severe first, with the replay's judge in one call, else by label."""
     settings = judge.settings
     if settings is None or not failures:
         return by_code(failures)
@@ -141,11 +141,10 @@ def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCau
 
 
 async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
-    """Puts each of the ``failures`` into exactly one group, gravest first. What the judge leaves out makes a group of
-    its own. If there is no answer, the groups are code's, at severity ``high`` unless a metric declares another.
+    """Put each failure into one group, most severe first. Failures that the judge omits form their own groups. Without
+    an answer, groups are by code, with severity ``high`` unless a metric declares another.
 
-    Of more than :data:`MOST` failures the judge is asked about the first
-    with causes of their own; others join the group of the one with the same cause, else code's.
+    Above :data:`MOST` failures, the judge gets the first of each cause; others join by cause, else by code.
     """
     if not failures:
         return ()
@@ -163,9 +162,9 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
-    """Returns the groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Uses a wrong
-    reply as far as it is right: skips a number that is unknown or stands in a group already, and leaves a mixed group
-    (:attr:`_Named.is_mixed`) to code."""
+    """Return a verdict's groups on ``shown``, with all ``failures`` assigned. Skips unknown and repeated numbers, and
+    groups mixed groups (:attr:`_Named.is_mixed`) by code.
+    """
     free = dict(enumerate(shown, 1))
     titled: dict[str, _Named] = {}
     for said in verdict.groups:

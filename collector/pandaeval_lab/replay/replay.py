@@ -1,8 +1,8 @@
-"""Scores recorded traces with the line of a running collector: the results and ids are those that it would give.
+"""Scores recorded traces like a running collector, with equal results and ids.
 
-Traces come from a source, which puts them into a store of its own: files and copies of a drill (:mod:`trace_files`), or
-the traces that a collector keeps (:mod:`stored_traces`). Judged metrics come last. They ask the process of a judge, the
-live judge, or a caller that counts (:mod:`judge`).
+A source puts traces into its own store: files and drill copies (:mod:`trace_files`), or a collector's traces
+(:mod:`stored_traces`). Judged metrics run last, with a judge process, the live judge or a counting caller
+(:mod:`judge`).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class RecordedTraces(Protocol):
     store: Store
 
     def chains(self) -> Chains:
-        """Finds the sessions of traces that name none."""
+        """Find the sessions of traces that name none."""
         ...
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yields the traces by start time, in batches."""
+        """Yield the traces by start time, in batches."""
         ...
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Returns the sessions that are over, of all that traces were filed under."""
+        """Return the sessions that are over, of all that traces were filed under."""
         ...
 
 
@@ -61,12 +61,12 @@ def replay(
     where: Callable[[ScoredTrace], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
 ) -> Iterator[Result]:
-    """Yields every result: those of traces by start time, the judge's, and those of sessions.
+    """Yield every result: of traces by start time, then the judge's, then of sessions.
 
-    ``judge`` is asked once all traces are scored, and once all sessions are. ``where`` says whether an agent's trace is
-    scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
-    that are. ``on_decided`` gets each batch of traces before its results. With a judge, do not call this on an event
-    loop. A trace over which anything raises, or that takes too long, costs its own results."""
+    ``judge`` is called after all traces, and after all sessions. ``where``: filters scored traces; comparisons still
+    use earlier traces, and sessions use scored traces. ``on_decided``: receives each batch before its results. With a
+    judge, do not call on an event loop. A trace that raises or is slow only loses its results.
+    """
     left_out: set[str] = set()
     line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
     touched: set[str] = set()
@@ -101,7 +101,7 @@ def replay(
 def _decisions(
     items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
 ) -> Iterator[Conclusion]:
-    """Yields decisions about ``items``, to be committed one by one; ``failed`` decides about an item that raises alone.
+    """Yield decisions about ``items``, to be committed one by one; ``failed`` decides about an item that raises alone.
     Raises errors of the store."""
     parts = Isolated(items)
     for part in parts:
@@ -137,6 +137,6 @@ def _chosen(
 
 
 def batches(items: Iterable[T], size: int | None = None) -> Iterator[Sequence[T]]:
-    """Yields the items in batches of ``size``, if not given of :data:`BATCH`."""
+    """Yield the items in batches of ``size``, if not given of :data:`BATCH`."""
     rest = iter(items)
     return iter(lambda: [*islice(rest, size or BATCH)], [])

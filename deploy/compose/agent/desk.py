@@ -1,7 +1,5 @@
-"""What the example agent knows and does: three tools over a small order book, and a model whose replies are scripted.
-
-A script stands where a language model would: it sees the conversation so far and either asks for a tool or answers. So
-the example needs no key, and its bad sessions are bad every time.
+"""The example agent: three tools over a small order book, and scripted replies in place of a model. So the example
+needs no key, and its bad sessions are reproducible.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ class ToolCall:
 
 Reply = ToolCall | str
 Script = Callable[[str], Iterator[Reply]]
-"""From the user's question to the model's replies, one per call of the model; the last one is the answer."""
+"""Maps the user's question to the model's replies, one per call; the last is the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ def search_articles(query: str) -> str:
 
 
 def request_refund(order: str) -> str:
-    """Starts a refund."""
+    """Start a refund."""
     return json.dumps({"order": order, "refund": "requested", "amount": _ORDERS[order]["paid"]})
 
 
@@ -64,7 +62,7 @@ def _order_in(question: str) -> str:
 
 
 def helpful(question: str) -> Iterator[Reply]:
-    """Looks the order up and answers what was asked."""
+    """Look the order up and answers what was asked."""
     order = _order_in(question)
     yield ToolCall("get_order", {"order": order})
     if "refund" in question:
@@ -77,26 +75,26 @@ def helpful(question: str) -> Iterator[Reply]:
 
 
 def circling(question: str) -> Iterator[Reply]:
-    """Searches for the same thing again and again, and gives up."""
+    """Search for the same thing again and again, and give up."""
     for _ in range(6):
         yield ToolCall("search_articles", {"query": "parcel delivery"})
     yield f"I could not find out anything about your parcel, order {_order_in(question)}."
 
 
 def repeating(question: str) -> Iterator[Reply]:
-    """Says the same whatever was asked."""
+    """Repeats one reply for any question."""
     yield ToolCall("get_order", {"order": _order_in(question)})
     yield "Thank you for contacting our support team, we value your patience and will get back to you shortly."
 
 
 def drifting(question: str) -> Iterator[Reply]:
-    """Answers something that nobody asked for."""
+    """Answer something that nobody asked for."""
     del question
     yield "Our summer sale has begun: garden chairs and barbecue grills cost up to forty percent less this week."
 
 
 def failing(question: str) -> Iterator[Reply]:
-    """Asks for an order that does not exist, which breaks the agent."""
+    """Ask for an order that does not exist, which breaks the agent."""
     del question
     yield ToolCall("get_order", {"order": "A-9999"})
     yield "unreachable"

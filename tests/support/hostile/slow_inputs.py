@@ -1,5 +1,6 @@
-"""Inputs that once held up everything: each made a search or a comparison of ours take more than linear time, seconds
-to half an hour for one trace. Each is as large as what stopped a collector then."""
+"""Inputs that once took more than linear time, seconds to half an hour per trace, at the size that stopped a
+collector.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def _a_thought_of_empty_lines() -> list[Span]:
 
 
 def _calls_in_calls() -> list[Span]:
-    """Calls of one tool, each inside of the one before."""
+    """Call of one tool, each inside of the one before."""
     calls = [tool_span(number, number - 1) for number in range(2, 4_802)]
     return [agent_span(), *calls, chat_span(4_802, "Done.")]
 

@@ -19,9 +19,10 @@ class EmbedderError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """The spread of an embedder's cosines, measured on labelled pairs: below ``off`` an answer is off topic, above
-    ``on`` it is on topic, ``cut`` separates the two best. Answers below ``sure`` fail as off topic; 0 if no such
-    cut was measured. ``0 <= sure <= off < cut < on <= 1``."""
+    """Spread of an embedder's cosines on labelled pairs: below ``off`` an answer is off topic, above ``on`` on topic;
+    ``cut`` separates them best. Below ``sure``, answers fail as off topic; 0 if not measured. ``0 <= sure <= off < cut
+    < on <= 1``.
+    """
 
     off: float
     cut: float
@@ -29,16 +30,16 @@ class Bands:
     sure: float = 0.0
 
     def calibrated(self, cosine: float) -> float:
-        """Maps a cosine to a scale that is the same for every embedder: 0 at ``off``, 1 at ``on``, linear between."""
+        """Map a cosine to a scale that is the same for every embedder: 0 at ``off``, 1 at ``on``, linear between."""
         return min(1.0, max(0.0, (cosine - self.off) / (self.on - self.off)))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownShare:
-    """How much of a text an embedder knows; true if that is enough to take its vector for the text's topic.
+    """How much of a text an embedder knows; true if its vector represents the topic.
 
-    ``share``: 0..1 of the text's words. ``lacks``: why that is not enough, "" if it is; a text to follow "the embedder
-    does not know the answer: " ("9 % of its letters are Latin, and the model knows English alone").
+    ``share``: 0..1 of the words. ``lacks``: why it is insufficient, or "". It completes "the embedder does not know the
+    answer: ", for example "9 % of its letters are Latin, and the model knows English alone".
     """
 
     share: float = 1.0
@@ -59,31 +60,31 @@ class Embedder(Protocol):
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns one row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
+        """Return one row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
         has nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may block."""
         ...
 
 
 def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
-    """Returns a function that tells how much of a text an embedder knows, by its script, language and words; a short
-    text is no lack. An embedder may have such a method ``known``, else all is known. It may read the beginning alone,
-    takes microseconds, never raises and never blocks: every text that is compared is checked."""
+    """Return a function that estimates how much of a text an embedder knows, by script, language and words; short texts
+    count as known. Uses the embedder's optional method ``known``. It may read only the beginning, takes microseconds
+    and never raises or blocks.
+    """
     known: Callable[[str], KnownShare] = getattr(embedder, "known", lambda text: ALL_KNOWN)
     return known
 
 
 def without_argument(scheme: str, argument: str) -> None:
-    """Raises :class:`EmbedderError` where an embedder that takes no argument was given one."""
+    """Raise :class:`EmbedderError` where an embedder that takes no argument was given one."""
     if argument:
         message = f"embedder {scheme!r} takes no argument, but got {argument!r}: write just {scheme!r}"
         raise EmbedderError(message)
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Divides rows by their Euclidean length: float32, same shape ``(n, dim)``; rows of zeros stay zeros.
+    """Divide rows by their Euclidean length: float32, shape ``(n, dim)``; zero rows stay zero.
 
-    Squares are added in float64 and row by row: no matrix product, whose order of additions depends on the batch and
-    on the processor.
+    Adds squares in float64 row by row, so results do not depend on batch or processor.
     """
     lengths = np.sqrt(np.add.reduce(np.square(rows, dtype=np.float64), axis=1))
     lengths[lengths == 0.0] = 1.0
@@ -92,12 +93,12 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def schemes() -> tuple[str, ...]:
-    """Returns the schemes that :func:`load` knows; every module here with ``SCHEME`` has ``open(argument)`` too."""
+    """Return the schemes that :func:`load` knows; every module here with ``SCHEME`` has ``open(argument)`` too."""
     return find(__package__, "SCHEME")
 
 
 def load(spec: str) -> Embedder:
-    """Opens the embedder that ``spec`` names: a scheme, or ``scheme:argument``.
+    """Open the embedder that ``spec`` names: a scheme, or ``scheme:argument``.
 
     ``embedded`` | ``multilingual`` | ``litellm:MODEL``. Raises
     :class:`EmbedderError` with the cure in its message: unknown name, extra not installed, model not found.

@@ -20,8 +20,9 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
-    """Finds the code in each model answer that was run, with what the agent's next model call was told of it. Leaves
-    out code if tools were called before that next call: their calls tell more."""
+    """Find executed code in model answers, with the output in the agent's next model input. Skips code if tools were
+    called in between, because their calls have more detail.
+    """
     models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
     parts = (part for span in models for message in span.output or () for part in message.parts)
     if not any(isinstance(part, Text) and ("```" in part.text or "<code>" in part.text) for part in parts):
@@ -43,7 +44,7 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
 
 
 def written(output: Sequence[Message]) -> list[str]:
-    """Returns the blocks of code in a model's answer."""
+    """Return the blocks of code in a model's answer."""
     text = "\n".join(message.text for message in output if not message.tool_requests)
     blocks: list[str] = []
     if "```" not in text and "<code>" not in text:
@@ -61,7 +62,7 @@ def written(output: Sequence[Message]) -> list[str]:
 
 
 def observed(messages: Sequence[Message]) -> str | None:
-    """Returns the last message of a model's input if it reports the output of code, else ``None``."""
+    """Return the last message of a model's input if it reports the output of code, else ``None``."""
     if not messages:
         return None
     last = messages[-1]

@@ -1,6 +1,6 @@
-"""Whether a tool call failed: by its status, else by what its result says, since many tools report errors as results.
+"""Decides whether a tool call failed: by status, else by result, because many tools report errors as results.
 
-All that speaks of failed calls asks here: the facts that a judge is told, what limits its verdict, and the rules.
+Used by judge facts, verdict limits and rules.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _SAYS_WHY = {*_ERRORS, *_STATES, *_HTTP, *_TRUE_IF_FAILED, *_FALSE_IF_FAILED}.un
     result data body
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""Fields that an answer about an error has; others are those of a record of something."""
+"""Fields of error objects; other fields belong to records."""
 _OF_ERRORS = frozenset({*_ERRORS, "message", "msg", "detail", "details", "reason", "errors", "error_codes"})
 _MOST_OTHERS = 2
-"""More fields of other things than this make a record, in which an error may be what was asked for."""
+"""With more other fields, the object is a record, in which an error may be requested data."""
 _NONE = frozenset({"", "none", "null", "no", "no error", "false", "0", "ok", "n/a", "nil", "-", "success"})
 _FIELD_CODE = re.compile(
     r"E[A-Z]{4,}|(?>[A-Z_]*?(?:ERR|ERROR|FAIL|DENIED|INVALID|TIMEOUT|TIMED_OUT|NOT_FOUND|EXCEEDED|EXHAUSTED|UNAVAILABLE|"
     r"FORBIDDEN|UNAUTHORIZED|UNAUTHENTICATED|CONFLICT|ABORTED|INTERNAL))[A-Z_]*+"
 )
 _SIGNALLED = 126
-"""From here on a shell's exit code says that a command did not run, or was killed."""
+"""Exit codes from here on mean that a command did not run or was killed."""
 _TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS}).union(
     ("code", "errors", "detail", "__type", "type")
 )
 PARSED_UP_TO = 20_000
-"""Characters; longer texts are taken as they stand."""
+"""Longer texts in characters are not parsed."""
 _PYTHON_UP_TO = 4_000
 _WRAPPED = re.compile(
     r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
@@ -88,8 +88,9 @@ _VERCEL_DENIAL = "execution-denied"
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
-    """Reads a sign of failure from an object's own fields. ``error: 12`` measures something; an error among many other
-    fields may be what was asked for; many programs end with exit code 1."""
+    """Read the failure sign in an object's own fields. ``error: 12`` is a measurement, an error among many fields may
+    be requested data, and exit code 1 is common.
+    """
     if _TELLING.isdisjoint(found):
         return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
@@ -106,7 +107,7 @@ def _is(value: object, wanted: bool) -> bool:
 
 
 def _is_message(key: str, error: object) -> bool:
-    """Returns whether an error field reports an error; a number may be a measured one, unless it is a code."""
+    """Return whether an error field reports an error; a number may be a measured one, unless it is a code."""
     match error:
         case bool():
             return error
@@ -132,7 +133,7 @@ def _in_a_record(found: Mapping[str, Any]) -> FailureSign:
 
 
 def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
-    """Yields what states and codes among an object's fields tell, those of each kind by the first that tells."""
+    """Yield what states and codes among an object's fields tell, those of each kind by the first that tells."""
     explained = not _OF_ERRORS.isdisjoint(found)
     if any(isinstance(state := found.get(key), str) and state.strip().casefold() in _BAD for key in _STATES):
         yield _of_state(found, explained)
@@ -149,7 +150,7 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
 
 
 def _whole(found: Mapping[str, Any], key: str) -> int:
-    """Returns a field that is a whole number, else 0."""
+    """Return a field that is a whole number, else 0."""
     number = found.get(key)
     return number if isinstance(number, int) and not isinstance(number, bool) else 0
 
@@ -176,7 +177,7 @@ def _of_exit(found: Mapping[str, Any], ended: int) -> FailureSign:
 
 
 def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
-    """Returns whether a type, a code such as ``INVALID_ARGUMENT``, or a list of details is that of an error."""
+    """Return whether a type, a code such as ``INVALID_ARGUMENT``, or a list of details is that of an error."""
     kind, code, detail = found.get("__type", found.get("type")), found.get("code"), found.get("detail")
     if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
         return True
@@ -193,7 +194,7 @@ def failed(call: ToolCall) -> bool:
 
 
 def tells(call: ToolCall) -> FailureSign:
-    """Reads what the call tells of its failure. A refusal by a person is no failure, whatever its status says."""
+    """Return the call's failure sign. A person's refusal is no failure with any status."""
     sign = _result_tells(call.result, _DEPTH)
     if call.error is not None and sign is not FailureSign.DECLINED:
         sign = text_tells(call.error)
@@ -202,25 +203,18 @@ def tells(call: ToolCall) -> FailureSign:
 
 
 def error_of(call: ToolCall) -> str:
-    """Reads what went wrong in a failed call; ``""`` where it does not tell."""
+    """Read what went wrong in a failed call; ``""`` where it does not tell."""
     return call.error or _told(call.result, _DEPTH)
 
 
 def is_absence(call: ToolCall) -> bool:
-    """Returns whether a failed call says that the thing sought does not exist: an answer, if the call only looked."""
+    """Return whether a failed lookup reports that the object does not exist, which is an answer."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 
 def _result_tells(result: Any, depth: int) -> FailureSign:
     if isinstance(result, str):
-        start = result[:LOOKED_AT].lstrip()
-        if not start.startswith(("{", "[{", '["')):
-            return text_tells(result)
-        patterns = any(pattern.search(result) for pattern in (_STATE, _CODE)) or _WRAPPED.match(result)
-        if not start.startswith('["') and not patterns and not any(field in result for field in _FIELDS):
-            return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
-        parsed = _parsed(result)
-        return text_tells(result) if parsed is None else _result_tells(parsed, depth)
+        return _json_tells(result, depth)
     if depth == 0:
         return FailureSign.NOTHING
     if isinstance(result, list):
@@ -238,8 +232,25 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
     return _result_tells(inner[0], depth - 1) if len(inner) == 1 else FailureSign.NOTHING
 
 
+def _json_tells(text: str, depth: int) -> FailureSign:
+    """Reads a text, which may be JSON."""
+    start = text[:LOOKED_AT].lstrip()
+    if not start.startswith(("{", "[{", '["')):
+        return text_tells(text)
+    if not start.startswith('["') and not _may_fail(text):
+        return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
+    parsed = _parsed(text)
+    return text_tells(text) if parsed is None else _result_tells(parsed, depth)
+
+
+def _may_fail(text: str) -> bool:
+    if _STATE.search(text) or _CODE.search(text) or _WRAPPED.match(text):
+        return True
+    return any(field in text for field in _FIELDS)
+
+
 def _parsed(text: str) -> Any:
-    """Parses a text as JSON, or a short one as a Python literal; ``None`` where it is neither."""
+    """Parse a text as JSON, or a short one as a Python literal; ``None`` where it is neither."""
     if len(text) > PARSED_UP_TO:
         return None
     try:
@@ -254,7 +265,7 @@ def _parsed(text: str) -> Any:
 
 
 def as_object(result: Any) -> dict[str, Any] | None:
-    """Reads a result as a JSON object; ``None`` where it is neither one nor the text of one."""
+    """Read a result as a JSON object; ``None`` where it is neither one nor the text of one."""
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip().startswith("{"):
         try:
             result = json.loads(result)

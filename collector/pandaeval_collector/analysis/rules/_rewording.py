@@ -1,5 +1,4 @@
-"""The same thing asked for again in other words, other spelling or edited code, where the answer holds nothing that was
-not known, or the call failed as before."""
+"""Finds requests repeated in other words, spelling or edited code, without news or with the same failure."""
 
 from __future__ import annotations
 
@@ -25,13 +24,13 @@ from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
 from pandaeval_otel.model import ToolCall
 
 _LEAST_CALLS = 3
-"""A tool that was called less often is not looked at: one attempt in other words is common sense."""
+"""Tools called less often are skipped: one rewording is reasonable."""
 UNSEEN = 0.05
-"""A result with at most this share of unseen content, by length, brings nothing new."""
+"""Results with at most this share of new content, by length, have no news."""
 _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
-"""The share of the shorter request's words that the other must have; and that if both found nothing."""
+"""Minimum shared words of the shorter request, normally and if both found nothing."""
 _MANY = 32
-"""Requests in which :func:`may_reword` looks for two alike: with more it takes them for granted."""
+"""Requests checked pairwise by :func:`may_reword`; with more, a pair is assumed."""
 _COMPARED = 4
 """Requests of a subject that a new one is compared with: the first and the latest ones."""
 _SUBJECTS = 48
@@ -57,7 +56,7 @@ _LONGEST_CODE = 20_000
 _SAME = 0.7
 """The share of all names that two pieces of code must have in common."""
 _FEW = 6
-"""With fewer names the pieces have to have the same ones: a single other name asks for another thing."""
+"""With fewer names, code must have the same names, because one changed name is a new request."""
 _CONTENT = 80
 """A literal of more characters is content (a file, a patch) and compared by its words."""
 _TOKEN = re.compile(
@@ -68,7 +67,7 @@ _ASIDE = re.compile(
     r"|(?:import|from)\b.*)$",
     re.MULTILINE,
 )
-"""A line that asks for nothing: a message that calls nothing, an import."""
+"""A line without effect, such as a message or import."""
 _CODE_WORD = re.compile(r"\w+")
 _CAUSE = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt|Timeout)\b[ \t]*:[ \t]*\S[^\n]*")
 _PLACE = re.compile(r"\bline \d+|\b0x[0-9a-fA-F]+", re.IGNORECASE)
@@ -80,8 +79,7 @@ _FRAME = re.compile(
 
 
 class _Request:
-    """What a call asks for: its free ``texts``, and of each piece of ``code`` the names. The words are found out when a
-    second request is compared with it: most ask for something of their own, and their words are of no interest."""
+    """A call's request: free ``texts`` and names per piece of ``code``. Words are computed on first comparison."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -104,7 +102,7 @@ class _Request:
         return frozenset(words), frozenset(names)
 
     def alike(self, others: Sequence[_Request], least: float) -> bool:
-        """Returns whether another request with the same fixed parts asks for the same: equal code but for cosmetics,
+        """Return whether another request with the same fixed parts asks for the same: equal code but for cosmetics,
         and ``least`` of the shorter one's words in common."""
         for other in others:
             (words, names), (others_words, others_names) = self.words, other.words
@@ -121,8 +119,9 @@ class _Request:
 
 @dataclass(slots=True)
 class _Subject:
-    """One subject, asked for in one or several ways under one signature, with all answers so far. ``unread``: calls
-    whose answers are not read yet, as most subjects are never compared; ``varied``: there were several ways."""
+    """A topic requested in one or more wordings under one signature, with its answers. ``unread``: calls with unread
+    answers. ``varied``: several wordings.
+    """
 
     signature: str
     turn: int
@@ -133,7 +132,7 @@ class _Subject:
     varied: bool = False
 
     def is_read(self) -> bool:
-        """Reads the unread answers; returns ``False`` for good if one is too large to be read."""
+        """Read the unread answers; return ``False`` for good if one is too large to be read."""
         for call in self.unread:
             said = _said(call)
             if said is None:
@@ -143,15 +142,16 @@ class _Subject:
         return True
 
     def take(self, said: tuple[str, ...]) -> None:
-        """Adds an answer to the known ones."""
+        """Add an answer to the known ones."""
         self.known.update(said)
         self.empty = self.empty and _found_nothing(said)
 
 
 def mark_rewordings(steps: Sequence[Step]) -> None:
-    """Finds calls that ask for the same in another way, and brought nothing new or failed as before; gives them the
-    signature of the first one and sets ``stale``. Only free text, cosmetics and code may differ: another number, date,
-    name or choice asks for something else. Calls x a few comparisons; never raises."""
+    """Find reworded requests without news or with the same failure, give them the first request's signature and set
+    ``stale``. Only free text, cosmetics and code may differ; other numbers, dates, names or choices are new requests.
+    Never raises.
+    """
     counts = Counter(step.call.name for step in steps)
     subjects: dict[tuple[str, _Fixed], list[_Subject]] = {}
     for step in steps[:_STEPS]:
@@ -162,7 +162,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 
 def may_reword(calls: Sequence[ToolCall]) -> bool:
-    """Returns whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
+    """Return whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
     times = Counter([call.name for call in calls])
     groups: dict[tuple[str, _Fixed], list[_Request]] = {}
     for call in calls:
@@ -205,15 +205,14 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
 
 
 def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
-    """Returns whether a step may do something else each time: it changes something, unless it is code that shows more
-    than a frame."""
+    """Return whether a step may act anew each time: it changes state, unless it is code with output."""
     if step.nature is not Nature.CHANGING or failed(step.call):
         return False
     return not request.code or all(map(_FRAME.fullmatch, said))
 
 
 def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str]) -> None:
-    """Marks a step as stale if it said hardly anything that was not known of its subject."""
+    """Mark a step as stale if it said hardly anything that was not known of its subject."""
     size = sum(len(piece) + 1 for piece in said)
     unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
     if not size or unseen / size <= UNSEEN:
@@ -225,24 +224,23 @@ def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str])
 
 
 def _may_be_another(call: ToolCall, of: Nature) -> bool:
-    """Returns whether a call may repeat another one: not if it changed something, unless it ran code, whose effect is
-    unknown."""
+    """Return whether a call may repeat another: not if it changed state, except for code, whose effect is unknown."""
     return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
 
 
 def _said(call: ToolCall) -> tuple[str, ...] | None:
-    """Returns the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
+    """Return the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
     return (_FAILED + _cause(error_of(call)),) if failed(call) else pieces(call.result)
 
 
 def _found_nothing(said: tuple[str, ...]) -> bool:
-    """Returns whether a call failed, or its result holds nothing but keys: no rows, no text, no number."""
+    """Return whether a call failed, or its result holds nothing but keys: no rows, no text, no number."""
     empty = all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in said)
     return empty or said[0].startswith(_FAILED)
 
 
 def _stem(word: str) -> str:
-    """Removes the ending of an inflected word, which ends in ``g`` or ``s``."""
+    """Remove the ending of an inflected word, which ends in ``g`` or ``s``."""
     for ending, instead in (("ing", ""), ("ies", "y"), ("es", ""), ("s", "")):
         if len(word) > len(ending) + 3 and word.endswith(ending):
             return word[: -len(ending)] + instead
@@ -250,7 +248,7 @@ def _stem(word: str) -> str:
 
 
 def _asked(arguments: Any) -> tuple[_Request, _Fixed]:
-    """Splits arguments into a request (free texts and names in code) and a key of all others, of the numbers and short
+    """Split arguments into a request (free texts and names in code) and a key of all others, of the numbers and short
     texts in code, and of the request's form."""
     named = {"": arguments} if isinstance(arguments, str) else arguments if isinstance(arguments, dict) else {}
     request = _Request()
@@ -280,15 +278,15 @@ def _is_prose(text: str) -> bool:
 
 
 def _cosmetic(value: Any) -> str:
-    """Returns a value as a text, without differences that mean nothing."""
+    """Return a value as a text, without differences that mean nothing."""
     text = value if isinstance(value, str) else repr(value)
     return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
 
 
 def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Returns the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): its numbers
-    and short texts, and its names with the words of long texts. Comments, imports and messages that it prints are left
-    out."""
+    """Return the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): numbers and
+    short texts, and names with the words of long texts. Ignores comments, imports and printed messages.
+    """
     asked: set[str] = set()
     names: set[str] = set()
     for token in _TOKEN.finditer(_ASIDE.sub("", statements)):
@@ -305,14 +303,14 @@ def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _alike(names: frozenset[str], others: frozenset[str]) -> bool:
-    """Returns whether two pieces of code with equal numbers and texts have mostly the same names."""
+    """Return whether two pieces of code with equal numbers and texts have mostly the same names."""
     if min(len(names), len(others)) < _FEW:
         return bool(names) and names == others
     return len(names & others) >= _SAME * len(names | others)
 
 
 def _cause(text: str) -> str:
-    """Returns what broke, from the text of an error: the last line that names its kind, else all; without ids, times
+    """Return what broke, from the text of an error: the last line that names its kind, else all; without ids, times
     and line numbers."""
     end = text[-_ERROR_END:]
     causes = _CAUSE.findall(end)

@@ -1,5 +1,6 @@
-"""Whether a user's message asks for an earlier answer: again, in a second version, with more to it, in spite of the
-answer, or because no answer came yet."""
+"""Detects user messages that request an earlier answer again: a repeat, another version, more detail, disagreement or a
+missing answer.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def asks_again(trace: Trace) -> bool:
 
 
 def asked_words(trace: Trace) -> str:
-    """Returns the content words of the trace's last message of a user, in the order of the alphabet."""
+    """Return the content words of the trace's last message of a user, in the order of the alphabet."""
     return " ".join(sorted(content_tokens(_question(trace)))[:_MOST_WORDS])
 
 

@@ -1,34 +1,26 @@
-"""Is an agent going round in circles inside one trace?
+"""Detects loops in a trace by code.
 
-Found by code alone, from what tools were asked and what they answered. Repetition is a loop only if the same agent
-calls the same tool with equivalent arguments, or asks for the same in other words, other spelling or edited code, the
-answer brings nothing new (ids, times, counters, costs and order apart), and nothing that may have changed the state of
-things happened in between (nor a new user message). So none of these is a loop:
+A loop needs the same agent and tool, with equivalent or reworded arguments, an answer without news, and no possible
+state change or user message in between. Ids, times, counters, costs and order are no news. So these are no loops:
 
-- polling: the answer changes in the end (which forgives the calls before it), a waiting tool lies between, or nothing
-  at all happened for 2 s (10 s where the trace shows no model calls or tool times, because a model may have been
-  thinking);
-- a retry after an error with back-off: 1 s of idle time, or waits that grow by half each time;
-- pagination and batches: an argument advances, so the arguments are not equivalent, and only free text counts as other
-  words: another number, date or name asks for another thing;
-- checking again after each repair step: the step between may have changed something;
-- the same call twice at the same time, or by two agents, also two of one name that were each started as a tool: the
-  answer to the one was not known to the other.
+- polling: the answer finally changes, a waiting tool is between, or the trace is idle for 2 s (10 s if model calls or
+  tool times are unknown);
+- a retry with back-off: 1 s idle, or waits that grow by half;
+- pagination and batches: another number, date or name is a new request;
+- checks after repair steps, which may have changed the state;
+- parallel calls, and calls by two agents, also of one name if each was started as a tool.
 
-A call changes something only on evidence: its definition says so, or its name holds a write verb; else it reads. For
-what is weaker evidence, only the third equal call in a row counts (and the second with it): a changing call with the
-same answer each time and no news in between (a stepwise one, such as scroll or next, only if its answer is more than
-"ok"), a call that failed (one retry at once is common sense), one in other words, and reading calls of which no result
-was captured. A call in other words, spelling or code that fails repeats one that failed for the same reason, unless
-something else brought news in between. Code is edited if its numbers, texts and nearly all names stay; comments,
-imports and messages that it prints make no difference. Calls whose arguments were not captured are never compared.
+A call changes state only if its definition or a write verb indicates so. With weak evidence, only the third equal call
+counts (and then the second): a changing call with the same answer and no news (a stepwise call only if its answer is
+more than "ok"), a failed call, a reworded call, and reading calls without captured results. A failed reworded call
+repeats a failure for the same reason, unless there was news in between. Edited code keeps its numbers, texts and nearly
+all names; comments, imports and printed messages are ignored. Calls without captured arguments are never compared.
 
-One tool that fails three times over for the same reason, values apart, is a loop whatever it was asked for: without a
-success of it or a message of the user in between, one call after another, and without back-off.
+A tool that fails three times in sequence for the same reason is a loop, without success, user message or back-off in
+between.
 
-Code that a model writes is a call of its statements, where no tool was called in the meantime. Agents that give each
-other the same task, handing over or as tools inside each other, go round in circles if none of them says or finds
-anything new; answers of an agent in ever new words hardly repeat, so such loops are not seen.
+Model-written code is a call of its statements, if no tool was called meanwhile. Agents that pass each other the same
+task loop if none finds or writes anything new. Loops with ever new wording are not detected.
 """
 
 from __future__ import annotations
@@ -88,7 +80,7 @@ class Timeline:
         self._turn_ends = sorted(ends[span_id] for span_id in answered if span_id in ends)
 
     def idle_s(self, before: ToolCall, after: ToolCall) -> float:
-        """Measures the seconds from the end of one call to the start of another in which no model and no tool
+        """Measure the seconds from the end of one call to the start of another in which no model and no tool
         worked."""
         gap = after.start_ns - before.end_ns
         if gap <= 0:
@@ -96,24 +88,24 @@ class Timeline:
         return (gap - self._work_before(after.start_ns) + self._work_before(before.end_ns)) / 1e9
 
     def knows_work(self, call: ToolCall) -> bool:
-        """Returns whether the trace shows its model calls and how long this tool call took. If not, time that looks
+        """Return whether the trace shows its model calls and how long this tool call took. If not, time that looks
         idle after the call may have been work."""
         return bool(self._model_starts) and call.span_id in self._tool_spans
 
     def asked_by(self, call: ToolCall) -> int:
-        """Returns the number of the model call that asked for a call: the latest before it. ``0`` without one, and for
+        """Return the number of the model call that asked for a call: the latest before it. ``0`` without one, and for
         a call that only the input of a model call tells of: such calls are placed at its start."""
         if self._models.get(call.span_id) == call.start_ns:
             return 0
         return bisect_left(self._model_starts, call.start_ns)
 
     def tokens(self, start_ns: int, end_ns: int) -> int:
-        """Sums input and output tokens of the model calls that started in this interval."""
+        """Sum input and output tokens of the model calls that started in this interval."""
         first, last = bisect_left(self._model_starts, start_ns), bisect_left(self._model_starts, end_ns)
         return self._tokens[max(first, last)] - self._tokens[first]
 
     def turn(self, call: ToolCall) -> int:
-        """Counts the turns of the trace that were answered before this call."""
+        """Count the turns of the trace that were answered before this call."""
         return bisect_right(self._turn_ends, call.start_ns)
 
     def _work_before(self, at_ns: int) -> int:
@@ -124,7 +116,7 @@ class Timeline:
 
 
 def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merges stretches of time that overlap, and sorts them. An interval that ends before it starts is empty."""
+    """Merge stretches of time that overlap, and sorts them. An interval that ends before it starts is empty."""
     found: list[tuple[int, int]] = []
     for start, end in sorted((start, max(start, end)) for start, end in intervals):
         if found and start <= found[-1][1]:
@@ -157,11 +149,10 @@ class LoopCycle:
 
 @dataclass(frozen=True, slots=True)
 class ToolLoop:
-    """The repetitions of a trace. ``calls``: its tool calls, and runs of code in which no tool was called.
-    ``repeated``: indexes in ``trace.tool_calls`` of wasted calls, which repeat an earlier one and brought nothing;
-    ``written``: how many runs of code did so. ``cycles``: in order of appearance. ``seconds`` and ``tokens``: spent in
-    all cycles, overlaps counted once. ``unseen``: calls that may be repetitions, but arguments, or all results of equal
-    calls, were not captured."""
+    """Repetitions in a trace. ``calls``: tool calls and code runs without tool calls. ``repeated``: indexes of wasted
+    calls in ``trace.tool_calls``. ``written``: wasted code runs. ``cycles``: by appearance. ``seconds`` and ``tokens``:
+    in all cycles, overlaps once. ``unseen``: possible repetitions without captured arguments, or without any results.
+    """
 
     calls: int
     repeated: tuple[int, ...] = ()
@@ -173,7 +164,7 @@ class ToolLoop:
 
     @property
     def wasted_calls(self) -> int:
-        """Counts the wasted calls: fewer than all calls, and 0 without calls."""
+        """Count the wasted calls: fewer than all calls, and 0 without calls."""
         return len(self.repeated) + self.written
 
     @property
@@ -189,7 +180,7 @@ class ToolLoop:
 
 @once_a_trace
 def tool_loop(trace: Trace) -> ToolLoop:
-    """Finds the repeated tool calls of a trace and the cycles that they form.
+    """Find the repeated tool calls of a trace and the cycles that they form.
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
@@ -219,7 +210,7 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
 
 def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
-    """Returns the trace with runs of code among its calls, and each call's index in the original; -1 for code."""
+    """Return the trace with runs of code among its calls, and each call's index in the original; -1 for code."""
     written = code_runs(trace) if len(trace.spans) >= LOOPING_ROUNDS else ()
     if not written:
         return trace, tuple(range(len(trace.tool_calls)))
@@ -229,7 +220,7 @@ def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
 
 
 def _later_rounds(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """Returns start and end of the repetitions, in ns: of calls, from the end of the one before the first."""
+    """Return start and end of the repetitions, in ns: of calls, from the end of the one before the first."""
     if cycle.visits:
         return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
@@ -250,7 +241,7 @@ def _described(cycle: Cycle, time: tuple[int, int], calls: Sequence[ToolCall], t
 
 
 def _unseen(trace: Trace) -> int:
-    """Counts calls of repeatedly called tools that show no arguments, or equal calls that show no result."""
+    """Count calls of repeatedly called tools that show no arguments, or equal calls that show no result."""
     calls = trace.tool_calls
     if all(call.has_arguments and answered(call) for call in calls):
         return 0
@@ -270,7 +261,7 @@ def _unseen(trace: Trace) -> int:
 
 
 def _may_loop(trace: Trace) -> bool:
-    """Returns whether a loop is possible: a call was made twice, or two agents might hand over. A fast check, as most
+    """Return whether a loop is possible: a call was made twice, or two agents might hand over. A fast check, as most
     runs have neither."""
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
@@ -317,12 +308,12 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
 
 
 def _takes_none(tool: ToolDefinition | None) -> bool:
-    """Returns whether the tool's definition has no parameters: then there are no arguments to capture."""
+    """Return whether the tool's definition has no parameters: then there are no arguments to capture."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 
 def running_away(step: Trace) -> ToolLoop | None:
-    """Returns what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
+    """Return what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
     which it is too much; else ``None``. The step's own calls have no results yet and do not count."""
     done = tuple(call for call in step.tool_calls if call.has_result)
     if len(done) <= RUNAWAY:

@@ -1,16 +1,12 @@
-"""A pass rate as people would give it, from a judge's scores of many runs and people's labels of a few.
+"""Estimates a pass rate as people would give it, from many judge scores and a few labels.
 
-The judge's own mean is off by what it flatters; the labelled runs say by how much. The estimate is people's mean over
-the labelled runs, plus ``power`` times the difference between the judge's mean over all runs and over the labelled
-ones. With the power that makes the variance least this is prediction-powered inference with power tuning (PPI++,
-Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453), which for a mean is the regression estimator of survey sampling
-(Cochran 1977, chapter 7). A judge that knows nothing gets power 0 and costs nothing.
+The estimate is the labels' mean plus ``power`` times the judge's mean over all runs minus over labelled runs. With
+optimal power this is prediction-powered inference (PPI++, Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453), the
+regression estimator of survey sampling (Cochran 1977, chapter 7). An uninformative judge gets power 0.
 
-What is estimated is the rate behind the runs that were seen, not only theirs: the interval stays open when every run
-is labelled. Runs are weighed by one over their chance to be in (Hájek); those of one session are not taken for
-independent. Intervals are Wilson's with the effective number of observations and Student's quantile. Labels that hold
-few failures (or few successes) say little about where the judge errs: then, and wherever it is narrower, the interval
-is that of the labels alone.
+The target is the underlying rate, so the interval stays open if every run is labelled. Runs are weighted by inverse
+inclusion probability (Hájek) and clustered by session. Intervals are Wilson's with effective sample size and Student's
+quantile. With few failures or successes among labels, or if it is narrower, the labels-only interval is used.
 """
 
 from __future__ import annotations
@@ -65,7 +61,7 @@ class Labelled:
         weights: Sequence[float] | None = None,
         clusters: Sequence[object] | None = None,
     ) -> Labelled:
-        """Makes arrays of the columns. Without weights all runs count the same; without clusters each is its own."""
+        """Make arrays of the columns. Without weights all runs count the same; without clusters each is its own."""
         size = len(people)
         numbers = {each: number for number, each in enumerate(dict.fromkeys(clusters or ()))}
         return cls(
@@ -94,7 +90,7 @@ class CorrectedRate:
 
 
 def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> CorrectedRate:
-    """Computes the rate with its interval. Raises ``ValueError`` for fewer than two labels."""
+    """Compute the rate with its interval. Raises ``ValueError`` for fewer than two labels."""
     alone = label_rate(labelled, level)
     sample = _Sample(labelled)
     share = sample.mean(labelled.people)
@@ -114,7 +110,7 @@ def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> 
 
 
 def label_rate(labelled: Labelled, level: float = LEVEL) -> CorrectedRate:
-    """Computes the rate with its interval from the labels alone."""
+    """Compute the rate with its interval from the labels alone."""
     if len(labelled.people) < 2:
         raise ValueError("a rate needs two labels or more")
     sample = _Sample(labelled)
@@ -135,12 +131,12 @@ class _Sample:
         return float((self._weights * values).sum())
 
     def slope(self, of: Values, by: Values) -> float:
-        """Returns the slope of the weighted least squares line."""
+        """Return the slope of the weighted least squares line."""
         apart = by - self.mean(by)
         return float((self._weights * apart * of).sum() / (self._weights * apart * apart).sum())
 
     def variance(self, values: Values, fitted: int) -> float:
-        """Estimates the variance of the weighted mean of ``values``, after ``fitted`` numbers were estimated from the
+        """Estimate the variance of the weighted mean of ``values``, after ``fitted`` numbers were estimated from the
         same runs (linearised Hájek estimator, sessions drawn whole)."""
         parts = self._by_cluster(self._weights * (values - self.mean(values)))
         return float((parts * parts).sum()) * self.n / max(1.0, self.n - fitted)

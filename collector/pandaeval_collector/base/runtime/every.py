@@ -28,15 +28,16 @@ class Backoff:
         self._ceiling = self._first
 
     def failed(self, asked: float | None = None) -> float:
-        """Notes a failure and returns how long to wait now, no less than what was ``asked`` for."""
+        """Note a failure and return how long to wait now, no less than what was ``asked`` for."""
         jitter = random.uniform(0.0, self._ceiling)
         self._ceiling = min(2 * self._ceiling, self._longest)
         return (asked or 0.0) + jitter
 
 
 class Every:
-    """Does ``work`` at once, and ``interval`` seconds after it was done last, or the seconds that it returns. What it
-    raises is logged, and the next round tries again. On one event loop."""
+    """Runs ``work`` now, and ``interval`` or the returned seconds after each end. Exceptions are logged and the next
+    round retries. One event loop.
+    """
 
     def __init__(
         self,
@@ -52,15 +53,15 @@ class Every:
         self._interval, self._work, self._name, self._last, self._grace = interval, work, name, last, grace
         self._rung = asyncio.Event()
         self.is_last = False
-        """Whether it is stopped: the round under way, or the one to come if there is one, is the last."""
+        """Whether the current or next round is the last."""
         self._task = asyncio.create_task(self._run(), name=name)
 
     def ring(self) -> None:
-        """Begins the next round now, or as soon as that under way has ended."""
+        """Begin the next round now, or as soon as that under way has ended."""
         self._rung.set()
 
     async def stop(self) -> None:
-        """Ends the rounds."""
+        """End the rounds."""
         self.is_last = True
         self._rung.set()
         _, pending = await asyncio.wait({self._task}, timeout=self._grace)

@@ -1,6 +1,6 @@
-"""Cleans error texts of others (a provider, its client, a server on the way) for logs, jobs and results.
+"""Cleans external error texts for logs, jobs and results.
 
-Such a text may quote whatever was sent: the key that was refused, an address with a password in it, the prompt.
+They may quote the request: a key, an address with a password, or the prompt.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ _PATTERNS = tuple(
 
 
 def plain_error(text: str) -> str:
-    """Shortens an error to some 300 characters on one line. Leaves out a stack; of an object (JSON, or as Python writes
-    it) that ends the text, keeps what its fields say went wrong. An unreadable text stays as it is. Never raises."""
+    """Shorten an error to about 300 characters on one line. Drops stacks; from a trailing object (JSON or Python) keeps
+    the error fields. Unreadable text is unchanged. Never raises.
+    """
     before, stack, after = text.partition(_TRACEBACK)
     if stack:
         lines = [line for line in after.splitlines() if line.strip()]
@@ -66,7 +67,7 @@ def plain_error(text: str) -> str:
 
 
 def unwrapped(line: str) -> str:
-    """Replaces an object that ends the line by what it says went wrong. Never raises."""
+    """Replace an object that ends the line by what it says went wrong. Never raises."""
     before, brace, _ = line.partition("{")
     held, text = None, line[len(before) :]
     for read in (json.loads, ast.literal_eval) if brace and len(text) <= _LONGEST_OBJECT else ():
@@ -80,7 +81,7 @@ def unwrapped(line: str) -> str:
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
-    """Yields the texts that say what went wrong, outermost first."""
+    """Yield the texts that say what went wrong, outermost first."""
     if not isinstance(value, dict) or depth == 0:
         return
     for key in _SAYS:
@@ -92,9 +93,9 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def told(text: object, known: Iterable[str] = ()) -> str:
-    """Shortens a text to at most :data:`LONGEST` characters on one line, without control characters and without
-    secrets: neither those of a known shape nor, as they are or escaped for an address, the ``known`` ones. An object
-    that ends the text, such as the body of a provider's answer, is replaced by what it says went wrong."""
+    """Shorten text to :data:`LONGEST` characters on one line, without control characters, secrets by shape, or
+    ``known`` secrets (also URL-escaped). A trailing object is replaced by its error message.
+    """
     whole = str(text).partition(_TRACEBACK)[0]
     if len(whole) > _LOOKED_AT:
         whole = whole[:_LOOKED_AT].rpartition(" ")[0]  # a secret that is cut through would not be recognised
@@ -108,12 +109,12 @@ def told(text: object, known: Iterable[str] = ()) -> str:
 
 
 def explained(error: BaseException, known: Iterable[str] = ()) -> str:
-    """Returns the kind of an error and what it says, cleaned by :func:`told`."""
+    """Return the kind of an error and what it says, cleaned by :func:`told`."""
     return told(f"{type(error).__name__}: {error}", known)
 
 
 def secrets_in(environ: Mapping[str, str], *names: str | None) -> tuple[str, ...]:
-    """Returns values of the environment that nobody is to see: of the variables ``names``, and of all that are named
+    """Return values of the environment that nobody is to see: of the variables ``names``, and of all that are named
     like a secret (``OPENAI_API_KEY``, ``HF_TOKEN``)."""
     named = {environ[name] for name in names if name and len(environ.get(name, "")) >= _SHORTEST_NAMED}
     others = {each for name, each in environ.items() if len(each) >= _SHORTEST and _SECRET_VARIABLE.search(name)}

@@ -1,9 +1,7 @@
-"""Secrets found in text by the shapes that providers give them, and by the names before them
-(:mod:`pandaeval_collector.base.untrusted.named_secrets`).
+"""Finds secrets by provider formats and by preceding names (:mod:`pandaeval_collector.base.untrusted.named_secrets`).
 
-Typed patterns only: entropy would take span ids, call ids and UUIDs for secrets, and a judge that cannot tell two call
-ids apart is a worse judge. What is found is replaced by ``[secret: kind]``. Nothing here knows secrets without a shape
-of their own, such as a password in the middle of a sentence that does not say "password:" before it.
+Uses typed patterns, because entropy would match span and call ids, which a judge must distinguish. Replaces with
+``[secret: kind]``. Secrets without a shape or name are not found.
 """
 
 from __future__ import annotations
@@ -121,7 +119,7 @@ _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
 
 
 def is_secret_field(name: str, value: object = None) -> bool:
-    """Returns whether a field is named like a secret, or holds one under the name ``auth``."""
+    """Return whether a field is named like a secret, or hold one under the name ``auth``."""
     text = value if isinstance(value, str) else ""
     if name.lower() in ("auth", "_auth"):
         return redact(f"auth: {text}") != f"auth: {text}"
@@ -129,7 +127,7 @@ def is_secret_field(name: str, value: object = None) -> bool:
 
 
 def redact(text: str) -> str:
-    """Replaces every secret that has a known shape by its kind; takes characters that nobody sees, which could hide
+    """Replace every secret that has a known shape by its kind; take characters that nobody sees, which could hide
     one, out first."""
     return _deeply(UNSEEN.sub("", text), 0)
 
@@ -154,7 +152,7 @@ def _without_keys(stretch: re.Match[str]) -> str:
 
 
 def _without_encoded(token: str, layer: int) -> str:
-    """Replaces base64 of a text with a secret in it as a whole; that text may hold base64 itself."""
+    """Replace base64 of a text with a secret in it as a whole; that text may hold base64 itself."""
     decoded = _decoded(token)
     return token if decoded is None or _deeply(decoded, layer + 1) == decoded else "[secret: encoded]"
 

@@ -1,8 +1,7 @@
-"""What a trace leaves behind so that later traces of its session can be grounded in it: packed, and capped; and what of
-it all was not captured.
+"""Grounding data that a trace leaves for later traces of its session: packed, capped, with a note on missing parts.
 
-Users' words, answers, arguments and results of calls, documents: what was said and found in this trace. Its
-instructions and the history on its spans are left out, since later traces repeat the one and the session has the other.
+Includes user messages, answers, call arguments and results, and documents of this trace. Excludes instructions, which
+later traces repeat, and history, which the session has.
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
 
 Whose = Literal["user", "told", "result", "call", "instructions"]
-"""Whose a value is: the user's; the agent's own; of a result or document; of the arguments of a call; of instructions,
-definitions of tools or attributes of spans."""
+"""A value's origin: the user; the agent; a result or document; call arguments; instructions, tool definitions or span
+attributes.
+"""
 _OF_ROLE: dict[str, Whose] = {"user": "user", "tool": "result", "assistant": "told"}
 BEFORE = "the earlier conversation was not captured"
 _MORE = "the session has more earlier traces than are read"
@@ -43,8 +43,9 @@ _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Before:
-    """What the earlier traces of a session held, oldest first. ``hidden``: why the agent may have known more than is
-    ``found``; ``responses``: the ids of their model responses."""
+    """Content of earlier session traces, oldest first. ``hidden``: why the agent may have known more. ``responses``:
+    ids of their model responses.
+    """
 
     found: Sequence[tuple[Whose, Any]] = ()
     hidden: str | None = None
@@ -54,7 +55,7 @@ class Before:
 
 
 def pack(trace: Trace) -> bytes:
-    """Packs what the trace leaves for the grounding of later ones."""
+    """Pack what the trace leaves for the grounding of later ones."""
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
@@ -78,7 +79,7 @@ def pack(trace: Trace) -> bytes:
 
 
 def spelled(value: Any) -> str:
-    """Returns a text as it is, and anything else as JSON."""
+    """Return a text as it is, and anything else as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -88,7 +89,7 @@ def spelled(value: Any) -> str:
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
-    """Unpacks what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
+    """Unpack what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
     found: list[tuple[Whose, Any]] = []
     missing = _MORE if len(packed) >= MOST_TRACES else None
     for index, each in enumerate(packed):
@@ -102,7 +103,7 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
 
 
 def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yields what was said to the agent and found in this trace, each with its time."""
+    """Yield what was said to the agent and found in this trace, each with its time."""
     yield 0, "user", trace.input
     starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
     for turn in trace.turns:
@@ -119,7 +120,7 @@ def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
 
 
 def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yields what instructions, definitions of tools and messages on the spans tell the agent, each with its time."""
+    """Yield what instructions, definitions of tools and messages on the spans tell the agent, each with its time."""
     for tool in trace.tools:
         yield 0, "instructions", [tool.name, tool.description, tool.parameters]
     seen: set[int] = set()
@@ -134,7 +135,7 @@ def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
 
 
 def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
-    """Yields what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
+    """Yield what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
     this trace says."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     for index, message in enumerate(messages[begin:], begin):
@@ -161,11 +162,10 @@ def _of_part(part: object, who: Whose) -> tuple[Whose, Any] | None:
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
-    """Says what is missing; ``None`` where the agent had nothing beyond what the trace shows and ``earlier``, what the
-    earlier traces of its session held.
+    """Return what is missing; ``None`` if the agent had only the trace and ``earlier``, the earlier session content.
 
-    Without ``earlier``, a first call in a session with neither instructions nor history may be the middle of a
-    conversation. The first trace of a session is whole, if its first call begins with the user's message.
+    Without ``earlier``, a first call without instructions or history may be mid-conversation. A session's first trace
+    is whole if its first call begins with the user's message.
     """
     missing = _not_captured(trace)
     if missing is not None:
@@ -199,8 +199,9 @@ def _not_captured(trace: Trace) -> str | None:
 
 
 def _is_cut(result: Any) -> bool:
-    """Returns whether a result breaks off: it ends in dots, says that it is truncated, or is JSON without its end; or
-    it holds pages that only the provider can read."""
+    """Return whether a result is incomplete: it ends in dots, is marked truncated, is cut JSON, or holds pages only the
+    provider can read.
+    """
     if isinstance(result, list):
         return any(isinstance(each, dict) and "encrypted_content" in each for each in result)
     if not isinstance(result, str):
@@ -213,7 +214,7 @@ def _is_cut(result: Any) -> bool:
 
 
 def shows_history(trace: Trace) -> bool:
-    """Returns whether the spans hold an exchange before the last user message: if they do, the conversation is whole. A
+    """Return whether the spans hold an exchange before the last user message: if they do, the conversation is whole. A
     greeting by the agent alone is none."""
     if len(trace.turns) > 1:
         return True
@@ -230,7 +231,7 @@ def shows_history(trace: Trace) -> bool:
 
 
 def shows_results(trace: Trace) -> bool:
-    """Returns whether the history on the first model call holds results; many frameworks drop them from it."""
+    """Return whether the history on the first model call holds results; many frameworks drop them from it."""
     messages = next((span.input for span in trace.spans if span.kind is Kind.LLM and span.input), ())
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     return any(message.role == "tool" for message in messages[:last])

@@ -1,5 +1,4 @@
-"""Which of the values that an agent states it had by then; which are surely made up, which are suspect, and which only
-a judge can tell."""
+"""Checks which claimed values the agent had: grounded, certainly fabricated, suspect, or for a judge."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _TIMESTAMP = 13
 
 @dataclass(slots=True)
 class Loose:
-    """A claim that is not grounded. ``instead``: what the calls or results say; ``fails``: it is surely made up."""
+    """An ungrounded claim. ``instead``: the value in calls or results. ``fails``: certainly fabricated."""
 
     claim: Claim
     instead: str = ""
@@ -33,9 +32,9 @@ class Loose:
 
 @dataclass(slots=True)
 class Grounding:
-    """``checked``: how many values were checked, by kind; ``loose``: claims that are not grounded, those that fail
-    first; ``for_judge``: claims that only a judge can tell. ``open``: claims that cannot be checked because of
-    ``hidden``. ``notes``: what was left out."""
+    """``checked``: number of checked values by kind. ``loose``: ungrounded claims, failing first. ``for_judge``: claims
+    that need a judge. ``open``: claims that cannot be checked because of ``hidden``. ``notes``: omissions.
+    """
 
     checked: dict[str, int] = field(default_factory=dict)
     loose: list[Loose] = field(default_factory=list)
@@ -55,19 +54,19 @@ class Grounding:
         return [loose for loose in self.loose if loose.fails]
 
     def check(self, claim: Claim) -> None:
-        """Counts a claim as checked."""
+        """Count a claim as checked."""
         self.checked[claim.value.kind] = self.checked.get(claim.value.kind, 0) + 1
 
     def reject(self, loose: Loose) -> None:
-        """Counts a claim as checked and not grounded."""
+        """Count a claim as checked and not grounded."""
         self.check(loose.claim)
         self.loose.append(loose)
 
 
 def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
-    """Checks a trace's claims. ``earlier``: what the earlier traces of the session held. Returns ``None`` where nothing
-    specific was said. Where nothing was called in the session, an agent answers from its model's knowledge: then only
-    values that claim to be of this case count."""
+    """Check a trace's claims. ``earlier``: earlier session content. ``None`` without specific values. If the session
+    has no calls, answers come from model knowledge, so only case-specific values count.
+    """
     stated, called, numbers = claims(trace)
     if not (stated or called or numbers):
         return None
@@ -99,20 +98,20 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
 
 
 def _of_case(stated: Sequence[Claim]) -> list[Claim]:
-    """Returns the claims that are no general knowledge."""
+    """Return the claims that are no general knowledge."""
     typed = [claim for claim in stated if claim.value.kind in ("identifier", "amount", "date")]
     return [claim for claim in typed if claim.of_case]
 
 
 def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
-    """Returns the agent's earlier answers whose grounds are not known."""
+    """Return the agent's earlier answers whose grounds are not known."""
     if (earlier is not None and not earlier.first) or shows_results(trace):
         return ""
     return fold("\n".join(had.own))
 
 
 def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None:
-    """Counts a claim that the agent had, unless a call was given another value."""
+    """Count a claim that the agent had, unless a call was given another value."""
     replaced = comparison.replaced(claim)
     if replaced is None or claim.key:
         found.check(claim)
@@ -121,7 +120,7 @@ def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None
 
 
 def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    """Tells whether a claim that the agent did not have is made up, suspect or for the judge."""
+    """Tell whether a claim that the agent did not have is made up, suspect or for the judge."""
     contradiction = None if claim.key else comparison.against(claim)
     if contradiction is not None:
         found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
@@ -132,7 +131,7 @@ def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Groun
 
 
 def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    """Checks a number without a type. It counts only where the calls or results contradict it."""
+    """Check a number without a type. It counts only where the calls or results contradict it."""
     replaced = comparison.replaced(claim)
     if replaced is not None:
         found.reject(Loose(claim, replaced.instead))
@@ -141,8 +140,9 @@ def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: G
 
 
 def _is_made_up(claim: Claim, had: Known) -> bool:
-    """Returns whether an identifier reports on this case, or the agent had others of its form: then it reports one of
-    them. What a failed call was given had no effect."""
+    """Return whether an identifier is fabricated: it reports on this case, or the agent had others of its form.
+    Arguments of failed calls had no effect.
+    """
     is_timestamp = claim.value.text.isdigit() and len(claim.value.text) == _TIMESTAMP
     if not claim.reports or is_timestamp or (claim.key and claim.result is None):
         return False
@@ -162,7 +162,7 @@ def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
 
 
 def first_said(trace: Trace, claim: Claim) -> str:
-    """Returns the id of the span of the model call that first says a value, else of the one that states it."""
+    """Return the id of the span of the model call that first says a value, else of the one that states it."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:
             continue
