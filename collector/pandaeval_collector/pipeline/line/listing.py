@@ -28,8 +28,8 @@ _VALUES, _VALUE = 8, 200
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
     """Return a trace's list fields, JSON-ready, with short safe texts. ``at``: start in Unix milliseconds. ``us``:
-    duration in microseconds. ``in``, ``out``: beginnings of input and answer. ``runs``: those of each answered run of a batch.
-    ``others``: results of other evaluators.
+    duration in microseconds. ``in``, ``out``: beginnings of input and answer. ``runs``: those of each run of
+    a batch that has an answer. ``others``: results of other evaluators.
     """
     facts: dict[str, Any] = {
         "id": trace.trace_id,
