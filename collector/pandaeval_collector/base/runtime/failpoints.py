@@ -5,7 +5,8 @@ Several are separated by commas. Not set, a fail point costs one look at an empt
 
 The points, in the order in which a span meets them: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack``
 ``before_decide`` ``after_decide`` ``after_decision_commit`` ``before_export`` ``after_export``; ``during_resume`` at
-each chunk that a start takes up again; ``in_worker`` when a process of the line has understood a batch, and kills that.
+each chunk that a start takes up again; ``in_worker`` when a process of the line has understood a batch, and kills that;
+``in_deletion`` at each step of a deletion.
 ``over_trace=4BF9…:1`` is met whenever the trace whose id begins so is understood, in every process, those that are
 started again too.
 """
@@ -35,6 +36,7 @@ POINTS = (
     "after_export",
     "during_resume",
     "in_worker",
+    "in_deletion",
     "over_trace",
 )
 _HANDED_OVER_S = 0.005
