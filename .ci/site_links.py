@@ -10,7 +10,7 @@ _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)#\s]+)(?:#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
-    """Replaces each link that leaves docs/ by its text."""
+    """Replace each link that leaves docs/ by its text."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def shown(link: re.Match[str]) -> str:

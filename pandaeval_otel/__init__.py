@@ -1,8 +1,7 @@
-"""pandaeval_otel knows what happened: it turns GenAI spans of any instrumentation into traces and sessions.
+"""Turn GenAI spans of any instrumentation into traces and sessions.
 
-``__all__`` is what applications and dialects of other packages import; these names stay, the rooms behind them may
-move. Each is imported when it is first asked for: the collector, which uses this package too, loads neither the SDK nor
-gRPC.
+``__all__`` lists the stable API for applications and dialect packages. Each name is imported on first use, so the
+collector loads neither the SDK nor gRPC.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _measured() -> Panel:
 
 
 def _not_captured() -> str:
-    """Runs that failed have no answer either, and say nothing of what is captured."""
+    """Run that failed have no answer either, and say nothing of what is captured."""
     ended, unknown = (
         in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="response"', *more), SERVICE)
         for more in (('pandaeval_passed!="false"',), ('pandaeval_why="no_content"',))

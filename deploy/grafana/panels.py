@@ -127,7 +127,7 @@ def coloured(
 
 
 def linked(panel: table.Panel, column: str, title: str, url: str) -> table.Panel:
-    """Makes a column's cells links. ``url``: in Grafana's words, such as ``${__data.fields.agent}``."""
+    """Make a column's cells links. ``url``: in Grafana's words, such as ``${__data.fields.agent}``."""
     link = {"title": title, "url": url}
     return panel.override_by_name(column, [model.DynamicConfigValue(id_val="links", value=[link])])
 

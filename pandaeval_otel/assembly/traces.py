@@ -1,13 +1,14 @@
-"""Tracks open traces, and decides when each is done.
+"""Tracks open traces and decides when each is complete.
 
-It holds ids and numbers only, never content. One thread (or one event loop) owns an assembler, so it has no locks.
-A trace closes at the first of: the processor says so; a parentless span ended, no span misses a local parent and no
-span came for ``quiet`` seconds; no span came for ``idle`` seconds; or a cap. Every closed trace carries the reason.
+Holds only ids and numbers, no content. An assembler has one owner thread or event loop, and no locks. A trace closes
+at the first of these: the processor closes it; a parentless span ended, all local parents are present and no span
+arrived for ``quiet`` seconds; no span arrived for ``idle`` seconds; a cap. Each closed trace carries its trigger.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -17,13 +18,14 @@ from pandaeval_otel.wire.fragments import Item
 
 K = TypeVar("K", bound=Hashable)
 _TRACE_BYTES, _ID_BYTES = 1000, 130
-"""Memory of an open trace, and of the id of an item in it: measured for traces of 1 to 1,000 spans, less for larger."""
+"""Bytes of memory of an open trace and of each item id, measured with 1 to 1,000 spans per trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseRules:
-    """The limits at which a trace closes: seconds, counts and bytes. ``reopen_delays``: how long a decided trace waits
-    after late spans before it is decided again; their number is how often that may happen."""
+    """Limits at which a trace closes, in seconds, counts and bytes. ``reopen_delays``: seconds to wait after late
+    spans before each new decision. Its length limits the number of new decisions.
+    """
 
     quiet: float = 10.0
     idle: float = 180.0
@@ -36,21 +38,23 @@ class CloseRules:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Memory of a decided trace, enough to tell late spans from copies of known ones."""
+    """Memory of a decided trace, to distinguish late spans from copies of known spans."""
 
     revision: int
     known: frozenset[bytes]
     chunks: tuple[int, ...] = ()
     size: int = 0
     final: bool = False
-    """It closed by a cap, or too often, or too long ago: late spans are only counted."""
+    """If true, late spans are only counted: a cap closed the trace, or it was reopened too often or decided too long
+    ago.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The outcome for the items of one fragment: ``stored`` are new, ``duplicate`` were known, ``late`` came after a
-    final decision or a cap; such a fragment is not taken at all. ``reopened``: a decided trace will be decided
-    again."""
+    """Counts of the items of one fragment. ``stored`` are new and ``duplicate`` known. ``late`` arrived after a final
+    decision or a cap, so the whole fragment is rejected. ``reopened``: the trace will be decided again.
+    """
 
     stored: int = 0
     duplicate: int = 0
@@ -60,8 +64,9 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class DueTrace:
-    """A trace to be decided. ``chunks`` are the caller's handles, in order of arrival. ``complete``: its root ended.
-    ``fragment``: all missing spans live in other processes. ``known``: ids of all items."""
+    """A trace to decide. ``chunks``: the caller's handles, in order of arrival. ``complete``: the root ended.
+    ``fragment``: all missing spans belong to other processes. ``known``: ids of all items.
+    """
 
     trace_id: bytes
     trigger: Trigger
@@ -105,8 +110,9 @@ class _Open:
 
 
 class TraceAssembler:
-    """Holds open traces by id. ``now`` is seconds on a monotonic clock: a restart restarts all waits, so that downtime
-    does not count as idleness."""
+    """Open traces by id. ``now`` is monotonic seconds. A restart restarts all waits, so downtime does not count as
+    idle time.
+    """
 
     def __init__(self, rules: CloseRules | None = None) -> None:
         self.rules = rules or CloseRules()
@@ -125,30 +131,30 @@ class TraceAssembler:
 
     @property
     def deciding(self) -> int:
-        """The number of traces handed out by :meth:`take_due` whose decision was not reported yet."""
+        """The number of traces returned by :meth:`take_due` without a reported decision."""
         return len(self._deciding)
 
     @property
     def items(self) -> int:
-        """The number of items that no decision covers yet, including those being decided. Visits every open trace."""
+        """The number of items not yet covered by a decision. Visits every open trace."""
         waiting = sum(t.late_spans if t.revision > 1 else len(t.known) for t in self._open.values())
         return waiting + sum(due.new_items for due in self._deciding.values())
 
     @property
     def held_bytes(self) -> int:
-        """About how many bytes of memory the traces take that are open or being decided."""
+        """Estimated bytes of memory of the open traces, including traces being decided."""
         return _TRACE_BYTES * (len(self._open) + len(self._deciding)) + _ID_BYTES * self._ids
 
     def knows(self, trace_id: bytes) -> bool:
-        """Returns whether the trace is open or being decided; if not, the caller has to look for a :class:`Decided`."""
+        """Return whether the trace is open or being decided. If not, the caller looks for a :class:`Decided`."""
         return trace_id in self._open or trace_id in self._deciding
 
     def add(
         self, trace_id: bytes, items: Sequence[Item], chunk: int, size: int, now: float, decided: Decided | None = None
     ) -> Added:
-        """Takes the items of one stored chunk. ``decided``: the memory of the trace, if it was decided.
+        """Add the items of one stored chunk. ``decided``: the memory of the trace, if it was decided.
 
-        Only unknown ids touch a timer or reopen a trace: a sender that repeats itself keeps nothing open.
+        Only unknown ids change timers or reopen a trace, so repeated requests do not keep it open.
         """
         trace = self._open.get(trace_id)
         if trace is None:
@@ -186,56 +192,64 @@ class TraceAssembler:
         return Added(stored, duplicate, reopened=trace.reopened_at is not None)
 
     def reopened(self) -> frozenset[bytes]:
-        """Returns the decided traces that wait to be decided again, whose stored chunks must be kept."""
+        """Return the ids of decided traces that wait for a new decision. Keep their stored chunks."""
         waiting = {trace_id for trace_id, trace in self._open.items() if trace.revision > 1}
         return frozenset(waiting | {trace_id for trace_id, due in self._deciding.items() if due.revision > 1})
 
     def close(self, trace_id: bytes) -> None:
-        """Makes a trace due at once, since the application says that it is done. Ignores unknown ids."""
+        """Make a trace due now, because the application ended it. Ignores unknown ids."""
         trace = self._open.get(trace_id)
         if trace is not None:
             trace.explicit = True
             self._deadlines.set(trace_id, trace.first_at)
 
-    def take_due(self, now: float, limit: int = 256) -> list[DueTrace]:
-        """Returns at most ``limit`` traces that are done. The caller reports each with :meth:`decided`."""
-        due: list[DueTrace] = []
-        while len(due) < limit and (trace_id := self._deadlines.pop_due(now)) is not None:
+    def take_due(self, now: float, limit: int = 256, most_bytes: float = math.inf) -> list[DueTrace]:
+        """Return at most ``limit`` traces that are done, and no more after ``most_bytes``. The caller reports each
+        with :meth:`decided`.
+        """
+        due, size = list[DueTrace](), 0
+        while len(due) < limit and size < most_bytes and (trace_id := self._deadlines.pop_due(now)) is not None:
             if trace_id in self._deciding:
                 # It was reopened while its last decision is still being written: check again when that is done.
                 self._deadlines.set(trace_id, now + 0.05)
                 continue
             due.append(self._take_out(trace_id, self._trigger(self._open[trace_id], now)))
+            size += due[-1].size
         return due
 
-    def take_all(self, trigger: Trigger, limit: int = 256) -> list[DueTrace]:
-        """Returns at most ``limit`` open traces, due or not: at the end of a file, or to decide them on shutdown."""
-        ids = [trace_id for trace_id in self._open if trace_id not in self._deciding][:limit]
-        return [self._take_out(trace_id, trigger) for trace_id in ids]
+    def take_all(self, trigger: Trigger, limit: int = 256, most_bytes: float = math.inf) -> list[DueTrace]:
+        """Return open traces like :meth:`take_due`, due or not: at the end of a file or on shutdown."""
+        due, size = list[DueTrace](), 0
+        for trace_id in [trace_id for trace_id in self._open if trace_id not in self._deciding][:limit]:
+            if size >= most_bytes:
+                break
+            due.append(self._take_out(trace_id, trigger))
+            size += due[-1].size
+        return due
 
     def decided(self, trace_id: bytes) -> None:
-        """Notes that the decision is stored; from now on the caller remembers the trace."""
+        """Record that the decision is stored. From now on the caller remembers the trace."""
         due = self._deciding.pop(trace_id, None)
         self._ids -= 0 if due is None else len(due.known)
 
     def forget(self, trace_id: bytes) -> tuple[int, tuple[int, ...]]:
-        """Removes an open trace that another collector continues. Returns how many of its items no decision covers, and
-        its chunks. Raises :class:`KeyError` for one that is not open."""
+        """Remove an open trace that another collector continues. Returns its number of undecided items and its
+        chunks. Raises :class:`KeyError` if the trace is not open.
+        """
         trace = self._open.pop(trace_id)
         self._ids -= len(trace.known)
         return trace.late_spans if trace.revision > 1 else len(trace.known), tuple(trace.chunks)
 
     def next_deadline(self) -> float | None:
-        """Returns when to call :meth:`take_due` next; ``None`` while nothing is open."""
+        """Return when to call :meth:`take_due` next; ``None`` while nothing is open."""
         return self._deadlines.next_deadline()
 
     def is_final(self, decided: Decided) -> bool:
-        """Returns whether late spans of this trace are only counted."""
+        """Return whether late spans of this trace are only counted."""
         return decided.final or decided.revision > len(self.rules.reopen_delays)
 
     def _is_full(self, trace: _Open) -> bool:
-        """Returns whether a cap is reached. Later items are not taken, or a fast sender could grow a trace that is
-        due."""
+        """Return whether a cap is reached. Rejecting later items stops a fast sender from growing a due trace."""
         return trace.spans >= self.rules.max_spans or trace.size >= self.rules.max_bytes
 
     def _take(self, trace: _Open, items: Iterable[Item]) -> tuple[int, int]:
@@ -308,10 +322,9 @@ def _is_fragment(trace: _Open) -> bool:
 
 
 class Deadlines(Generic[K]):
-    """A heap of deadlines that may be moved at any time. Finds the keys whose deadline has passed. Moving a deadline
-    later is free (the heap checks it again when the old one passes); earlier costs one push.
+    """A heap of movable deadlines. Moving a deadline later is free; moving it earlier costs one push.
 
-    ``due_at(key)`` returns the true deadline, or ``None`` for a removed key. Seconds on any one clock.
+    ``due_at(key)`` returns the current deadline, or ``None`` for a removed key. Any clock in seconds.
     """
 
     def __init__(self, due_at: Callable[[K], float | None]) -> None:
@@ -321,13 +334,13 @@ class Deadlines(Generic[K]):
         self._ticket = 0
 
     def set(self, key: K, deadline: float) -> None:
-        """Schedules a check of ``key`` no later than ``deadline``."""
+        """Schedule a check of ``key`` no later than ``deadline``."""
         scheduled = self._scheduled.get(key)
         if scheduled is None or deadline < scheduled:
             self._push(key, deadline)
 
     def pop_due(self, now: float) -> K | None:
-        """Returns a key whose true deadline has passed, or ``None``. The caller must remove or move it."""
+        """Return a key whose deadline has passed, or ``None``. The caller must then remove or move the key."""
         while self._heap and self._heap[0][0] <= now:
             deadline, _, key = heapq.heappop(self._heap)
             if self._scheduled.get(key) != deadline:
@@ -342,7 +355,7 @@ class Deadlines(Generic[K]):
         return None
 
     def next_deadline(self) -> float | None:
-        """Returns when to check next, perhaps early but never late; ``None`` when there is nothing to wait for."""
+        """Return when to check next, possibly early; ``None`` if the heap is empty."""
         if self._heap:
             return self._heap[0][0]
         return None

@@ -1,8 +1,7 @@
-"""Parses JSON text into values that can be written as JSON again: with orjson where it is installed, else with Python's
-own parser.
+"""Parses JSON text into values that can be written as JSON again, with orjson if it is installed.
 
-Both give the same values. Values that JSON cannot express (``NaN``, numbers beyond a float) stay text, half a surrogate
-pair becomes U+FFFD, and whole numbers of more than 64 bits become floats.
+Both parsers return equal values. Values outside JSON (``NaN``, numbers beyond a float) stay text. Half a surrogate
+pair becomes U+FFFD. Integers above 64 bits become floats.
 """
 
 from __future__ import annotations
@@ -20,13 +19,14 @@ _SURROGATES = re.compile(
 
 
 MAX_DEPTH = 64
-"""Most containers that a value nests: later readers recurse. Protobuf reads at most 100 nested messages, and a value in
-an attribute takes three messages for four JSON levels."""
+"""Maximum nesting of containers, because readers recurse. Protobuf reads 100 nested messages, and four JSON levels of
+an attribute take three.
+"""
 _CONTAINERS = frozenset({dict, list, tuple})
 
 
 def loads(text: str) -> Any:
-    """Returns the value of ``text``. Raises :class:`ValueError` where it is not JSON, or :class:`RecursionError`."""
+    """Parse ``text``. Raises :class:`ValueError` for invalid JSON, or :class:`RecursionError`."""
     try:
         return _quick(text)
     except ValueError:  # not JSON, or one of the words that only the slow way understands
@@ -38,14 +38,14 @@ def _thorough(text: str) -> Any:
 
 
 def without_half_pairs(text: str) -> str:
-    """Returns JSON text with U+FFFD in place of each half of a surrogate pair: an emoji that was cut in two."""
+    """Return JSON text with U+FFFD in place of each lone surrogate, such as half an emoji."""
     if "\\u" in text:
         return _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text)
     return text
 
 
 def too_deep(value: Any) -> bool:
-    """Returns whether ``value`` nests containers deeper than :data:`MAX_DEPTH`."""
+    """Return whether ``value`` nests containers deeper than :data:`MAX_DEPTH`."""
     if type(value) not in _CONTAINERS:
         return False
     level = [value]
@@ -71,8 +71,9 @@ def _fraction(digits: str) -> float | str:
 
 
 as_text = json.JSONEncoder(ensure_ascii=False, default=str).encode
-"""Writes a value as JSON text, with the ``str`` of values that JSON lacks. ``json.dumps`` would make an encoder each
-time."""
+"""Write a value as JSON text, with ``str`` for types that JSON lacks. Faster than ``json.dumps``, which creates an
+encoder per call.
+"""
 
 _decode = json.JSONDecoder(parse_int=_whole, parse_float=_fraction, parse_constant=str).decode
 

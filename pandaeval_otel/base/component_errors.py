@@ -1,8 +1,8 @@
-"""What components raised: dialects, metrics, exporters, embedders and faults, of ours and of other packages.
+"""Records exceptions of components: dialects, metrics, exporters, embedders and faults, also from other packages.
 
-Whoever calls a component goes on without it when it raises, and notes the error here: it is counted under the
-component's name, and the first of each component in a process is logged with its traceback. A process that works for
-another one hands its errors over instead of logging them (:meth:`ErrorRecorder.hand_over`).
+The caller continues without the failed component and records the error here. Errors are counted by component name.
+The first error of each component is logged with its traceback. A worker process reports its errors to its parent
+(:meth:`ErrorRecorder.hand_over`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ Component = tuple[str, str]
 
 
 class RaisedErrors(NamedTuple):
-    """What a process reports about one component to the process that it works for: how often the component raised since
-    the last report, and the traceback of its first error, ``""`` where that was reported before."""
+    """Errors of one component in a worker process: their number since the last report and the first traceback. The
+    traceback is ``""`` if it was reported before.
+    """
 
     kind: str
     name: str
@@ -36,11 +37,11 @@ class RaisedErrors(NamedTuple):
 
 
 class RaisedElsewhereError(Exception):
-    """An error of a component in another process; its text is the traceback there."""
+    """An exception of a component in another process. Its text is the traceback from there."""
 
 
 class ErrorRecorder:
-    """Counts the errors that components raised since the process began, and logs the first of each. Any thread."""
+    """Counts component errors since the process started, and logs the first of each component. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -50,28 +51,27 @@ class ErrorRecorder:
         self._tracebacks: dict[Component, str] = {}
 
     def note(self, kind: str, name: str, error: BaseException) -> None:
-        """Counts an error of the component ``name``, whose name is kept at no more than 128 characters, and logs it
-        with its traceback if it is the first."""
+        """Count an error of component ``name`` (cut at 128 characters). Logs the first error with its traceback."""
         self._take_in((kind, bounded(name)), 1, error)
 
     def counts(self) -> Counter[Component]:
-        """Returns how often each component raised."""
+        """Return how often each component raised."""
         with self._lock:
             return Counter(self._counts)
 
     def hand_over(self) -> None:
-        """Stops logging in this process: the process that it works for logs what :meth:`take` returns."""
+        """Stop logging here. The parent process logs the errors from :meth:`take`."""
         self._hands_over = True
 
     def take(self) -> list[RaisedErrors]:
-        """Returns the errors since the last call, for the process that this one works for, and counts anew."""
+        """Return and reset the errors since the last call, for the parent process."""
         with self._lock:
             told = [RaisedErrors(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
             self._counts.clear()
         return told
 
     def add(self, told: Iterable[RaisedErrors]) -> None:
-        """Counts and logs the errors that a process which works for this one returned from :meth:`take`."""
+        """Count and log the errors that a worker process returned from :meth:`take`."""
         for each in told:
             self._take_in((each.kind, each.name), each.times, RaisedElsewhereError(f"\n{each.traceback}"))
 
@@ -88,11 +88,11 @@ class ErrorRecorder:
 
 
 ERRORS = ErrorRecorder()
-"""What components raised in this process."""
+"""Exceptions of components in this process."""
 
 
 def raised_text(counts: Mapping[Component, int]) -> str:
-    """Returns counts as a text, highest first: ``dialect skylark 3 times, metric trace.brevity once``."""
+    """Format counts, highest first: ``dialect skylark 3 times, metric trace.brevity once``."""
     return ", ".join(
         f"{kind} {name} {'once' if times == 1 else f'{times} times'}"
         for (kind, name), times in Counter(counts).most_common()

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported on first use, so that importing the package stays light."""
+"""Lazily imported public names, so that importing a package stays light."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shortens and escapes names that came from outside: they become labels, keys in memory and words in logs."""
+"""Shortens and escapes external names before they become labels, keys in memory or log text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ _DIGEST_BYTES = 8
 
 
 def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
-    """Returns the name in at most ``most`` characters, all of them printable. A longer one ends with a digest of the
-    whole name, so that two long names stay distinct. Deterministic and idempotent."""
+    """Return the name in at most ``most`` printable characters. A longer name ends with a digest of the whole name,
+    so long names stay distinct. Idempotent.
+    """
     if len(name) <= most and name.isprintable():
         return name
     if len(name) <= most and len(shown := escaped(name)) <= most:
@@ -21,13 +22,14 @@ def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
 
 
 def all_bounded(names: Iterable[str]) -> list[str]:
-    """Returns each name as :func:`bounded` does."""
+    """Return each name as :func:`bounded` does."""
     return [bounded(name) for name in names]
 
 
 def escaped(text: str) -> str:
-    """Returns the text with every unprintable character as an escape (``\\n``, ``\\x1b``, ``\\u202e``): control
-    characters, line ends, marks that change the direction, halves of surrogate pairs."""
+    """Escape every unprintable character (``\\n``, ``\\x1b``, ``\\u202e``): control characters, line ends, direction
+    marks and lone surrogates.
+    """
     if text.isprintable():
         return text
     return "".join([char if char.isprintable() else char.encode("unicode_escape").decode() for char in text])

@@ -1,8 +1,7 @@
-"""Finds components instead of listing them: one new file in a package is one new component, and so is an entry point of
-an installed package in one of our groups.
+"""Discovers components: a new file in a package, or an entry point of an installed package.
 
-A module named by an entry point holds what our own modules of that kind hold. One that cannot be used is logged, with
-its package and the cure, and left out; nothing else fails.
+An entry point names a module with the same contents as our modules of that kind. An unusable component is logged with
+its package and the fix, and skipped.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ from pandaeval_otel.base.names import escaped
 _log = logging.getLogger(__name__)
 
 _LONGEST = 500
-"""Most characters of an error that :func:`told` repeats."""
+"""Maximum length of an error in :func:`told`, in characters."""
 
 _all: Callable[[], Any] = cache(entry_points)
-"""Returns the entry points of all groups, read once. Their type differs in Python 3.12."""
+"""Return the entry points of all groups, read once. Their type differs in Python 3.12."""
 Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
 
 
 def find(package: str, attribute: str) -> tuple[Any, ...]:
-    """Returns the object named ``attribute`` of every public module below ``package``, in module order.
+    """Return the object named ``attribute`` of every public module below ``package``, in module order.
 
-    Skips modules whose name begins with ``_``, which are shared helpers. Raises :class:`ImportError`, naming the file,
-    when a module cannot be imported: a broken component must not vanish silently.
+    Skips modules that begin with ``_``. Raises :class:`ImportError` with the file name if an import fails, so a
+    broken component is visible.
     """
     return tuple(getattr(module, attribute) for module in _modules(package) if hasattr(module, attribute))
 
 
 def find_by_module(package: str, attribute: str) -> dict[str, Any]:
-    """Returns what :func:`find` does by file name, for the modules in the folder of ``package`` itself."""
+    """Return the objects of :func:`find` by file name, without subpackages."""
     here = (module for module in _modules(package, pkgutil.iter_modules) if hasattr(module, attribute))
     return {module.__name__.rpartition(".")[2]: getattr(module, attribute) for module in here}
 
@@ -60,13 +59,14 @@ def _modules(package: str, walk: Walk = pkgutil.walk_packages) -> tuple[ModuleTy
 
 
 class NotUsableError(Exception):
-    """A module's object cannot be used; the message says why."""
+    """An unusable object in a module. The message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One component of an installed package. ``name``: the entry point's; ``origin``: the distribution and its version;
-    ``value``: the object in ``module``."""
+    """A component of an installed package. ``name``: the entry point; ``origin``: distribution and version;
+    ``value``: the object in ``module``.
+    """
 
     name: str
     origin: str
@@ -76,18 +76,17 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """The usable plugins of one group, and the names of the unusable ones' entry points."""
+    """The usable plugins of one group, and the entry points of unusable plugins."""
 
     found: tuple[Plugin, ...]
     lost: tuple[str, ...]
 
 
 def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Plugins:
-    """Returns every object named ``attribute`` in the modules that installed packages name under ``group``, in the
-    order of the packages' names. ``check`` raises for an unusable one: :class:`NotUsableError`, or anything else.
+    """Return the object named ``attribute`` of each installed plugin module of ``group``, ordered by package.
+    ``check`` raises if an object is unusable, usually :class:`NotUsableError`.
 
-    Imports the modules. Reads the metadata of all installed packages once in a process (some milliseconds). Does not
-    raise; any thread.
+    Imports the modules. Reads all package metadata once per process (some milliseconds). Thread-safe; never raises.
     """
     found: list[Plugin] = []
     lost: list[str] = []
@@ -115,7 +114,7 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
 
 
 def told(error: BaseException) -> str:
-    """Returns an error as one printable line, with the place in the code where it arose."""
+    """Format an error in one printable line, with its place in the code."""
     if isinstance(error, NotUsableError):
         text = str(error)
     else:

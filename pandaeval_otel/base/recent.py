@@ -1,5 +1,4 @@
-"""Remembers readings of texts that recur: a run repeats its tools, its instructions and its question with every model
-call and on every span around it, and each of its calls begins with the conversation of the one before."""
+"""Caches the readings of recurring texts. A run repeats its tools, instructions and question with every model call."""
 
 from __future__ import annotations
 
@@ -10,17 +9,16 @@ _Read = TypeVar("_Read")
 
 KEPT = 16
 MAX_CHARS = 128 << 10
-"""Longer texts are not kept: a reading takes several times the memory of its text."""
+"""Maximum length of a cached text. A reading takes several times the memory of its text."""
 LISTS_KEPT = 32
 """How many growing conversations are remembered."""
 
 
 class Recent(Generic[_Read]):
-    """Calls ``read`` and remembers the reading of the last text of each length, for at least :data:`KEPT` and at most
-    twice as many lengths since it was asked for. Callers share what it returns and must not change it.
+    """Calls ``read`` and caches the reading of the last text per length, for :data:`KEPT` to twice as many lengths.
+    Callers share readings and must not change them.
 
-    It finds a text by its length and then compares, which costs far less than hashing. Safe on any thread: two may read
-    the same text.
+    Compares texts of equal length, which is cheaper than hashing. Thread-safe; two threads may read the same text.
     """
 
     def __init__(self, read: Callable[[str], _Read]) -> None:
@@ -29,7 +27,7 @@ class Recent(Generic[_Read]):
         self._old: dict[int, tuple[str, _Read]] = {}
 
     def __call__(self, text: str) -> _Read:
-        """Returns what ``read`` makes of ``text``."""
+        """Return what ``read`` makes of ``text``."""
         size = len(text)
         known = self._new.get(size)
         if known is not None and known[0] == text:
@@ -45,20 +43,20 @@ class Recent(Generic[_Read]):
 
 
 class GrowingList(Generic[_Read]):
-    """Remembers the readings of the last lists, for texts that append items to one of them, as a conversation that
-    every model call repeats."""
+    """Caches the readings of growing lists, such as the conversation that each model call repeats."""
 
     def __init__(self) -> None:
         self._known: tuple[tuple[str, _Read], ...] = ()
 
     def keep(self, text: str, found: _Read) -> None:
-        """Remembers ``found`` as the items of the JSON array in ``text``."""
+        """Cache ``found`` as the items of the JSON array in ``text``."""
         if text.endswith("]") and len(text) <= MAX_CHARS:
             self._known = ((text[:-1], found), *self._known[: LISTS_KEPT - 1])
 
     def split(self, text: str) -> tuple[_Read, str] | None:
-        """Returns the reading of the list that ``text`` begins with, and the rest of it as an array of its own;
-        ``None`` if it begins like none of the last lists."""
+        """Return the cached reading of the list at the start of ``text``, and the rest as an array. ``None`` if no
+        cached list matches.
+        """
         for beginning, found in self._known if len(text) <= MAX_CHARS else ():
             if text.startswith(beginning):
                 rest = text[len(beginning) :].lstrip()

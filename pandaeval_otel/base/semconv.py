@@ -1,7 +1,7 @@
-"""The attribute and event names that more than one file reads or writes, spelled once, grouped by who coined them.
+"""Attribute and event names used in more than one file, grouped by their origin.
 
-The GenAI conventions are still "development" and move between releases, and OpenTelemetry's own Python package keeps
-them under ``_incubating``: hence a list of our own. A name that belongs to one vendor alone stands in its dialect.
+The GenAI conventions still change between releases, and OpenTelemetry's package keeps them under ``_incubating``.
+Names of a single vendor are in its dialect.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ EXCEPTION_EVENTS = frozenset({"gen_ai.client.operation.exception", "gen_ai.execu
 TOOL_EVENT = "gen_ai.tool.message"
 CHOICE_EVENT = "gen_ai.choice"
 EVENT_CONTENT = "gen_ai.event.content"
-"""One JSON string that holds a per-message event's whole body (azure-ai-inference)."""
+"""One JSON string with the body of a per-message event (azure-ai-inference)."""
 TOOL_STATUS = "gen_ai.tool.status"
 AGENT_TOOLS = "gen_ai.agent.tools"
 CONTENT_REASONING = "gen_ai.content.reasoning"
@@ -89,7 +89,7 @@ PANDAEVAL_GOAL = "pandaeval.goal"
 PANDAEVAL_PROFILE = "pandaeval.user.profile"
 PANDAEVAL_KNOWLEDGE = "pandaeval.knowledge"
 PANDAEVAL_SAMPLED = "pandaeval.sampled"
-"""``False`` on spans that the application records but does not sample: encoders leave that flag out."""
+"""``False`` on recorded but unsampled spans, because encoders omit that flag."""
 
 # --- Which session does a span belong to? ----------------------------------------------------------------------------
 RANK_OVERRIDE = 1
@@ -97,8 +97,7 @@ RANK_CONVERSATION = 2
 RANK_SESSION = 3
 RANK_DIALECT = 4
 RANK_RESOURCE = 10
-"""Added to the rank of a key on the resource: a process's own id is weaker than that of any of its spans, but keeps the
-order of the keys."""
+"""Added to the rank of a resource key. A span's own id takes precedence over the id of its process."""
 
 SESSION_RANKS: Mapping[str, int] = MappingProxyType(
     {
@@ -110,9 +109,10 @@ SESSION_RANKS: Mapping[str, int] = MappingProxyType(
         GEN_AI_THREAD_ID: RANK_DIALECT,
     }
 )
-"""Precedence of the keys that name a conversation; the lower rank wins within a trace. 1 an attribute that the user
-configured, 2 the GenAI conventions' own key, 3 the general session keys (``session.id`` may also be a browser session),
-4 keys of one dialect (those use :data:`RANK_DIALECT` themselves), 12 to 14 the same keys on the resource. Where there
-is none of them, the response or the history that a trace continues tells it (:mod:`pandaeval_otel.normal.session`).
-Never a session: ``mcp.session.id`` (transport), ``langsmith.trace.session_*`` (project), ids of runs and calls."""
+"""Precedence of conversation keys; the lowest rank in a trace wins. 1: the user's configured attribute. 2: the GenAI
+conventions' key. 3: general session keys (``session.id`` may be a browser session). 4: keys of one dialect
+(:data:`RANK_DIALECT`). 12 to 14: the same keys on the resource. Without these keys, the response or history that a
+trace continues identifies the session (:mod:`pandaeval_otel.normal.session`). Never sessions: ``mcp.session.id``
+(transport), ``langsmith.trace.session_*`` (project), ids of runs and calls.
+"""
 SESSION_KEYS = frozenset(SESSION_RANKS)

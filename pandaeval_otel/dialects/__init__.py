@@ -1,7 +1,7 @@
-"""The attribute names of instrumentations: each file reads one way of writing GenAI spans.
+"""Attribute names of instrumentations: each file reads one format of GenAI spans.
 
-A dialect never raises and never decides alone: several may read one span (one that an OpenInference processor copied
-its keys onto, say), and :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first that states it.
+A dialect never raises. Several dialects may read one span, for example when an OpenInference processor copied its
+keys. :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first dialect that states it.
 
 Imports base, model.
 """

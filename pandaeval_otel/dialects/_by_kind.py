@@ -37,12 +37,12 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def keys(**fields: str | tuple[str, ...]) -> Table:
-    """Returns a table of fields by the attribute that states each, or by several attributes, best first."""
+    """Return a table of fields by the attribute that states each, or by several attributes, best first."""
     return tuple(((stated,) if isinstance(stated, str) else stated, *_FIELDS[name]) for name, stated in fields.items())
 
 
 def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
-    """Fills the fields of a table whose attributes are there."""
+    """Fill the fields of a table whose attributes are there."""
     for stated, field, read in table:
         value = attributes.get(stated[0]) if len(stated) == 1 else first(attributes, stated)
         if value is None:
@@ -54,15 +54,16 @@ def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
 
 
 class ByKind(Reading, Dialect):
-    """A dialect as a class: its instance is the reading of one span, which the instance fills itself.
+    """A dialect whose instance is the reading of one span.
 
-    :meth:`kind_of` comes first. Then the tables ``any_keys`` and, for a kind, ``llm_keys``, ``tool_keys`` … fill
-    fields, and so do the methods :meth:`read_any` and ``read_llm``, ``read_tool`` … (``read_unstated``: no kind).
+    First calls :meth:`kind_of`. Then fills fields from the tables ``any_keys`` and, per kind, ``llm_keys``,
+    ``tool_keys`` …, and from the methods :meth:`read_any`, ``read_llm``, ``read_tool`` … (``read_unstated``: no
+    kind).
     """
 
     __slots__ = ("attributes", "get", "logs", "span")
     reads_any_kind: ClassVar[bool] = False
-    """Whether it also reads spans whose kind :meth:`kind_of` does not tell."""
+    """Whether the dialect also reads spans without a kind from :meth:`kind_of`."""
     any_keys: ClassVar[Table] = ()
     _readers: ClassVar[dict[Kind | None, tuple[Table, Callable[..., None] | None]]]
 
@@ -85,7 +86,7 @@ class ByKind(Reading, Dialect):
         return cls(span, logs).read_span()
 
     def read_span(self) -> Reading | None:
-        """Reads the span if it is one of this dialect's."""
+        """Read the span if it is one of this dialect's."""
         kind = self.kind_of()
         if kind is not None:
             return self.read_as(kind)
@@ -94,11 +95,11 @@ class ByKind(Reading, Dialect):
         return None
 
     def kind_of(self) -> Kind | None:
-        """Returns the span's kind; ``None`` where this dialect cannot tell it."""
+        """Return the span's kind; ``None`` if this dialect cannot determine it."""
         raise NotImplementedError
 
     def read_as(self, kind: Kind | None) -> Reading:
-        """Reads the span as one of this kind."""
+        """Read the span as one of this kind."""
         self.kind = kind
         if self.any_keys:
             self.fill(self.any_keys)
@@ -111,20 +112,20 @@ class ByKind(Reading, Dialect):
         return self
 
     def read_any(self) -> None:
-        """Reads the fields of spans of all kinds, before the rest."""
+        """Read the fields of spans of all kinds, before the rest."""
 
     def fill(self, table: Table) -> None:
-        """Fills the fields of a table whose attributes the span has."""
+        """Fill the fields of a table whose attributes the span has."""
         fill(self, self.attributes, table)
 
     def first(self, *keys: str) -> Any:
-        """Returns the first of these attributes that the span has."""
+        """Return the first of these attributes that the span has."""
         return first(self.attributes, keys)
 
     def name_in(self, key: str) -> str:
-        """Returns an attribute as an id or a name."""
+        """Return an attribute as an id or a name."""
         return identifier(self.get(key))
 
     def parsed(self, key: str) -> Any:
-        """Returns an attribute with the structure that it spells."""
+        """Return an attribute with the structure that it spells."""
         return parsed(self.get(key))

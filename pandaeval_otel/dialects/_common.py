@@ -35,7 +35,7 @@ KINDS = kinds(
 )
 """Kinds by the words that most vendors have for them."""
 MAX_ERROR = 500
-"""Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
+"""Maximum length of an error text, in characters: enough for the cause, too short for a conversation."""
 
 CUT = ("messages were cut short by a length limit",)
 SESSION_WORDS = ("session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId", "chat_id")
@@ -53,7 +53,7 @@ _GENERIC_NAMES = frozenset(
 def session_candidates(
     attributes: Mapping[str, Any], resource: Resource, ranks: Mapping[str, int] = semconv.SESSION_RANKS
 ) -> SessionIds:
-    """Returns ``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, on its
+    """Return ``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, on its
     resource."""
     found: SessionIds = ()
     for key, rank in ranks.items():
@@ -65,8 +65,9 @@ def session_candidates(
 
 
 def session_id(value: Any) -> str:
-    """Returns a session id; ``""`` for placeholders and for OpenAI response ids, which change with every call and which
-    some frameworks write in its place."""
+    """Return a session id; ``""`` for placeholders and OpenAI response ids. Some frameworks write a response id here,
+    which changes with every call.
+    """
     found = identifier(value)
     if found.startswith("resp_"):
         return ""
@@ -74,7 +75,7 @@ def session_id(value: Any) -> str:
 
 
 def one_session(value: Any) -> SessionIds:
-    """Returns ``value`` as the session that a dialect's own key names; ``()`` where it is no session id."""
+    """Return ``value`` as the session that a dialect's own key names; ``()`` where it is no session id."""
     name = session_id(value)
     if name:
         return ((semconv.RANK_DIALECT, name),)
@@ -82,8 +83,9 @@ def one_session(value: Any) -> SessionIds:
 
 
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
-    """Returns the tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither
-    side."""
+    """Return the tokens in ``gen_ai.usage.*``, with the names of any release; ``None`` if input and output are
+    missing.
+    """
     details = () if _DETAIL_KEYS.isdisjoint(attributes) else _DETAILS
     return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *details)
 
@@ -91,8 +93,9 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
 def usage_in(
     source: Any, spent: Keys, made: Keys, cache_read: Keys = (), cache_write: Keys = (), thought: Keys = ()
 ) -> Usage | None:
-    """Returns the tokens of each side under its key, or the first of its keys that holds a number; ``None`` when
-    neither ``spent`` nor ``made`` is there, or ``source`` is no map."""
+    """Return the tokens of each side, from the first of its keys that holds a number. ``None`` if ``spent`` and
+    ``made`` are missing or ``source`` is no map.
+    """
     if type(source) is not dict and not isinstance(source, Mapping):
         return None
     given, answered = _tokens(source, spent), _tokens(source, made)
@@ -110,10 +113,10 @@ def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
 
 
 def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
-    """Returns a short text when the span failed, else ``None``.
+    """Return a short error text if the span failed, else ``None``.
 
-    A span failed if its status is ERROR, or unset and the span names an ``error.type`` or records an exception, as a
-    span event or a log record. An explicit OK wins: the application coped.
+    A span failed if its status is ERROR. If its status is unset, it failed if it has an ``error.type`` or a recorded
+    exception (event or log record). An explicit OK takes precedence.
     """
     failed = span.status_code == STATUS_ERROR
     error_type = span.attributes.get(semconv.ERROR_TYPE)
@@ -126,7 +129,7 @@ def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
 
 
 def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
-    """Returns type and message of the first recorded exception; ``""`` if there is none."""
+    """Return type and message of the first recorded exception; ``""`` if there is none."""
     recorded = [event.attributes for event in span.events if event.name == semconv.EXCEPTION]
     recorded += [log.attributes for log in logs if log_name(log) in semconv.EXCEPTION_EVENTS]
     if not recorded:
@@ -136,8 +139,9 @@ def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Returns the tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or
-    MCP form, of JSON strings, or of names. ``None`` when it is absent or unreadable, ``()`` when the list is empty."""
+    """Return the tools in ``value``: a list, or its JSON text, of definitions (OTel, OpenAI, Anthropic, Gemini or MCP
+    form), JSON strings or names. ``None`` if absent or unreadable, ``()`` if empty.
+    """
     if type(value) is str:
         return _TOOLS(value)
     return _tool_definitions(value)
@@ -158,7 +162,7 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _definitions(item: Any) -> Iterable[ToolDefinition]:
-    """Returns the tools that one item of a list defines, declares or names."""
+    """Return the tools that one item of a list defines, declares or names."""
     if type(item) is not dict:
         tool = ToolDefinition(identifier(item))
     else:
@@ -195,14 +199,14 @@ def _definition(item: Object) -> ToolDefinition:
 
 
 def agent_named(name: str) -> str:
-    """Returns ``name`` if somebody chose it, ``""`` if it is only a framework's class or node."""
+    """Return ``name`` if a person chose it; ``""`` for the class or node name of a framework."""
     if name.lower() in _GENERIC_NAMES:
         return ""
     return identifier(name)
 
 
 def system_of(messages: Messages | None) -> str | None:
-    """Returns the text of the system messages among ``messages``, or ``None``."""
+    """Return the text of the system messages among ``messages``, or ``None``."""
     found: list[str] = []
     for message in messages or ():
         if message.role == "system" and (text := message.text):
@@ -213,21 +217,21 @@ def system_of(messages: Messages | None) -> str | None:
 
 
 def said_by_user(text: Any) -> Messages | None:
-    """Returns one user message with ``text``; ``None`` for a placeholder, or anything but text."""
+    """Return one user message with ``text``; ``None`` for a placeholder or another type."""
     if type(text) is str and not hidden(text):
         return spoken("user", Text(text))
     return None
 
 
 def spoken(role: str, *parts: Part, reason: str = "") -> Messages | None:
-    """Returns one message of these parts; ``None`` if there are none."""
+    """Return one message of these parts; ``None`` if there are none."""
     if parts:
         return (Message(role, parts, reason),)
     return None
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:
-    """Returns ``(rank, id)`` from free metadata (a map, or JSON of one) that names a conversation."""
+    """Return ``(rank, id)`` from free metadata (a map, or JSON of one) that names a conversation."""
     if type(metadata) is str and not any(word in metadata for word in SESSION_WORDS):
         return ()
     found = parsed(metadata)
@@ -237,7 +241,7 @@ def metadata_sessions(metadata: Any) -> SessionIds:
 
 
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
-    """Returns ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON
+    """Return ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON
     strings."""
     for word in SESSION_WORDS:
         if (value := attributes.get(prefix + word)) is not None and (session := one_session(parsed(value))):
@@ -246,7 +250,7 @@ def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
-    """Returns the user that an attribute ``prefix`` + word names, or ``""``."""
+    """Return the user that an attribute ``prefix`` + word names, or ``""``."""
     for word in USER_WORDS:
         if (value := attributes.get(prefix + word)) is not None and (name := identifier(parsed(value))):
             return name
@@ -254,21 +258,21 @@ def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
 
 
 def read_metadata(reading: Reading, attributes: Mapping[str, Any], *prefixes: str) -> None:
-    """Reads the session and the user that attributes with these prefixes name, best first."""
+    """Read the session and the user that attributes with these prefixes name, best first."""
     for prefix in prefixes:
         reading.session_ids = reading.session_ids or prefixed_sessions(attributes, prefix)
         reading.user_id = reading.user_id or prefixed_user(attributes, prefix)
 
 
 def captured(value: Any) -> Captured | None:
-    """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    """Return ``value`` parsed; ``None`` where it is absent or a placeholder."""
     if hidden(value):
         return None
     return Captured(parsed(value))
 
 
 def documents_in(value: Any, *names: str) -> tuple[Any, ...]:
-    """Returns the documents that a retrieval found: ``value``, or the first of its members with these ``names``."""
+    """Return the documents that a retrieval found: ``value``, or the first of its members with these ``names``."""
     documents = parsed(value)
     if type(documents) is dict:
         documents = first(documents, names)
@@ -276,27 +280,27 @@ def documents_in(value: Any, *names: str) -> tuple[Any, ...]:
 
 
 def crew_question(tasks: Any) -> str:
-    """Returns the descriptions of a CrewAI crew's tasks, one per line."""
+    """Return the descriptions of a CrewAI crew's tasks, one per line."""
     texts = [task.get("description") for task in dicts_in(tasks)]
     return "\n".join(text for text in texts if type(text) is str)
 
 
 def put_input(reading: Reading, messages: MaybeCut) -> None:
-    """Puts the messages of a run's or a model's input onto its reading, with a note if they were cut short."""
+    """Set the input messages of a run or model call, with a note if they were cut."""
     reading.input, cut = messages
     if cut:
         reading.notes = CUT
 
 
 def put_output(reading: Reading, messages: MaybeCut) -> None:
-    """Puts the messages of an output likewise."""
+    """Put the messages of an output likewise."""
     reading.output, cut = messages
     if cut:
         reading.notes = CUT
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:
-    """Puts a tool's outcome onto its span's reading; a result that reports a failure becomes the span's error."""
+    """Set a tool's outcome. If the result reports a failure, it becomes the span's error."""
     reading.result = outcome.result
     reading.tool_call_id = reading.tool_call_id or outcome.call_id
     reading.tool_name = reading.tool_name or outcome.name
@@ -305,19 +309,20 @@ def give_outcome(reading: Reading, outcome: Outcome) -> None:
 
 
 def give_error(reading: Reading, text: Any) -> None:
-    """Makes a tool's text the error of its span."""
+    """Make a tool's text the error of its span."""
     reading.error = str(text or "tool error")[:MAX_ERROR]
 
 
 def drop_unnamed(reading: Reading) -> None:
-    """Drops arguments that are a single text: LangChain writes a tool's only argument without its name, and the model's
-    request for this call has it."""
+    """Drop arguments that are a single text. LangChain writes the only argument without its name; the model's request
+    has the name.
+    """
     if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
         reading.arguments = None
 
 
 def run_kind(parentless: bool) -> Kind:
-    """Returns the kind of a chain, a task or a plain function: the run itself if nothing is above it, else a step."""
+    """Return the kind of a chain, task or plain function: a workflow if it is parentless, else a step."""
     if parentless:
         return Kind.WORKFLOW
     return Kind.STEP

@@ -1,8 +1,8 @@
-"""Reads messages that travel as events: one event or log record per message, or one that holds them all.
+"""Reads messages in events or log records, one per message or all in one.
 
-Until semantic conventions 1.36 each message was an event (``gen_ai.user.message`` … ``gen_ai.choice``), as a log record
-whose body is a map, as JSON text in the body, or as a span event whose attributes are the map. Since 1.37 one
-``gen_ai.client.inference.operation.details`` record carries the attributes of the span itself.
+Until semantic conventions 1.36 each message was an event (``gen_ai.user.message`` … ``gen_ai.choice``): a log record
+whose body is a map or JSON text, or a span event with the map as attributes. Since 1.37, one
+``gen_ai.client.inference.operation.details`` record has the attributes of the span.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WHOLE = {
 
 @dataclass(slots=True)
 class EventContent:
-    """Messages in the events of one span. ``None``: no event has any, or their content was hidden."""
+    """Messages in the events of one span. ``None``: no event has messages, or the content was hidden."""
 
     input: Messages | None = None
     output: Messages | None = None
@@ -47,7 +47,7 @@ class EventContent:
 
 
 def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
-    """Returns the messages in the span's events; for a side that they lack, those in its log records by time."""
+    """Return the messages in the span's events. If a side is missing, reads it from the log records in time order."""
     content = _content([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
         in_order = sorted(logs, key=_TIME)
@@ -61,13 +61,14 @@ def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
 
 
 def log_name(log: RawLog) -> str:
-    """Returns the event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
+    """Return the event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
     return log.event_name or str(log.attributes.get(semconv.EVENT_NAME) or "")
 
 
 def message_of_event(name: str, body: Any) -> Message | None:
-    """Returns the message of one per-message event, given its name and its body (or its attributes, for a span event);
-    ``None`` for other events. A message without any content is marked as not captured."""
+    """Return the message of a per-message event, from its name and body (span events: attributes). ``None`` for other
+    events. A message without content is marked as not captured.
+    """
     role = _ROLES.get(name)
     if role is None:
         return None
@@ -106,7 +107,7 @@ def _content(events: Iterable[tuple[str, Any, Attributes]]) -> EventContent:
 
 
 def _body(body: Any) -> Object:
-    """Returns the map of an event, which may be JSON text; plain text becomes its content."""
+    """Return the map of an event, which may be JSON text; plain text becomes its content."""
     body = parsed(body)
     if isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
@@ -119,8 +120,9 @@ def _body(body: Any) -> Object:
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:
-    """Returns arguments and result of a tool span that records them as events (Strands): ``gen_ai.tool.message`` holds
-    the arguments, ``gen_ai.choice`` the result. ``None`` where there is no such event."""
+    """Return the arguments and result that a tool span records as events (Strands): ``gen_ai.tool.message`` and
+    ``gen_ai.choice``. ``None`` if an event is missing.
+    """
     arguments = result = None
     for event in span.events:
         if event.name == semconv.TOOL_EVENT:
@@ -131,8 +133,9 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
 
 
 def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
-    """Returns a model's input and answer from a list of per-message events in one attribute, each a map of the body's
-    members and its ``event.name``. ``None`` for a side that the list lacks or that was hidden."""
+    """Return a model's input and answer from one attribute with a list of per-message events. Each event is a map of
+    the body and its ``event.name``. ``None`` for a missing or hidden side.
+    """
     events = [event for item in as_list(value) if type(event := parsed(item)) is dict]
     content = _content([(str(event.get(semconv.EVENT_NAME) or ""), event, event) for event in events])
     return content.input, content.output

@@ -1,7 +1,7 @@
-"""Tools that a model's provider runs itself, within the answer that asks for them: how calls and results are told.
+"""Reads calls and results of hosted tools, which the model's provider runs within an answer.
 
-A call of such a tool waits for nobody: words beside it may be the answer, and its result stands in the same answer, if
-it is told at all. This is the one place that knows the types of such calls.
+The result, if recorded, is in the same answer, and text beside the call may be the answer. Only this module knows the
+types of hosted calls.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ CALLS = frozenset(
         *("image_generation_call", "tool_search_call"),
     }
 )
-"""Types of parts that are such calls. OpenAI's hold the result as well."""
+"""Part types of hosted calls. OpenAI's types include the result."""
 _RESULTS = frozenset({"server_tool_call_response", "server_tool_result", "tool_search_output"})
 _RESULT_SUFFIX = "_tool_result"  # Anthropic: web_search_tool_result, mcp_tool_result …
 _MARKS = frozenset({"builtin", "providerExecuted", "provider_executed"})
-"""Members that say of an ordinary call or result that the provider ran it (Pydantic AI, Vercel AI SDK)."""
+"""Members that mark a normal call or result as hosted (Pydantic AI, Vercel AI SDK)."""
 _IDS = re.compile(r"(?:srvtoolu|mcptoolu)_|(?:ws|fs|ci|mcp|ig)_[0-9a-f]{8}")
-"""Ids that Anthropic and OpenAI give to such calls, and to no others."""
+"""Matches the ids that only hosted calls of Anthropic and OpenAI have."""
 _OUTPUTS = ("output", "outputs", "results", "logs", "result", "content")
 _OWN_OUTPUTS = ("output", "outputs", "results")
-"""Members in which a call holds its own result. An image that was made is none to be read."""
+"""Members in which a call holds its result. Generated images are not read."""
 _BESIDE = frozenset(
     {
         *("type", "id", "call_id", "tool_use_id", "name", "toolName", "status", "error", "caller", "index"),
@@ -35,27 +35,28 @@ _BESIDE = frozenset(
         *("server_tool_call", "action", "extras"),
     }
 )
-"""Members that are neither an argument nor a result."""
+"""Members that are neither argument nor result."""
 _NOT_CHOSEN = frozenset({"container_id", "containerId", "sources"})
 NOT_TOLD = object()
-"""Stands for a result that was not told."""
+"""Marks a result that was not recorded."""
 
 
 def is_result(kind: str) -> bool:
-    """Returns whether a part of the type ``kind`` is the result of such a call."""
+    """Return whether a part of the type ``kind`` is the result of such a call."""
     return kind in _RESULTS or (kind.endswith(_RESULT_SUFFIX) and len(kind) > len(_RESULT_SUFFIX))
 
 
 def is_hosted(part: Object, name: str, call_id: str) -> bool:
-    """Returns whether an ordinary ``part`` with a call, or with the result of one, tells of such a call."""
+    """Return whether a normal ``part`` is a hosted call or the result of a hosted call."""
     if name in CALLS or (call_id and _IDS.match(call_id) is not None):
         return True
     return not _MARKS.isdisjoint(part) and any(part.get(mark) is True for mark in _MARKS)
 
 
 def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
-    """Returns the tool's name (the type of the call where nothing names it), what it was called with (``None`` if that
-    is not told), and the result that the call holds itself, as :func:`outcome` does."""
+    """Return the tool's name, its arguments and the result in the call. If no name is given, the call's type is the
+    name. Arguments are ``None`` if not recorded; the result is as in :func:`outcome`.
+    """
     inner = call.get("server_tool_call", call)
     if type(inner) is not dict:
         return identifier(call.get("name")) or kind, parsed(inner), NOT_TOLD
@@ -68,15 +69,16 @@ def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
 
 
 def chosen(arguments: Any) -> Any:
-    """Returns the arguments without what no model chose: where code ran, pages that were found, and fields left out."""
+    """Return the arguments that the model chose: without code locations, found pages and omitted fields."""
     if type(arguments) is not dict:
         return arguments
     return {key: value for key, value in arguments.items() if key not in _NOT_CHOSEN and value is not None}
 
 
 def outcome(told: Any) -> Any:
-    """Returns the result in ``told`` without what providers write around it; where that says that the tool failed, in
-    MCP's form of that. A status alone is no result: :data:`NOT_TOLD`."""
+    """Return the result without the provider's wrapping. A failure is returned in MCP's form. A status alone is
+    :data:`NOT_TOLD`.
+    """
     told = parsed(told)
     if type(told) is not dict:
         if told is None:
@@ -95,8 +97,9 @@ def outcome(told: Any) -> Any:
 
 
 def grounding_of(candidate: Object) -> tuple[str, Object, Any] | None:
-    """Returns tool, arguments and result of the search in which Gemini grounded an answer; ``None`` where it did not.
-    Of pages of the web it tells titles alone: no result. Of files it tells the passages."""
+    """Return tool, arguments and result of the search that grounds a Gemini answer; ``None`` if it was not grounded.
+    Web searches list only titles, so they have no result; file searches list passages.
+    """
     told = first(candidate, ("groundingMetadata", "grounding_metadata"))
     if type(told) is not dict:
         return None

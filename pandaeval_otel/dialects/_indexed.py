@@ -1,7 +1,6 @@
-"""Reads lists spread over many attributes, one leaf each: ``llm.input_messages.0.message.role``,
-``gen_ai.prompt.0.content``.
+"""Reads lists flattened into attributes: ``llm.input_messages.0.message.role``, ``gen_ai.prompt.0.content``.
 
-SDKs drop the oldest attributes of a span that has too many, so a list may begin anywhere and have gaps.
+SDKs drop the oldest attributes of large spans, so lists may start anywhere and have gaps.
 """
 
 from __future__ import annotations
@@ -25,11 +24,13 @@ Fields = Object
 _PLACE = re.compile(r"(?P<list>[^.]+(?:\.[^.0-9][^.]*)*)\.(?P<index>\d{1,9})\.(?P<path>.+)", re.ASCII)
 _HIDDEN = (NOT_CAPTURED,)
 _UNKNOWN_ROLE = "assistant"
-"""Role of a message that lost its own to the limit while others have theirs: no user's question must be invented."""
+"""Role of a message whose role was dropped while others have roles. It is not ``user``, which would invent a
+question.
+"""
 
 
 def indexed(attributes: Attributes, wanted: frozenset[str]) -> dict[str, list[Fields]]:
-    """Returns the items, in order, of each of the ``wanted`` lists (``llm.input_messages``) that is there."""
+    """Return the items, in order, of each of the ``wanted`` lists (``llm.input_messages``) that is there."""
     lists: dict[str, dict[int, Fields]] = {}
     for key, value in attributes.items():
         place = _place(key)
@@ -41,15 +42,16 @@ def indexed(attributes: Attributes, wanted: frozenset[str]) -> dict[str, list[Fi
 
 @lru_cache(maxsize=8192)
 def _place(key: str) -> tuple[str, int, str] | None:
-    """Returns an attribute's list, index and path within the item. The same few hundred keys recur with every model
+    """Return an attribute's list, index and path within the item. The same few hundred keys recur with every model
     call."""
     match = _PLACE.match(key)
     return match and (match["list"], int(match["index"]), match["path"].removeprefix("message."))
 
 
 def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: str = "") -> Messages | None:
-    """Returns the messages of a list; ``role`` is for messages where none has one, ``finish_reason`` for the last.
-    ``None`` when there is no list, or all of its content was hidden."""
+    """Return the messages of a flattened list. ``role`` applies if no message has a role; ``finish_reason`` to the
+    last message. ``None`` if the list is missing or fully hidden.
+    """
     if not items:
         return None
     messages = [_message(fields, items, role) for fields in items]
@@ -63,7 +65,7 @@ def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: s
 
 @lru_cache(maxsize=4096)
 def _path(path: str) -> tuple[str, str, str]:
-    """Splits a path into list, index and leaf: ``tool_calls.0.tool_call.function.name`` into ``("tool_calls", "0",
+    """Split a path into list, index and leaf: ``tool_calls.0.tool_call.function.name`` into ``("tool_calls", "0",
     "name")``. A path that leads into no list has neither index nor leaf."""
     head, _, rest = path.partition(".")
     index, _, leaf = rest.partition(".")
@@ -108,7 +110,9 @@ def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], defau
 
 
 def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:
-    """Returns the parts with the message's content, unless they have its text; of a tool's message, as a result."""
+    """Return the parts with the message's content, unless they contain its text. Content of a tool's message becomes
+    a result.
+    """
     content = plain.get("content", plain.get("user"))
     texts = [part.text for part in parts if type(part) is Text] if parts else []
     if role == "tool" and content is None and "\n".join(texts):
@@ -156,7 +160,7 @@ def _call(call: Fields) -> Part:
 
 
 def _block(block: Fields) -> Iterable[Part]:
-    """Returns the parts of one content block; none for thoughts of which only a signature or ciphertext was kept."""
+    """Return the parts of a content block; empty for thoughts with only a signature or ciphertext."""
     kind, text = block.get("type"), block.get("text")
     if kind == "text" or (kind is None and "text" in block and "function.name" not in block):
         return (text_part(text),)

@@ -1,4 +1,4 @@
-"""Everything that dialects of this folder read with, in one place. :mod:`readers` names what other packages may use."""
+"""Re-exports all helpers of dialects in this package. :mod:`readers` is the stable subset for other packages."""
 
 # mypy: implicit-reexport
 # ruff: noqa: F401

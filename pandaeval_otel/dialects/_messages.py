@@ -1,8 +1,8 @@
-"""Reads messages from any value of an attribute, event or log body.
+"""Reads messages from an attribute, event or log body.
 
-Understood: OTel messages (``role`` + ``parts``), OpenAI chat messages and Responses items, Anthropic and Bedrock
-messages, Gemini contents, LangChain messages (constructors, dictionaries, pairs), and the request and response bodies
-around them; each as JSON text (also encoded twice, or cut short) or already structured.
+Supports OTel messages (``role`` + ``parts``), OpenAI chat messages and Responses items, Anthropic and Bedrock
+messages, Gemini contents and LangChain messages (constructors, dictionaries, pairs). Also reads request and response
+bodies. Values may be structured or JSON text, encoded twice or cut.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ _CALLS = frozenset({"tool_calls", "function_call", "refusal", "toolCalls"})
 """Members of messages that need no content."""
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
 BESIDE_PARTS = frozenset({"tool_calls", "tool_call_id", "function_call", "reasoning_content"})
-"""Members of an OpenAI chat message that some emitters (LiteLLM) leave beside today's ``parts``."""
+"""Members of an OpenAI chat message that some emitters (LiteLLM) leave beside ``parts``."""
 
 
 def message_of(item: Object, role: str) -> Message:
-    """Returns the message in a dictionary; ``role`` where it names none."""
+    """Return the message in a dictionary; ``role`` where it names none."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
     # LangChain's serialised forms: {"lc": 1, "id": [.., class], "kwargs": {..}} and {"type", "data": {..}}.
@@ -100,7 +100,7 @@ def _requests(calls: Any) -> list[ToolRequest]:
 
 
 def otel_message(item: Object, role: str) -> Message:
-    """Returns a message in today's form, which most have: a role and parts."""
+    """Return a message in today's form, which most have: a role and parts."""
     parts = list(parts_of([part if type(part) is dict else _decoded(part) for part in item["parts"]]))
     word = item.get("role")
     speaker = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
@@ -113,7 +113,7 @@ def otel_message(item: Object, role: str) -> Message:
 
 
 def _decoded(content: Any) -> Any:
-    """Returns the part, or the list of parts, that a text spells as JSON; anything else unchanged."""
+    """Return the part, or the list of parts, that a text spells as JSON; anything else unchanged."""
     if type(content) is not str or not content.startswith(('{"type"', '[{"type"')):
         return content
     spelled = parsed(content)
@@ -124,8 +124,9 @@ def _decoded(content: Any) -> Any:
 
 
 def with_members(parts: list[Part], item: Object, role: str) -> list[Part]:
-    """Returns ``parts`` completed from the members of ``item`` that are named in :data:`BESIDE_PARTS`: thoughts go
-    before, calls behind, and the text of a message that answers a call becomes the call's result."""
+    """Return ``parts`` plus the members of ``item`` in :data:`BESIDE_PARTS`: thoughts first, calls last. If the
+    message answers a call, its text becomes the result.
+    """
     kinds = {type(part) for part in parts}
     call_id = identifier(item.get("tool_call_id"))
     if role == "tool" and call_id and ToolResponse not in kinds:
@@ -142,8 +143,7 @@ def with_members(parts: list[Part], item: Object, role: str) -> list[Part]:
 
 
 def true_role(role: str, parts: list[Part]) -> str:
-    """Returns ``tool`` for a message of role ``user`` that holds only tool results, as several frameworks write them;
-    else ``role``."""
+    """Return ``tool`` for a ``user`` message with only tool results, as several frameworks write it; else ``role``."""
     if role != "user" or not parts or type(parts[0]) is not ToolResponse:
         return role
     if all(type(part) is ToolResponse for part in parts):
@@ -152,7 +152,7 @@ def true_role(role: str, parts: list[Part]) -> str:
 
 
 def role_of(item: Object, default: str) -> str:
-    """Returns ``system | user | assistant | tool`` from a role, a LangChain type or a class name, else ``default``."""
+    """Return ``system | user | assistant | tool`` from a role, a LangChain type or a class name, else ``default``."""
     word = item.get("role")
     if type(word) is str and word:
         if word in _OURS:
@@ -190,7 +190,7 @@ def _content_parts(item: Object, role: str) -> Iterable[Part]:
 
 
 def _results(item: Object, content: Any) -> Iterable[Part]:
-    """Returns the results in a tool's message: in its blocks, or else its whole content."""
+    """Return the results in a tool's message: in its blocks, or else its whole content."""
     if isinstance(content, (list, tuple)):
         parts = parts_of(content)
         if any(type(part) is ToolResponse for part in parts):
@@ -209,17 +209,16 @@ def finish_reason_of(item: Object) -> str:
 
 
 def messages_of(value: Any, role: str) -> Messages | None:
-    """Returns the messages in ``value``; a message without a role gets ``role`` (``user`` for inputs).
+    """Return the messages in ``value``; ``role`` applies to messages without a role (``user`` for inputs).
 
-    Returns ``()`` for a captured, empty list; ``None`` for an absent value, a placeholder, or messages all of whose
-    content was hidden. A hidden message among others that are not holds :data:`NOT_CAPTURED`.
+    ``()`` for a captured empty list; ``None`` for an absent value, a placeholder or fully hidden messages. A hidden
+    message among visible messages holds :data:`NOT_CAPTURED`.
     """
     return read_messages(value, role)[0]
 
 
 def read_messages(value: Any, role: str) -> MaybeCut:
-    """Returns what :func:`messages_of` does, and whether the text was cut short (its last message is then
-    incomplete)."""
+    """Read as :func:`messages_of`, and return whether the text was cut. The last message is then incomplete."""
     if value is None:
         return None, False
     if type(value) is str and role == "user":
@@ -230,14 +229,15 @@ def read_messages(value: Any, role: str) -> MaybeCut:
 
 
 def was_cut(value: Any) -> bool:
-    """Returns whether ``value`` was cut short, as :func:`read_messages` does, without reading its messages."""
+    """Return whether ``value`` was cut short, as :func:`read_messages` does, without reading its messages."""
     return _structure(value)[1]
 
 
 @Recent
 def _read_given(text: str) -> MaybeCut:
-    """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new part.
-    Items of a JSON array that all have roles are messages, each by itself."""
+    """Read inputs as :func:`_read`, but only the new part of a grown conversation. Items of a JSON array with roles
+    are single messages.
+    """
     before, rest = _CONVERSATIONS.split(text) or ((), text)
     items = parsed(rest) if rest.startswith("[") else None
     if type(items) is list and all(type(item) is dict and "role" in item for item in items):
@@ -264,12 +264,12 @@ def _read(value: Any, role: str) -> MaybeCut:
 
 
 def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Messages | None:
-    """Returns the messages with what ``change`` makes of each part."""
+    """Return the messages with what ``change`` makes of each part."""
     return messages and tuple(message.with_parts(*map(change, message.parts)) for message in messages)
 
 
 def with_thought(output: Messages, thought: Any) -> Messages:
-    """Returns ``output`` with a thought from beside it put first, unless it has thoughts already."""
+    """Return ``output`` with a thought from beside it put first, unless it has thoughts already."""
     if type(thought) is not str or hidden(thought) or not thought:
         return output
     if any(isinstance(part, Reasoning) for part in all_parts(output)):
@@ -279,7 +279,7 @@ def with_thought(output: Messages, thought: Any) -> Messages:
 
 
 def tells(messages: Iterable[Message]) -> bool:
-    """Returns whether any part of ``messages`` was captured."""
+    """Return whether any part of ``messages`` was captured."""
     for message in messages:
         for part in message.parts:
             if part is not NOT_CAPTURED:
@@ -288,7 +288,7 @@ def tells(messages: Iterable[Message]) -> bool:
 
 
 def _structure(value: Any) -> tuple[Any, bool]:
-    """Returns the structure that ``value`` holds or spells (``None`` for placeholders), and whether it was cut
+    """Return the structure that ``value`` holds or spells (``None`` for placeholders), and whether it was cut
     short."""
     if isinstance(value, (str, bytes)):
         value = parsed(value)
@@ -304,8 +304,9 @@ def _structure(value: Any) -> tuple[Any, bool]:
 
 
 def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
-    """Returns a list with the messages that some of its texts spell as JSON, and whether the last was cut short. A list
-    that does not end with a text stays unchanged."""
+    """Expand texts of a list that contain JSON messages. Also returns whether the last was cut. A list that does not
+    end with text is unchanged.
+    """
     cut = False
     if not items or type(items[-1]) is not str:
         return items, cut
@@ -321,7 +322,7 @@ def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
 
 
 def system_text(value: Any) -> str | None:
-    """Returns the text of system instructions (plain text, a JSON array of parts, or messages); ``None`` if not
+    """Return the text of system instructions (plain text, a JSON array of parts, or messages); ``None`` if not
     captured."""
     if type(value) is not str:
         if value is None:
@@ -365,7 +366,9 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
 
 
 def _of_parts(parts: list[Part], role: str) -> Iterable[Message]:
-    """Returns the message of parts that stand by themselves, if there are any: whoever calls a tool is no user."""
+    """Return a message of parts without their own message, if any. A message with tool calls does not have role
+    ``user``.
+    """
     if not parts:
         return ()
     if role == "user" and any(type(part) is ToolRequest for part in parts):
@@ -387,7 +390,7 @@ def _from_dict(item: Object, role: str, nesting: int) -> list[Message]:
 
 
 def _held(item: Object, role: str, nesting: int) -> list[Message] | None:
-    """Returns the messages that a request, a response or a choice holds; ``None`` for any other object."""
+    """Return the messages that a request, a response or a choice holds; ``None`` for any other object."""
     for key in () if _ANY_LIST.isdisjoint(item) else _LISTS:
         items = item.get(key)
         if type(items) is str and items[:1] == "[":
@@ -403,7 +406,7 @@ def _held(item: Object, role: str, nesting: int) -> list[Message] | None:
 
 
 def _is_block(item: Object) -> bool:
-    """Returns whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
+    """Return whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
     if "role" in item or "parts" in item or "kwargs" in item or "tool_calls" in item or "data" in item:
         return False
     if type(item.get("message")) is dict:
@@ -422,7 +425,7 @@ def _with_finish(messages: list[Message], item: Object) -> list[Message]:
 
 
 def _grounded(messages: list[Message], candidate: Object) -> list[Message]:
-    """Returns an answer of Gemini behind the search that it was grounded in."""
+    """Insert the grounding search of a Gemini answer before the answer."""
     search = _hosted.grounding_of(candidate)
     if search is None or len(messages) != 1:
         return messages
@@ -434,8 +437,7 @@ def _grounded(messages: list[Message], candidate: Object) -> list[Message]:
 
 
 def without_cut_values(messages: Messages) -> Messages:
-    """Marks the last message as incomplete, and keeps only the name and id of a call whose arguments or result a length
-    limit cut in two: half of them is no evidence."""
+    """Mark the last message as incomplete. A call whose arguments or result were cut keeps only name and id."""
     if not messages:
         return messages
     *before, last = messages

@@ -1,7 +1,7 @@
-"""Reads one part (or block) of a message, in any form that a provider or framework writes.
+"""Reads one message part in any provider's or framework's form.
 
-OTel parts (``type`` + ``content``), OpenAI and Anthropic content blocks, Bedrock and Gemini blocks (the key is the
-type), Vercel AI SDK, LangChain and Haystack parts. Unknown types are kept as :class:`OtherPart`, never dropped.
+Supports OTel parts (``type`` + ``content``), OpenAI and Anthropic blocks, Bedrock and Gemini blocks (the key is the
+type), Vercel AI SDK, LangChain and Haystack parts. Unknown types become :class:`OtherPart`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_res
 
 
 def parts_of(content: Any) -> Iterable[Part]:
-    """Returns the parts of a message's content: a string, one block, or a list of blocks and strings."""
+    """Return the parts of a message's content: a string, one block, or a list of blocks and strings."""
     if type(content) is str:
         return (text_part(content),)
     if type(content) is dict:
@@ -55,7 +55,7 @@ def parts_of(content: Any) -> Iterable[Part]:
 
 
 def blocks_of(value: Any) -> Any:
-    """Returns the content blocks that ``value`` spells as JSON, or ``value`` itself if it is plain text."""
+    """Return the content blocks that ``value`` spells as JSON, or ``value`` itself if it is plain text."""
     blocks = parsed(value)
     if type(blocks) is dict:
         blocks = [blocks]
@@ -71,7 +71,7 @@ def _is_block(item: Any) -> bool:
 
 
 def parts_in(block: Object) -> tuple[Part, ...]:
-    """Returns the part that ``block`` describes; two where it is a call and its result, none where it says nothing."""
+    """Return the part in ``block``; two for a call with its result, none for an empty block."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     unread = block
     if type(kind) is str:
@@ -92,7 +92,7 @@ def parts_in(block: Object) -> tuple[Part, ...]:
 
 
 def text_part(value: Any) -> Part:
-    """Returns a text part, or :data:`NOT_CAPTURED` for a placeholder."""
+    """Return a text part, or :data:`NOT_CAPTURED` for a placeholder."""
     if type(value) is str and len(value) > LONGEST_PLACEHOLDER:
         return Text(value)
     if hidden(value):
@@ -101,7 +101,7 @@ def text_part(value: Any) -> Part:
 
 
 def request_of(call: Object) -> ToolRequest:
-    """Returns a tool request, whose name and arguments are on the block itself or in its ``function`` member."""
+    """Return a tool request, whose name and arguments are on the block itself or in its ``function`` member."""
     inner = call.get("function")
     source = inner if type(inner) is dict else call
     name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)
@@ -118,8 +118,7 @@ def request_of(call: Object) -> ToolRequest:
 
 
 def response_of(block: Object) -> Part | None:
-    """Returns a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known, and ``None`` where a
-    tool that the provider ran has no result, but a status."""
+    """Return a tool response; :data:`NOT_CAPTURED` without a call id. ``None`` if a hosted tool has only a status."""
     result = first(block, _RESULT_KEYS)
     origin = block.get("origin")  # Haystack: the call that is answered
     if type(origin) is dict:
@@ -135,7 +134,7 @@ def response_of(block: Object) -> Part | None:
 
 
 def _approval(block: Object) -> Part | None:
-    """Returns the result of a tool call that a person declined, as the Vercel AI SDK writes it; ``None`` for an
+    """Return the result of a tool call that a person declined, as the Vercel AI SDK writes it; ``None`` for an
     approval."""
     if block.get("approved", block.get("approve")) is not False:
         return None
@@ -144,7 +143,7 @@ def _approval(block: Object) -> Part | None:
 
 
 def outcome_of(block: Object, result: Any) -> Any:
-    """Returns ``result``; where the message or block around it says that the tool failed, in MCP's form of that."""
+    """Return ``result``, in MCP's error form if the message or block around it reports a failure."""
     failed = block.get("is_error") is True or block.get("isError") is True or block.get("status") in _FAILED
     if failed:
         return {"content": result, "is_error": True}
@@ -152,7 +151,7 @@ def outcome_of(block: Object, result: Any) -> Any:
 
 
 def result_value(value: Any) -> Any:
-    """Returns a tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
+    """Return a tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
     value = parsed(value)
     if type(value) is str:
         if hidden(value):
@@ -170,7 +169,7 @@ def result_value(value: Any) -> Any:
 
 
 def _only_text(block: Object) -> str | None:
-    """Returns the text of a block with little beside it, else ``None``."""
+    """Return the text of a block with little beside it, else ``None``."""
     text = first(block, _TEXT_KEYS) if block.get("type", "text") == "text" and len(block) <= 3 else None
     if type(text) is str:
         return text
@@ -178,7 +177,7 @@ def _only_text(block: Object) -> str | None:
 
 
 def _output_value(output: Object) -> Any:
-    """Returns the value in a tool's output as the Vercel AI SDK writes it; any other object unchanged."""
+    """Return the value in a tool's output as the Vercel AI SDK writes it; any other object unchanged."""
     if "value" not in output or not output.keys() <= _OUTPUT_KEYS:
         return output
     kind = str(output.get("type"))
@@ -190,7 +189,7 @@ def _output_value(output: Object) -> Any:
 
 
 def _flat(value: Any) -> str:
-    """Returns text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers write
+    """Return text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers write
     instead."""
     if isinstance(value, (list, tuple)):
         return "\n".join(item if type(item) is str else _flat_once(item) for item in value)
@@ -225,7 +224,7 @@ def _reasoning(block: Object) -> Part:
 
 
 def _hosted_call(block: Object, word: str) -> tuple[Part, ...]:
-    """Returns the call of a tool that the provider ran, and its result if the block has it."""
+    """Return the call of a tool that the provider ran, and its result if the block has it."""
     name, arguments, result = _hosted.read_call(block, word)
     call_id = identifier(first(block, _CALL_ID_KEYS))
     request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
@@ -235,7 +234,7 @@ def _hosted_call(block: Object, word: str) -> tuple[Part, ...]:
 
 
 def _by_word(kind: str) -> _Reader | None:
-    """Returns the reader of a type in another spelling, or of a tool that the provider ran; ``None`` for others."""
+    """Return the reader of a type in another spelling, or of a tool that the provider ran; ``None`` for others."""
     word = kind.lower().replace("-", "_")
     if word in _hosted.CALLS:
         return lambda block: _hosted_call(block, word)
@@ -251,8 +250,9 @@ def _inner(key: str, read: _Reader) -> _Reader:
 
 
 def media_of(block: Object, kind: str) -> Media | None:
-    """Returns the image, sound, video or document that ``block`` stands for, with its type and place but never its
-    content; ``None`` for other blocks. ``kind``: the block's type, ``""`` if it names none."""
+    """Return the image, sound, video or document in ``block``: type and location, without content. ``None`` for other
+    blocks. ``kind``: the block's type or ``""``.
+    """
     if kind:
         word = kind.lower().replace("-", "_").removeprefix("input_")
         if word in _TYPES or word.startswith(_MODALITIES):
@@ -292,12 +292,12 @@ def _code_call(block: Object) -> Part:
 
 
 def _wrapped(read: _Reader, *keys: str) -> dict[str, _Reader]:
-    """Returns readers of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
+    """Return readers of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
     return {key: _inner(key, read) for key in keys}
 
 
 def _tables() -> tuple[dict[str, _Reader], dict[str, _Reader]]:
-    """Returns the readers by a block's type, and those by a member of a block without a type."""
+    """Return the readers by a block's type, and those by a member of a block without a type."""
     inner = _wrapped(request_of, "toolUse") | _wrapped(response_of, "toolResult")
     inner |= _wrapped(_reasoning, "reasoningContent") | _wrapped(_code_call, "executable_code", "executableCode")
     inner |= _wrapped(_code_result, "code_execution_result", "codeExecutionResult")

@@ -1,4 +1,4 @@
-"""Reads thoughts, tools and answers of agents that write them as plain text in a format that the prompt prescribes.
+"""Reads agents that write thoughts, tool calls and answers as text in a prescribed format.
 
 DSPy: ``[[ ## next_thought ## ]]`` … ``[[ ## completed ## ]]``. smolagents' CodeAgent: ``Thought: …`` before the code.
 """
@@ -27,14 +27,14 @@ _SPEAKER = re.compile(
     r"|(?:<\|begin_of_text\|>)?<\|start_header_id\|>(?P<header>\w+)<\|end_header_id\|>\s*)",
     re.MULTILINE,
 )
-"""What introduces a speaker in a prompt: a name at the start of a line, or the marks of ChatML and Llama."""
+"""Matches a speaker in a prompt: a name at the start of a line, or a ChatML or Llama mark."""
 _CLOSERS = re.compile(r"<\|(?:im_end|eot_id|end_of_text)\|>\s*")
 _MAX_TOOLS_TEXT = 100_000
 _MAX_DESCRIPTION = 10_000
 
 
 def without_protocol(output: Messages | None) -> Messages | None:
-    """Returns ``output`` without what a prompted protocol puts around thoughts, tool calls and answers."""
+    """Remove the format of a prompted protocol around thoughts, tool calls and answers."""
     if not output or len(output) != 1 or len(output[0].parts) != 1 or type(output[0].parts[0]) is not Text:
         return output
     text = output[0].parts[0].text
@@ -45,7 +45,7 @@ def without_protocol(output: Messages | None) -> Messages | None:
 
 
 def without_task_mark(given: Messages | None) -> Messages | None:
-    """Returns ``given`` without the words that smolagents put before the user's own."""
+    """Remove smolagents' prefix of the user's text."""
     for index, message in enumerate(given or ()):
         if given is None or message.role != "user":
             continue
@@ -58,7 +58,7 @@ def without_task_mark(given: Messages | None) -> Messages | None:
 
 
 def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
-    """Returns the tools that DSPy's ReAct lists in its instructions, or ``None``."""
+    """Return the tools that DSPy's ReAct lists in its instructions, or ``None``."""
     if not system or "whose description is <desc>" not in system or len(system) > _MAX_TOOLS_TEXT:
         return None
     tools = []
@@ -75,7 +75,7 @@ def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
 
 
 def _dspy_parts(text: str) -> list[Part] | None:
-    """Returns thoughts, call and answer of DSPy's fields; ``None`` for text without any field."""
+    """Return thoughts, call and answer of DSPy's fields; ``None`` for text without any field."""
     pieces = _FIELD.split(text)
     fields = {name: value.strip() for name, value in zip(pieces[1::2], pieces[2::2], strict=False)}
     parts: list[Part] = [Reasoning(value) for name, value in fields.items() if name in _THOUGHTS and value]
@@ -91,7 +91,7 @@ def _dspy_parts(text: str) -> list[Part] | None:
 
 
 def _code_parts(text: str) -> list[Part] | None:
-    """Returns the thought before an agent's code, and the code; ``None`` for other text."""
+    """Return the thought before an agent's code, and the code; ``None`` for other text."""
     match = _THOUGHT.match(text)
     places = [at for at in map(text.find, _CODE) if at >= 0]
     if match is None or not places:
@@ -103,8 +103,9 @@ def _code_parts(text: str) -> list[Part] | None:
 
 
 def split_prompt(messages: Messages | None) -> Messages | None:
-    """Returns the messages of a prompt in one text: instructions, history and question behind the name of each speaker,
-    as completion models and templates have them. Other messages stay as they are."""
+    """Split a prompt in one text into messages, by speaker names of completion models and templates. Other messages
+    are unchanged.
+    """
     if not messages or len(messages) != 1 or len(messages[0].parts) != 1:
         return messages
     part = messages[0].parts[0]

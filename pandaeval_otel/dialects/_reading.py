@@ -1,5 +1,6 @@
-"""The interface of a dialect, the reading that it returns, and all dialects: those of this folder, and those of
-installed packages (entry points ``pandaeval.dialects``)."""
+"""Defines the dialect interface and its readings, and loads all dialects: of this package and of entry points
+``pandaeval.dialects``.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ Switch = MappingProxyType[str, str]
 
 @dataclass(slots=True)
 class Reading:
-    """The fields that one dialect found on one span. ``None`` (or an empty string or tuple) means "not stated": the
-    next dialect is asked, so a dialect fills only fields that its own keys state. Each call returns a fresh object: the
-    caller completes the reading of the highest dialect in place with those of the lower ones.
+    """The fields that one dialect found on one span. ``None``, ``""`` or ``()`` means "not stated", so the next
+    dialect is tried. Fill only fields that the dialect's own keys state. Each call returns a new object, which the
+    caller completes in place.
 
-    ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a
-    placeholder (``<elided>``, ``[REDACTED]``, ``{}`` …) or could not be read.
-    ``session_ids``: ``(rank, id)``, rank as in :mod:`pandaeval_otel.base.semconv` ``SESSION_RANKS``.
+    ``input``/``output``: ``()`` if captured and empty; ``None`` if not captured, a placeholder (``<elided>``,
+    ``[REDACTED]``, ``{}`` …) or unreadable. ``session_ids``: ``(rank, id)``, see :mod:`pandaeval_otel.base.semconv`
+    ``SESSION_RANKS``.
     """
 
     kind: Kind | None = None
@@ -53,7 +54,7 @@ class Reading:
     notes: tuple[str, ...] = ()
 
     def stated(self) -> Reading | None:
-        """Returns the reading; ``None`` if no field is filled."""
+        """Return the reading; ``None`` if no field is filled."""
         if _VALUES(self) == _VALUES(Reading()):
             return None
         return self
@@ -64,26 +65,24 @@ _VALUES = attrgetter(*Reading.__dataclass_fields__)
 
 @runtime_checkable
 class Dialect(Protocol):
-    """Reads the spans of one instrumentation: one file with one object named ``DIALECT``. Pure: the same span gives the
-    same reading.
+    """Reads the spans of one instrumentation. Each file defines one object named ``DIALECT``. Pure: equal spans give
+    equal readings.
 
-    ``priority``: higher is asked first. Vendor dialects 50-90, the OTel GenAI conventions 40, generic fallbacks below.
-    ``roots``: first segments of attribute keys (``"gen_ai"`` of ``gen_ai.system``) that make this dialect a candidate;
-    ``scopes``: prefixes of instrumentation scope names that do; ``names``: prefixes of span names that do. Every
-    candidate is offered the span; a dialect without any of these hints is offered every span.
+    ``priority``: higher is tried first. Vendor dialects 50-90, OTel GenAI conventions 40, generic fallbacks lower. A
+    dialect is a candidate if one of its hints matches: ``roots``, first segments of attribute keys (``"gen_ai"`` of
+    ``gen_ai.system``); ``scopes``, prefixes of scope names; ``names``, prefixes of span names. A dialect without
+    hints reads every span.
 
-    Three more hints are optional. ``shared_roots``: first segments of keys that other emitters use too. A dialect that
-    knows a span by these alone is asked after all others; of several, the one that reads most keys comes first.
-    ``marks``: attribute keys of which a span must have one for its roots to count, for a dialect that shares them with
-    others. ``only_logs``: ``True`` for a dialect that reads only log records.
+    Optional hints: ``shared_roots``, first segments that other emitters also use. A dialect that matches only these
+    is tried last; among several, the dialect that reads most keys is first. ``marks``: a span needs one of these keys
+    for ``roots`` to match. ``only_logs``: ``True`` if the dialect reads only log records.
 
-    ``content_switch``, optional too: how its users switch the capture of content on, by the name of an instrumentation
-    scope, or its beginning up to a dot, or the dialect's own name. The collector logs the text where spans hold none.
+    Optional ``content_switch``: how users enable content capture, by scope name, its prefix up to a dot, or dialect
+    name. The collector logs this text if spans lack content.
 
-    Two more methods are optional. ``silent(keys)`` returns whether the dialect says nothing of any span with these
-    attribute keys that has no events, log records or error status, and no session on its resource; it is not offered
-    such spans. ``read_rest(span, logs, said)`` is called instead of ``read``, with the (perhaps empty) reading of the
-    dialects asked before; it may omit fields that ``said`` has, but no note.
+    Optional methods: ``silent(keys)`` returns whether spans with only these attribute keys give no reading. It
+    assumes no events, log records, error status or session on the resource. ``read_rest(span, logs, said)`` replaces
+    ``read``. ``said`` is the reading so far, perhaps empty; fields in ``said`` may be omitted, notes may not.
     """
 
     name: str
@@ -93,13 +92,14 @@ class Dialect(Protocol):
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        """Returns what this dialect understands of ``span`` and the log records with its span id; ``None`` if nothing.
-        Must not raise, whatever the attributes hold; a value that does not parse stays the string that it was."""
+        """Read ``span`` and the log records with its span id; ``None`` if this dialect does not understand them. Must
+        not raise for any attribute value. Values that do not parse stay strings.
+        """
         ...
 
 
 def kinds(**words: str | tuple[str, ...]) -> dict[str, Kind]:
-    """Returns a table of kinds by the words for each."""
+    """Return a table of kinds by the words for each."""
     table: dict[str, Kind] = {}
     for kind, stated in words.items():
         table |= dict.fromkeys((stated,) if isinstance(stated, str) else stated, Kind(kind))
@@ -113,8 +113,9 @@ def _types_of(hint: Any) -> tuple[type, ...]:
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
-    """Returns all dialects, highest priority first. Raises :class:`ImportError` when one of ours cannot be imported; an
-    unusable one of another package is logged and left out."""
+    """Return all dialects, highest priority first. Raises :class:`ImportError` if a built-in dialect fails to import.
+    Unusable dialects of other packages are logged and skipped.
+    """
     found: list[Dialect] = [*find("pandaeval_otel.dialects", "DIALECT")]
     taken = {dialect.name for dialect in found}
 
@@ -127,8 +128,9 @@ def dialects() -> tuple[Dialect, ...]:
 
 
 class Foreign:
-    """Wraps a dialect of another package and checks its readings, on which all later steps rely: a wrong one raises
-    ``TypeError``, which costs that reading alone."""
+    """Wraps a dialect of another package and checks its readings. A wrong reading raises ``TypeError`` and only that
+    reading is lost.
+    """
 
     _types: ClassVar = {name: _types_of(hint) for name, hint in get_type_hints(Reading).items()}
 
@@ -145,7 +147,7 @@ class Foreign:
         self._dialect = dialect
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        """Reads a span as :meth:`Dialect.read` does. Raises ``TypeError`` for a wrong reading."""
+        """Read a span as :meth:`Dialect.read` does. Raises ``TypeError`` for a wrong reading."""
         reading: object = self._dialect.read(span, logs)
         if reading is None:
             return None
@@ -160,7 +162,7 @@ class Foreign:
 
 
 def _check(dialect: object, taken: set[str]) -> None:
-    """Raises :class:`NotUsableError` for an object that is no dialect or whose name is taken."""
+    """Raise :class:`NotUsableError` if the object is no dialect or its name is taken."""
     if not isinstance(dialect, Dialect):
         raise NotUsableError("its DIALECT lacks one of name, priority, roots, scopes, names and read")
     if type(dialect.name) is not str or not dialect.name or dialect.name in taken:

@@ -1,7 +1,7 @@
-"""Parses Python's ``repr`` and ``str`` of objects, which some instrumentations write in place of JSON.
+"""Parses Python ``repr`` and ``str`` texts of objects, which some instrumentations write instead of JSON.
 
-``ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='hi')])`` becomes the dictionaries that the
-message readers know, and so does ``status='success' result='{…}' error=None``, pydantic's ``str``.
+Handles ``ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='hi')])`` and pydantic's
+``status='success' result='{…}' error=None``. Returns the dictionaries that message readers expect.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ _TOKEN = re.compile(
     r"|(?P<gap>(?<=[^\s,(\[{])\s+(?=[A-Za-z_]\w*=))",
     re.DOTALL,
 )
-"""What Python reads otherwise, or not at all: ``<Role.USER: 'user'>``, fields with the name of a keyword, or without
-commas between them."""
+"""Matches text that Python would not parse as meant: ``<Role.USER: 'user'>``, keyword field names, missing commas."""
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _MAX_DIGITS = 19
 _FEWEST_FIELDS = 2
-"""``x=5`` alone is what people write."""
+"""People also write ``x=5``, so a single field is not enough."""
 
 # Classes of message parts and the block types that they stand for; of other classes only the fields are kept.
 _PART_TYPES = {
@@ -43,7 +42,7 @@ _PART_TYPES = {
 
 
 def from_repr(text: str) -> Any:
-    """Returns the structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
+    """Return the structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
     text = text.strip()
     is_object = _OBJECT.match(text) is not None
     if len(text) > MAX_REPR or not (is_object or _FIELDS.match(text)):
@@ -59,8 +58,7 @@ def from_repr(text: str) -> Any:
 
 
 def is_object_text(text: str) -> bool:
-    """Returns whether ``text`` is an uninformative repr such as ``<Context object at 0x7f…>``, or one that was cut
-    short."""
+    """Return whether ``text`` is an uninformative repr such as ``<Context object at 0x7f…>``, or a cut repr."""
     if text.startswith("<"):
         return " object at 0x" in text or text.endswith(" object>")
     return _OBJECT.match(text) is not None and (not text.endswith(")") or from_repr(text) is None)
@@ -83,7 +81,7 @@ def _as_python(token: re.Match[str]) -> str:
 
 
 def _value(node: ast.expr, depth: int) -> Any:
-    """Returns what a piece of code stands for. Raises ``ValueError`` for what no repr holds."""
+    """Evaluate a node of a parsed repr. Raises ``ValueError`` for other code."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deep")
     match node:

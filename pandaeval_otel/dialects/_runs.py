@@ -1,9 +1,8 @@
-"""Reads a run's question and answer from the arguments and return values of any function.
+"""Reads a run's question and answer from a function's arguments and return value.
 
-Instrumentations record a run's input and output as they were passed: plain text, a message list, a graph's state, the
-keyword arguments of a decorated function, the repr of a result object. Text is searched under the names that frameworks
-give it. Values with neither messages nor such a name are left out: the model calls below tell more.
-The transcript of a whole run is split into its question and all that followed.
+Values may be text, a message list, a graph's state, keyword arguments or the repr of a result. Text is found under
+the names that frameworks use. Values without messages or such a name are skipped; model calls below have more detail.
+A transcript of a whole run is split into the question and the messages after it.
 """
 
 from __future__ import annotations
@@ -61,15 +60,14 @@ _MAX_NODES = 2000
 
 
 def asked(value: Any) -> MaybeCut:
-    """Returns the messages in ``value``, the input of a run (``None``: none meant for the run), and whether it was cut
-    short."""
+    """Return the messages in a run's input (``None``: not meant for the run), and whether it was cut."""
     return _said(value, _QUESTION)
 
 
 def answered(value: Any) -> MaybeCut:
-    """Returns the messages in ``value``, the output of a run, and whether it was cut short. Several messages that were
-    cut short give ``None``, since they lack the answer. A whole conversation gives the messages after its last
-    question."""
+    """Return the messages in a run's output, and whether it was cut. Several cut messages give ``None``, because the
+    answer is missing. A whole conversation gives the messages after its last question.
+    """
     messages, cut = _said(value, _ANSWER)
     question = 0
     for index, message in enumerate((messages or ())[:-1], 1):
@@ -79,19 +77,19 @@ def answered(value: Any) -> MaybeCut:
 
 
 def model_input(value: Any) -> MaybeCut:
-    """Returns a model's input from a request body, a message list or text, and whether it was cut short. The beginning
-    of a conversation is kept where its end is missing."""
+    """Return a model's input from a request body, message list or text, and whether it was cut. If the end of a
+    conversation is missing, its beginning is kept.
+    """
     return _to_or_from_model(value, _QUESTION)
 
 
 def model_output(value: Any) -> MaybeCut:
-    """Returns a model's answer from a response body, a message or text, and whether it was cut short."""
+    """Return a model's answer from a response body, a message or text, and whether it was cut short."""
     return _to_or_from_model(value, _ANSWER)
 
 
 def read_sides(reading: Reading, given: Any, made: Any) -> None:
-    """Puts the input and the output of a model call (without the protocol that a prompt prescribes) or, for any other
-    kind, a run onto its reading, with a note if either was cut short."""
+    """Set input and output of a model call (without a prompted protocol) or of a run, with a note if either was cut."""
     if reading.kind is not Kind.LLM:
         put_input(reading, asked(given))
         put_output(reading, answered(made))
@@ -121,7 +119,7 @@ def _said(value: Any, side: _Side) -> MaybeCut:
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
-    """Returns the one message left of JSON that a length limit cut; ``None`` for several, whose last may be history."""
+    """Return the single message in cut JSON; ``None`` for several, whose last message may be history."""
     messages = _Finder(side).find(salvage(text), True, 0)
     if not messages or len(messages) > 1 or messages[0].role != side[0] or not tells(messages):
         return None
@@ -129,7 +127,7 @@ def _beginning(text: str, side: _Side) -> Messages | None:
 
 
 class _Finder:
-    """One search. ``loose``: an object without a known name may be the question or answer itself."""
+    """A single search. ``loose``: an object without a known name may be the question or answer."""
 
     def __init__(self, side: _Side) -> None:
         self._role, self._names = side
@@ -184,8 +182,9 @@ class _Finder:
         return None
 
     def _as_it_stands(self, item: Object) -> Messages | None:
-        """Returns an object without a known name as JSON: arguments of plain values, or a structured answer. What
-        Google ADK hands on in place of an answer when the model failed is none."""
+        """Return an unnamed object as JSON: plain arguments or a structured answer. Excludes the object that Google
+        ADK passes on after a model failure.
+        """
         if item.keys() >= _FAILURE:
             return None
         texts = [member for member in item.values() if not (member is None or isinstance(member, (int, float)))]
@@ -203,7 +202,7 @@ class _Finder:
         return None
 
     def _call(self, args: Sequence[Any], kwargs: Object, nesting: int) -> Messages | None:
-        """Reads the arguments of a function: a known name, else text of several words, else the first with any text."""
+        """Read a function's arguments: a known name, else text of several words, else the first text."""
         if messages := self._named(kwargs, nesting):
             return messages
         for text in args:
@@ -248,17 +247,17 @@ def _is_message(item: Object) -> bool:
 
 
 def _with_role(item: Object) -> Object:
-    """Adds the role to a message of AutoGen, which names its speaker: everyone but the user is an agent."""
+    """Add the role to an AutoGen message, which names its speaker. Every speaker except the user is an agent."""
     if "role" in item or "source" not in item:
         return item
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}
 
 
 def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]:
-    """Splits ``messages`` into all up to the question of this run, and all that followed it.
+    """Split ``messages`` after this run's question.
 
-    ``earlier``: how many requests and responses of previous runs come first, where consecutive messages of others than
-    the assistant are one request. If 0, the question is the last message in which a user speaks.
+    ``earlier``: the number of requests and responses of previous runs at the start. Consecutive non-assistant
+    messages are one request. If 0, the last user message is the question.
     """
     begin = _begin(messages, earlier) if earlier > 0 else None
     split = 0
@@ -273,7 +272,7 @@ def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]
 
 
 def _begin(messages: Messages, earlier: int) -> int | None:
-    """Returns the index of the first message after ``earlier`` requests and responses; ``None`` if there are fewer."""
+    """Return the index of the first message after ``earlier`` requests and responses; ``None`` if there are fewer."""
     passed = 0
     for index, message in enumerate(messages):
         if message.role == "assistant" or index == 0 or messages[index - 1].role == "assistant":
@@ -284,7 +283,7 @@ def _begin(messages: Messages, earlier: int) -> int | None:
 
 
 def with_answer(made: Messages, answer: str) -> Messages:
-    """Returns ``made`` with ``answer`` as the assistant's last words, unless they are that already."""
+    """Return ``made`` with ``answer`` as the last assistant message, unless it is already last."""
     texts = [message.text for message in made if message.role == "assistant" and message.text]
     if texts and (texts[-1] == answer or parsed(texts[-1]) == parsed(answer)):
         return made
@@ -292,8 +291,7 @@ def with_answer(made: Messages, answer: str) -> Messages:
 
 
 def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Messages:
-    """Returns ``messages`` with calls of tools that only carry an answer (``carries`` tells by name) turned into text,
-    and without the responses to them."""
+    """Replace calls of answer-only tools (``carries`` by name) by their text, and drop their responses."""
     if not any(carries(request.name) for message in messages for request in message.tool_requests):
         return messages
     carried: set[str] = set()
@@ -312,7 +310,7 @@ def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Mess
 
 
 def _carried(arguments: Any) -> Part:
-    """Returns the answer in the arguments of a call that only carries it."""
+    """Return the answer in the arguments of a call that only carries it."""
     if type(arguments) is dict and arguments.keys() == _ANSWER_WRAPPER:
         arguments = arguments["response"]
     if arguments is None:

@@ -1,7 +1,7 @@
-"""Arguments and results of tool calls, without what instrumentations and frameworks wrap around them: messages, result
-objects and protocol replies, as JSON or as Python's ``repr``.
+"""Unwraps arguments and results of tool calls: messages, result objects and protocol replies, as JSON or Python
+``repr``.
 
-Only unmistakable wrappers are removed: beside their content they have members that a tool's own answer hardly has.
+Removes only unmistakable wrappers, which have members that tool results rarely have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pandaeval_otel.dialects._values import (
 from pandaeval_otel.model import Captured
 
 FINAL_ANSWERS = frozenset({"final_answer", "final_result", "finalanswertool"})
-"""Tools by which frameworks make a model hand over its answer (smolagents, Pydantic AI). No tool is called."""
+"""Tools by which frameworks return the answer (smolagents, Pydantic AI). They are not tool calls."""
 _FINISH = "finish"
 """DSPy's ReAct ends a run by a tool of this name, without arguments."""
 
@@ -39,7 +39,7 @@ _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status ma
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _OF_SERVER = "mcp__"
 _Content = tuple[Any, bool]
-"""The content of a wrapper, and whether the wrapper says that the tool failed."""
+"""The content of a wrapper, and whether the wrapper reports a failure."""
 _MOST = 50
 """Most nested wrappers; no message nests more structures."""
 _REPR = re.compile(
@@ -80,18 +80,18 @@ _WRAPS = frozenset(
 """Members of which every wrapper has at least one."""
 _ERRORS = ("error-text", "error-json")
 _VALUES = ("text", "json", "content", *_ERRORS)
-"""Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
+"""Types of the ``output`` in Vercel results, beside its ``value``."""
 
 
 @lru_cache(maxsize=1024)
 def may_be_final_answer(name: str) -> bool:
-    """Returns whether :func:`is_final_answer` may say yes to some call of the tool ``name``."""
+    """Return whether :func:`is_final_answer` can be true for the tool ``name``."""
     word = name.lower()
     return word == _FINISH or word in FINAL_ANSWERS
 
 
 def is_final_answer(name: str, value: Any) -> bool:
-    """Returns whether the framework ends the run by a call of the tool ``name`` with the arguments in ``value``."""
+    """Return whether this call of tool ``name`` is the framework's way to end the run."""
     word = name.lower()
     if word != _FINISH:
         return word in FINAL_ANSWERS
@@ -100,17 +100,18 @@ def is_final_answer(name: str, value: Any) -> bool:
 
 
 def tool_of_server(name: str) -> str:
-    """Returns the own name of an MCP server's tool, which Claude calls ``mcp__SERVER__TOOL``; other names as they are.
-    Claude Code's own spans state the tool's own name, so that both ways of recording agree."""
+    """Return an MCP tool's own name; Claude calls it ``mcp__SERVER__TOOL``. Other names are unchanged. Claude Code's
+    spans use the own name, so both recordings agree.
+    """
     if not name.startswith(_OF_SERVER):
         return name
     return name.removeprefix(_OF_SERVER).partition("__")[2] or name
 
 
 def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
-    """Returns a tool's arguments; ``None`` when they were not captured or were cut in two.
+    """Return a tool's arguments; ``None`` if not captured or cut.
 
-    ``schema`` (JSON schema, or parameters by name; JSON text too) gives positional arguments their names.
+    ``schema``: JSON schema or parameters by name, also as JSON text. It names positional arguments.
     """
     if hidden(value) or value == "":
         return None
@@ -121,7 +122,7 @@ def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
 
 
 def _unwrapped_arguments(value: Object, schema: Any) -> Any:
-    """Returns the arguments inside a callback's, a protocol's or a function call's own."""
+    """Return the arguments inside a callback's, a protocol's or a function call's own."""
     keys = value.keys()
     if "input_str" in keys or ("inputs" in keys and {"tags", "metadata"} <= keys):
         return as_dict(value.get("inputs")) or parsed(value.get("input_str"))
@@ -141,7 +142,7 @@ def _unwrapped_arguments(value: Object, schema: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A tool's result. ``failed``: the result itself says so; ``call_id``, ``name``: those that it names."""
+    """A tool's result. ``failed``: the result reports a failure. ``call_id`` and ``name`` come from the result."""
 
     result: Captured | None = None
     call_id: str = ""
@@ -150,8 +151,9 @@ class Outcome:
 
 
 def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
-    """Returns the result in ``value``; for text that was cut short, what is left of it. ``wrapped``: the
-    instrumentation is known to write ``{"output": …}`` around every result."""
+    """Return the result in ``value``, or the rest of a cut text. ``wrapped``: the instrumentation wraps every result
+    in ``{"output": …}``.
+    """
     if hidden(value):
         return Outcome()
     result = _structure(value)
@@ -168,8 +170,7 @@ def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
 
 
 def unwrapped(value: Any) -> tuple[Any, bool]:
-    """Returns the result inside ``value``, and whether a wrapper says that the tool failed. Never raises; unwrapping
-    twice changes nothing."""
+    """Unwrap ``value``, and return whether a wrapper reports a failure. Idempotent; never raises."""
     failed = False
     for content, is_failure, _ in _unwrappings(value):
         value, failed = content, failed or is_failure
@@ -177,8 +178,9 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
 
 
 def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
-    """Yields the content of each wrapper, from the outermost on, whether the wrapper says "failed", and the wrapper
-    where it is an object."""
+    """Yield per wrapper, outermost first: its content, whether it reports a failure, and the wrapper if it is an
+    object.
+    """
     for _ in range(_MOST):
         content = _inner(value)
         if content is None:
@@ -188,7 +190,7 @@ def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
 
 
 def _structure(value: Any) -> Any:
-    """Returns the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
+    """Return the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
     around the result."""
     text = parsed(value)
     if type(text) is not str:
@@ -201,8 +203,7 @@ def _structure(value: Any) -> Any:
 
 
 def may_say_failed(value: Any) -> bool:
-    """Returns whether a wrapper in ``value`` may say that the tool failed: false positives occur, false negatives do
-    not."""
+    """Return whether a wrapper in ``value`` may report a failure. Has false positives, no false negatives."""
     if type(value) is str:
         if "rror" not in value and "ail" not in value and "Traceback" not in value:
             return False
@@ -211,13 +212,13 @@ def may_say_failed(value: Any) -> bool:
 
 
 def says_failed(result: Any) -> bool:
-    """Returns whether a result is the text that a framework puts in place of one when a tool raises an exception."""
+    """Return whether a result is a framework's replacement text for an exception in the tool."""
     text = result.get("error") if type(result) is dict and len(result) == 1 else result
     return type(text) is str and _RAISED.match(text) is not None
 
 
 def _inner(value: Any) -> _Content | None:
-    """Returns the content of one wrapper and whether it says "failed"; ``None`` where there is no wrapper."""
+    """Return the content of one wrapper and whether it reports a failure; ``None`` without a wrapper."""
     if type(value) is dict:
         return _of_object(value)
     if type(value) is list:
@@ -252,7 +253,7 @@ def _of_object(wrapper: Object) -> _Content | None:
 
 
 def _of_call(wrapper: Object) -> _Content | None:
-    """Reads the answer to a function call, or a typed output."""
+    """Read the answer to a function call, or a typed output."""
     keys = wrapper.keys()
     if "response" in keys and keys <= _FUNCTION_RESPONSE and ("name" in keys or "id" in keys):
         return wrapper["response"], False
@@ -267,7 +268,7 @@ def _of_call(wrapper: Object) -> _Content | None:
 
 
 def _of_message(wrapper: Object) -> _Content | None:
-    """Reads a LangChain message in any of its forms, or the update that a graph's node returns instead."""
+    """Read a LangChain message in any form, or the state update of a graph node."""
     inner = wrapper.get("kwargs") if "lc" in wrapper or len(wrapper) == 1 else None
     if inner is None and wrapper.get("type") == "tool":
         inner = wrapper.get("data")
@@ -293,7 +294,7 @@ def _of_llama_index(wrapper: Object) -> _Content | None:
 
 
 def _of_reply(wrapper: Object) -> _Content | None:
-    """Reads a result beside a status or the id of its call, as protocols and providers send it."""
+    """Read a result beside a status or the id of its call, as protocols and providers send it."""
     keys = wrapper.keys()
     failed = _is_error(wrapper) or wrapper.get("status") in _FAILED
     if "content" in keys and keys <= _BESIDE:
@@ -312,7 +313,7 @@ def _is_error(wrapper: Object) -> bool:
 
 
 def _is_text(blocks: list[Any]) -> bool:
-    """Returns whether all blocks are text."""
+    """Return whether all blocks are text."""
     return bool(blocks) and all(
         type(block) is dict
         and type(block.get("text")) is str
@@ -322,7 +323,7 @@ def _is_text(blocks: list[Any]) -> bool:
 
 
 def _text_of(content: Any) -> Any:
-    """Returns the text of text blocks; other content unchanged."""
+    """Return the text of text blocks; other content unchanged."""
     if type(content) is list and _is_text(content):
         return "\n".join(block["text"] for block in content)
     return content

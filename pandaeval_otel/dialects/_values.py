@@ -1,8 +1,7 @@
-"""Reads attribute values of any form: JSON, JSON in JSON, Python's repr, placeholders, numbers as text; and JSON that a
-length limit cut short (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes), as half a message list is still
-most of a conversation.
+"""Reads attribute values of any form: JSON, nested JSON text, Python reprs, placeholders and numbers as text. Also
+salvages JSON cut by a length limit (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes).
 
-Nothing here raises, whatever the value is. Unreadable values stay as they are.
+Never raises. Unreadable values are unchanged.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ Object = dict[str, Any]
 """A JSON object."""
 
 MAX_JSON = 8 << 20
-"""Characters; longer strings are not parsed. A million-token conversation is about half of this."""
+"""Maximum length of parsed text, in characters. A conversation of a million tokens has about half of it."""
 MAX_REPR = 256 << 10
-"""Most characters of a Python repr that is parsed; the parser needs far more memory per character than JSON does."""
+"""Maximum length of a parsed Python repr, in characters. This parser needs far more memory than JSON."""
 _COUNTED = 2048
-"""Characters up to which counting brackets, of which few cannot nest deep, takes less time than to walk a structure."""
+"""Up to this length in characters, counting brackets is faster than walking the structure."""
 MAX_ENCODINGS = 3
 """How many times a value may be encoded as JSON (MLflow: 2, AgentCore: 3)."""
 MAX_ID = 256
-"""Most characters of an id or a name; anything longer is misplaced content."""
+"""Maximum length of an id or name, in characters. Longer values are misplaced content."""
 
 HIDDEN = frozenset(
     {"<elided>", "<redacted>", "[redacted]", "__redacted__", "<not specified>", "<not serializable>", "<omitted>"}
 )
-"""Placeholders that instrumentations write for content they were told not to capture (compared in lower case)."""
+"""Placeholders for disabled content capture, in lower case."""
 NO_NAME = HIDDEN | {"", "unknown", "n/a", "none", "null", "{}", "[]", "not specified", "undefined"}
-"""Placeholders for a missing id or name. In content these words may be meant, in an id they never are."""
+"""Placeholders for a missing id or name. They can be real content, but never real ids."""
 
 _LONGEST_NO_NAME = max(map(len, NO_NAME))
 LONGEST_PLACEHOLDER = 32
@@ -56,18 +55,18 @@ _TRIES = 4
 
 
 def is_prose(text: str) -> bool:
-    """Returns whether ``text`` is, by its length and first letter, neither JSON nor a repr nor a placeholder. False
-    negatives occur."""
+    """Return whether ``text`` is prose, by length and first letter, and not JSON, a repr or a placeholder. Has false
+    negatives.
+    """
     return len(text) > LONGEST_PLACEHOLDER and text[0] in _LETTERS
 
 
 def parsed(value: Any) -> Any:
-    """Returns the structure that JSON text (encoded up to three times) or the repr of a Python container spells; other
-    values unchanged.
+    """Parse JSON text (encoded up to three times) or the repr of a Python container; other values are unchanged.
 
-    Only objects, arrays and quoted strings count as JSON; a bare ``12`` or ``true`` stays a string, since a text that
-    happens to be a number is still a text. Text that does not parse, is longer than :data:`MAX_JSON` or nests deeper
-    than :data:`MAX_DEPTH` stays unchanged. ``bytes`` become text if they are UTF-8, else ``None``.
+    Only objects, arrays and quoted strings are parsed; ``12`` or ``true`` stays text. Invalid text, text above
+    :data:`MAX_JSON` and nesting above :data:`MAX_DEPTH` are unchanged. ``bytes`` become text if they are UTF-8, else
+    ``None``.
     """
     if isinstance(value, bytes):
         try:
@@ -110,7 +109,7 @@ def _from_repr(stripped: str, text: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """Returns a Python literal in JSON's types: tuples and sets as lists, keys as text, anything else as its repr."""
+    """Return a Python literal in JSON's types: tuples and sets as lists, keys as text, anything else as its repr."""
     if isinstance(value, dict):
         return {key if type(key) is str else str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, set):
@@ -123,21 +122,21 @@ def _as_json(value: Any) -> Any:
 
 
 def hidden(value: Any) -> bool:
-    """Returns whether ``value`` is absent or a placeholder for content that was not captured."""
+    """Return whether ``value`` is absent or a placeholder for content that was not captured."""
     if type(value) is not str:
         return value is None
     return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
 
 
 def visible(value: Any) -> Any:
-    """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    """Return ``value`` parsed; ``None`` where it is absent or a placeholder."""
     if hidden(value):
         return None
     return parsed(value)
 
 
 def identifier(value: Any) -> str:
-    """Returns an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
+    """Return an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
     if type(value) is not str:
         return str(value) if type(value) is int else ""
     name: str = value if len(value) <= _LONGEST_NO_NAME else value.strip()
@@ -146,13 +145,13 @@ def identifier(value: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _short_name(name: str) -> str:
-    """Reads a short name; every span repeats most of them."""
+    """Read a short name; every span repeats most of them."""
     name = name.strip()
     return "" if name.lower() in NO_NAME else name
 
 
 def count(value: Any) -> int | None:
-    """Returns a non-negative whole number from an int, a float or digits; ``None`` for anything else."""
+    """Return a non-negative whole number from an int, a float or digits; ``None`` for anything else."""
     if type(value) is int:
         return max(0, value)
     if isinstance(value, (float, str)):
@@ -164,7 +163,7 @@ def count(value: Any) -> int | None:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Returns a list from a list or tuple, a JSON array, or one item; ``[]`` for an absent value."""
+    """Return a list from a list or tuple, a JSON array, or one item; ``[]`` for an absent value."""
     value = parsed(value)
     if value is None or value == "":
         return []
@@ -174,19 +173,19 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_dict(value: Any) -> Object:
-    """Returns ``value`` if it is a map, else ``{}``."""
+    """Return ``value`` if it is a map, else ``{}``."""
     if type(value) is dict:
         return value
     return {}
 
 
 def dicts_in(value: Any) -> list[Object]:
-    """Returns the maps in a list, or in whatever :func:`as_list` makes one of."""
+    """Return the maps in a list, or in whatever :func:`as_list` makes one of."""
     return [item for item in as_list(value) if type(item) is dict]
 
 
 def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """Returns the value of the first of ``keys`` that is there and not null, else ``None``."""
+    """Return the value of the first of ``keys`` that is there and not null, else ``None``."""
     for key in keys:
         value = source.get(key)
         if value is not None:
@@ -195,13 +194,14 @@ def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 
 def starts_like_json(text: str) -> bool:
-    """Returns whether ``text`` begins like a JSON array or object of strings or containers, as prose does not."""
+    """Return whether ``text`` begins like a JSON array or object of strings or containers, as prose does not."""
     return _JSON_START.match(text) is not None
 
 
 def salvage(text: str) -> list[Any] | Object | None:
-    """Returns the structure that ``text`` begins to spell: its complete leading items, and the beginning of a string
-    that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
+    """Salvage the structure at the start of cut JSON: complete leading items and the start of a cut string. ``None``
+    if ``text`` is not cut JSON or too little is left.
+    """
     text = text.lstrip()
     if len(text) > MAX_JSON or not starts_like_json(text):
         return None
@@ -225,7 +225,7 @@ def salvage(text: str) -> list[Any] | Object | None:
 
 
 def _trim(container: list[Any] | Object) -> None:
-    """Removes containers at the end that were opened and are still empty."""
+    """Remove containers at the end that were opened and are still empty."""
     if not container:
         return
     last: Any = len(container) - 1 if isinstance(container, list) else next(reversed(container))
@@ -237,8 +237,9 @@ def _trim(container: list[Any] | Object) -> None:
 
 
 def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
-    """Returns where the last whole token ends, the closers then due (innermost last), and the last places to cut back
-    to. ``None`` for text that is complete, too deep or no JSON at all."""
+    """Scan for the end of the last whole token, the closers due (innermost last) and the last cut positions. ``None``
+    for complete or too deep text, or no JSON.
+    """
     stack = ""
     end = 0
     places: deque[tuple[int, str]] = deque(maxlen=_TRIES)
@@ -262,8 +263,9 @@ def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
 
 
 def _string_end(rest: str) -> str | None:
-    """Returns ``rest`` (the text after the last whole token) as a closed string; ``""`` if it is empty; ``None`` if it
-    begins a number or a word, whose value cannot be known."""
+    """Close the string in ``rest`` (the text after the last whole token). ``""`` if empty; ``None`` for an incomplete
+    number or word.
+    """
     rest = rest.lstrip()
     if not rest:
         return ""

@@ -1,5 +1,6 @@
-"""Reads AG2: ``ag2.span.type`` beside the conventions. Classic releases put a span around each chat of two agents, from
-its initiator's point of view; new releases write a span for every count of tokens."""
+"""Reads AG2: ``ag2.span.type`` beside the conventions. Classic releases wrap each chat of two agents in a span, from
+the initiator's view. New releases add a span per token count.
+"""
 
 from __future__ import annotations
 
@@ -47,15 +48,16 @@ class AG2(ByKind):
 
 
 def _turned(message: Message) -> Message:
-    """Returns a message of a chat from the other side: the chat's initiator is the assistant in its own history, and
-    the others are users. Tool calls have the right role already."""
+    """Swap sides of a chat message. In its own history the initiator is the assistant and others are users; tool
+    calls already have the right role.
+    """
     if message.tool_requests or message.role not in _TURNED:
         return message
     return Message(_TURNED[message.role], message.parts, message.finish_reason)
 
 
 def _after(question: str, history: list[Message]) -> Messages | None:
-    """Returns the messages after the question; the history also holds earlier chats."""
+    """Return the messages after the question. The history also contains earlier chats."""
     start = 0
     for index, message in enumerate(history, 1):
         if message.role == "user" and message.text == question:

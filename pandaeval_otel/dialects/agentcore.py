@@ -1,5 +1,6 @@
-"""Reads Amazon Bedrock AgentCore (the AWS distribution of OpenTelemetry), which moves the content of any
-instrumentation's spans into the bodies of log records, as JSON in JSON in that instrumentation's own form."""
+"""Reads Amazon Bedrock AgentCore (AWS distribution of OpenTelemetry). It moves span content into log record bodies,
+as nested JSON in the instrumentation's own form.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def _message(item: Object, role: str) -> Messages:
 
 
 def _value(item: Any) -> tuple[Any, str]:
-    """Returns the content of a tool's message, and the call's id beside it or ``""``."""
+    """Return the content of a tool's message, and the call's id beside it or ``""``."""
     content = parsed(item.get("content")) if type(item) is dict else item
     if type(content) is dict and content.keys() & {"content", "message"} and content.keys() <= _EVENT_KEYS:
         return parsed(first(content, ("message", "content"))), identifier(content.get("id"))

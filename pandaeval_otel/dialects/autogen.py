@@ -1,8 +1,7 @@
-"""Reads AutoGen's runtime: the messages of a team, which stand on the spans that hand them to the team's manager.
+"""Reads AutoGen's runtime: team messages on the spans that pass them to the team's manager.
 
-The spans of agents and tools follow the conventions, without content. Each handled message begins a trace of its own
-unless the application has a span around the whole run. Messages are read only below such a span: in a trace of its own
-a message would look like a run, and repeat the agent's trace.
+Agent and tool spans follow the conventions, without content. Without an application span around the run, each handled
+message is its own trace. Messages there are ignored, because they would look like runs and repeat the agent's trace.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reads Claude Code's and the Claude Agent SDK's own traces: spans ``claude_code.*`` with bare attribute names.
+"""Reads traces of Claude Code and the Claude Agent SDK: spans ``claude_code.*`` with bare attribute names.
 
-Each prompt of the user is one ``interaction``. Messages and tool results are recorded only where environment variables
-of the command line allow it. Log records of the interaction's span tell what no span does: each text of the model
-(``assistant_response``), and the arguments of each tool call (``tool_result``).
+Each user prompt is one ``interaction``. Messages and tool results are recorded only if environment variables enable
+it. Log records of the interaction's span add each model text (``assistant_response``) and each call's arguments
+(``tool_result``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest
 _PREFIX = "claude_code."
 _KINDS = kinds(agent="interaction", llm="llm_request", tool="tool")
 _EXECUTION = "claude_code.tool.execution"
-"""A span inside of the tool's, with the same call id and what the tool raised: the same call a second time."""
+"""A span inside the tool's span, with the same call id and the tool's exception. It repeats the call."""
 _TOOL, _TOOL_INPUT, _TOOL_CALL_ID = "tool_name", "tool_input", "tool_use_id"
 _CALL_IDS = (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)
 _PROMPTS = ("claude_code.user_prompt", "user_prompt")
@@ -98,7 +98,7 @@ DIALECT = ClaudeCode
 
 
 def _answers(logs: Logs) -> Iterator[Message]:
-    """Yields the answers and tool calls in log records, in order, without those of subagents."""
+    """Yield the answers and tool calls in log records, in order, without those of subagents."""
     for log in sorted(logs, key=lambda log: (count(log.attributes.get("event.sequence")) or 0, log.time_ns)):
         attributes = log.attributes
         if "agent" in str(attributes.get("query_source", "")):

@@ -1,7 +1,7 @@
-"""Reads Codex CLI's own telemetry: spans of its runtime, and log records (or events on spans) that tell what happened.
+"""Reads Codex CLI: runtime spans, and log records or span events.
 
-A turn's span holds what the user asked and the tokens; calls of tools with arguments and outputs are told there or on
-the calls' own spans. What the agent answers is sent nowhere. All other spans are steps.
+A turn's span has the user's request and the tokens. Tool calls are on it or on their own spans. The agent's answer is
+not exported. Other spans are steps.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ DIALECT = Codex
 
 
 def _records(span: RawSpan, logs: Logs) -> Iterator[_Record]:
-    """Yields name and attributes of the span's log records, in order, and then of its events, which tell less."""
+    """Yield name and attributes of the span's log records in order, then of its events, which have fewer details."""
     for log in sorted(logs, key=lambda log: log.time_ns):
         yield log_name(log), log.attributes
     for event in span.events:
@@ -103,7 +103,7 @@ def _kind_of(span: RawSpan, records: Sequence[_Record], results: int) -> Kind:
 
 
 def _usage(span: RawSpan, records: Sequence[_Record]) -> Usage | None:
-    """Returns the tokens of a turn or of one model call; input tokens hold cached ones."""
+    """Return the tokens of a turn or model call. Input includes cached tokens."""
     counted = [usage_in(attributes, *_COUNTS) for name, attributes in records if name == _STREAMED]
     stated = usage_in(span.attributes, *[f"{_SPENT}.{word}_tokens" for word in _WORDS])
     return stated or (sum(filter(None, counted), Usage()) if any(counted) else None)
@@ -119,7 +119,7 @@ def _read_turn(reading: Reading, records: Sequence[_Record], results: Sequence[A
 
 
 def _results(records: Sequence[_Record]) -> list[Attributes]:
-    """Returns the records of calls, each call once: the first record that tells most."""
+    """Return one record per call: the first with the most details."""
     calls: dict[str, Attributes] = {}
     for name, attributes in records:
         if name == _RESULT and identifier(attributes.get("tool_name")):
@@ -130,7 +130,7 @@ def _results(records: Sequence[_Record]) -> list[Attributes]:
 
 
 def _outcome(attributes: Attributes) -> Outcome:
-    """Returns the outcome of a call; a record with ``success: false`` tells of a failure."""
+    """Return a call's outcome. ``success: false`` is a failure."""
     outcome = tool_outcome(attributes.get("output"))
     failed = str(attributes.get("success")).lower() == "false"
     return Outcome(outcome.result, failed=failed or outcome.failed)

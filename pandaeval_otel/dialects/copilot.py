@@ -1,5 +1,6 @@
-"""Reads GitHub Copilot, on the command line and in VS Code: the conventions, with more than the user's words in the
-user's messages. VS Code states these words and the model's thoughts in attributes of its own."""
+"""Reads GitHub Copilot on the command line and in VS Code. User messages contain more than the user's words. VS Code
+has those words and the model's thoughts in separate attributes.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reads CrewAI's own tracing (scope ``crewai``): what ``crewai.*`` says besides the conventions that its spans follow.
+"""Reads CrewAI's own tracing (scope ``crewai``): the ``crewai.*`` attributes beside the conventions.
 
-OpenLLMetry and OpenInference have their own ``crewai.*`` keys, which their dialects read.
+OpenLLMetry and OpenInference have other ``crewai.*`` keys, which their dialects read.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ class CrewAI(ByKind):
             self.notes = CUT
 
     def read_agent(self) -> None:
-        """Removes the framework's rules around a task's description from messages, and restores calls and results that
-        were written as text. Reads nothing where there is nothing to mend."""
+        """Remove the framework's rules around a task description, and restore calls and results written as text. No
+        effect on clean messages.
+        """
         value = self.get(semconv.INPUT_MESSAGES)
         if type(value) is str and (_RULES in value or '"name": "\'' in value):
             self.input = tuple(map(_mended, messages_of(value, "user") or ())) or None
@@ -126,7 +127,7 @@ def _mended(message: Message) -> Message:
 
 
 def _unquoted(value: Any) -> Any:
-    """Returns the string that a repr stands for, which strings deep in a history are written as."""
+    """Unquote a string in a repr, as found deep in histories."""
     if type(value) is not str or len(value) < 2 or value[0] != "'" or value[-1] != "'":
         return value
     return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), value[1:-1])

@@ -1,7 +1,7 @@
-"""Reads the OpenTelemetry GenAI conventions of every release since the first one (1.26), up to 0.1.0 of their own.
+"""Reads the OpenTelemetry GenAI conventions from 1.26 up to 0.1.0 of the separate repository.
 
-Content may be JSON text or structure, on the span, on span events or on log records; names of earlier releases are read
-beside today's. Provider names decide nothing: frameworks write their own name there.
+Content may be JSON text or structured, on spans, span events or log records. Old names are read, too. Provider names
+are ignored, because frameworks write their own.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ _KINDS = kinds(
     evaluation="evaluation",
     guardrail="apply_guardrail",
 )
-"""Kinds by ``gen_ai.operation.name``. Frameworks emit ``create_agent`` when they construct an agent, in a trace of its
-own: no run. The conventions allow any other word: it is a step, unless the span tells of a model's call."""
+"""Kinds by ``gen_ai.operation.name``. ``create_agent`` is no run: frameworks emit it when constructing an agent. An
+unknown operation is a step, unless the span describes a model call.
+"""
 _TOOL_KEYS = frozenset({semconv.TOOL_NAME, semconv.TOOL_CALL_ID, semconv.MCP_METHOD})
 _STEPS = frozenset({"plan", "rerank", "guardrail", "count_tokens", "summarize_memory"})
 _MODELS = frozenset({semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL})
@@ -74,7 +75,7 @@ _ANSWERS = frozenset(
     {semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"}
 )
 _OTHERS = frozenset({semconv.AGENT_NAME, "gen_ai.agent.id", semconv.WORKFLOW_NAME, *_TOOL_KEYS})
-"""Keys of spans that are no model call, even if they name its model and its tokens."""
+"""Keys of spans that are not model calls, even with model and tokens."""
 
 _MERGED_TOOLS = "(merged tools)"
 """Tool name of the span with which ADK closes parallel calls. It calls no tool."""
@@ -85,9 +86,9 @@ _AGENT, _EVALUATION, _LLM, _RETRIEVAL, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind
 _ANY_AGENT = "OpenAI Agent"
 """Agent name that openai-agents-v2 writes on every span that is not an agent's."""
 _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute lite agent")})
-"""Scope and name of spans whose conversation id is a task's or an agent's id if there is no conversation."""
+"""Scope and name of spans whose conversation id is only a task or agent id."""
 _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
-"""Scope and name prefix of AG2's chats, each of which has a conversation id of its own and its initiator as agent."""
+"""Scope and name prefix of AG2 chats. Each has its own conversation id and its initiator as agent."""
 _REFERRED = ("input.messages", "output.messages", "system_instructions", "tool.definitions")
 _CONTENT_REFS = [f"gen_ai.{content}_ref" for content in _REFERRED]
 _USER_KEYS = ("gen_ai.user.id", "gen_ai.user")
@@ -96,14 +97,14 @@ _SESSION_RANKS = {
     for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
 }
 _CALLED = frozenset({semconv.TOOL_CALL_ID, semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT})
-"""Keys that, beside a tool's name, tell that it was called, whatever the operation is called."""
+"""Keys that, with a tool name, identify a tool call under any operation."""
 _STATED_ARGUMENTS = (
     *("gen_ai.skill.name", "gen_ai.skill.resource.name"),
     *("process.executable.name", "process.command_args"),
 )
-"""Keys that state what a call asked for: the skill or its file to load, the command to run."""
+"""Keys with a call's argument: the skill or file to load, or the command."""
 _RARE = frozenset({*_CONTENT_REFS, semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS})
-"""Keys that few spans have: one set operation tells that a span has none of them."""
+"""Rare keys, checked with one set operation."""
 _NO_CONTENT = EventContent()
 _NOTHING_SAID = Reading()
 
@@ -126,7 +127,7 @@ class GenAI(Dialect):
         return self.read_rest(span, logs, _NOTHING_SAID)
 
     def read_rest(self, span: RawSpan, logs: Logs, said: Reading) -> Reading | None:
-        """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
+        """Read as :meth:`read`, but skip messages that ``said`` already has: they are the most expensive part."""
         content = told_by(span, logs) if span.events or logs else _NO_CONTENT
         attributes = span.attributes
         for detail in content.details:
@@ -183,7 +184,7 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Attributes) -> N
 
 
 def _read_rare(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-    """Reads the keys that few spans have."""
+    """Read the keys that few spans have."""
     reading.user_id = identifier(first(attributes, _USER_KEYS))
     refs = [ref for key in _CONTENT_REFS if key in attributes for ref in as_list(attributes[key])]
     reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
@@ -220,7 +221,7 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
 
 
 def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, result: Any) -> tuple[Any, Any]:
-    """Returns the arguments and the result of a tool's span that records them as messages."""
+    """Return the arguments and the result of a tool's span that records them as messages."""
     given = all_parts(read_messages(attributes.get(semconv.INPUT_MESSAGES), "assistant")[0])
     made = all_parts(read_messages(attributes.get(semconv.OUTPUT_MESSAGES), "tool")[0])
     for part in (*given, *made):
@@ -230,7 +231,7 @@ def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, resul
 
 
 def _told(parts: list[Part]) -> Any:
-    """Returns the arguments or the result in the parts of a tool's message."""
+    """Return the arguments or the result in the parts of a tool's message."""
     for part in parts:
         if type(part) is ToolRequest:
             return part.arguments
@@ -265,7 +266,7 @@ def _read_messages(reading: Reading, attributes: Attributes, content: EventConte
 
 
 def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Messages:
-    """Returns ``output`` with the finish reasons and the thought that the span states beside it."""
+    """Return ``output`` with the finish reasons and the thought that the span states beside it."""
     if semconv.FINISH_REASONS in attributes and not output[-1].finish_reason:
         output = _with_finish_reasons(output, as_list(attributes[semconv.FINISH_REASONS]))
     if of_model and len(output) > 1:
@@ -276,7 +277,7 @@ def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Mess
 
 
 def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
-    """Returns ``output`` with the reasons from its span: one for each message, or one for the last."""
+    """Return ``output`` with the reasons from its span: one for each message, or one for the last."""
     if len(reasons) not in (1, len(output)):
         return output
     named = [""] * (len(output) - len(reasons)) + [identifier(reason) for reason in reasons]
@@ -287,7 +288,7 @@ def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
 
 
 def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
-    """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
+    """Return the span's kind from its operation or other attributes; ``None`` if unknown."""
     operation = attributes.get(semconv.OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
@@ -320,8 +321,9 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
 
 
 def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
-    """Returns the kind of a span with an operation that the conventions lack. It calls a model if it names a model,
-    with an answer or tokens, and neither agent nor tool."""
+    """Return the kind for an operation outside the conventions. It is a model call if it has a model and an answer or
+    tokens, but neither agent nor tool.
+    """
     if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
         return _TOOL
     if operation in _STEPS or _MODELS.isdisjoint(attributes) or _ANSWERS.isdisjoint(attributes):
@@ -330,8 +332,9 @@ def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
 
 
 def without_chunks(output: Messages) -> Messages:
-    """Returns ``output`` with a streamed answer, which ADK records as one message per chunk, joined into one message.
-    Chunks share a single finish reason, on the last of them; separate answers have one each."""
+    """Join a streamed answer, which ADK records as one message per chunk. Chunks share one finish reason, on the last
+    chunk; separate answers have one each.
+    """
     *before, last = output
     if not last.finish_reason or any(message.role != "assistant" or message.finish_reason for message in before):
         return output
@@ -346,8 +349,9 @@ def without_chunks(output: Messages) -> Messages:
 
 
 def _joined(part: Part, following: Part) -> Part | None:
-    """Returns one part of both if the text of the first runs on: chunks end anywhere, but a capital right after a full
-    stop begins another text."""
+    """Join two parts if the first text continues in the second. A capital right after a full stop starts another
+    text.
+    """
     kind = type(part)
     if kind is not type(following) or not isinstance(part, (Text, Reasoning)):
         return None

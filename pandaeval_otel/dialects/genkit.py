@@ -1,6 +1,7 @@
-"""Reads Genkit: ``genkit:*`` on every span. Flows, models and tools are actions with a subtype; all else is a step.
+"""Reads Genkit: ``genkit:*`` on every span. Flows, models and tools are actions with a subtype; other spans are
+steps.
 
-``generate`` holds a model call, its tools, and the next ``generate`` with their results.
+``generate`` contains a model call, its tools, and the next ``generate`` with their results.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ DIALECT = Genkit
 
 
 def _answer(made: Any) -> Messages | None:
-    """Reads ``{"message": …, "finishReason": …}``, which older releases write as the first of ``candidates``."""
+    """Read ``{"message": …, "finishReason": …}``, which older releases write as the first of ``candidates``."""
     answer = as_dict(made)
     candidates = answer.get("candidates")
     if type(answer.get("message")) is not dict and isinstance(candidates, (list, tuple)) and candidates:
@@ -127,7 +128,7 @@ def _answer(made: Any) -> Messages | None:
 
 
 def _with_thoughts(output: Messages | None, raw: Object) -> Messages | None:
-    """Returns ``output`` with the thoughts of the provider's raw response, which not every plugin passes on."""
+    """Add the thoughts of the provider's raw response, which only some plugins pass on."""
     if not output or any(isinstance(part, Reasoning) for part in output[0].parts):
         return output
     response = model_output(raw)[0] or ()

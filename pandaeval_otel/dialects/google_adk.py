@@ -1,6 +1,6 @@
-"""Reads Google ADK: ``gcp.vertex.agent.*`` of schema 1, and thoughts that schema 2 does not mark.
+"""Reads Google ADK: ``gcp.vertex.agent.*`` of schema 1, and unmarked thoughts of schema 2.
 
-With content capture off every content attribute is ``{}``; on a tool span the model call's attribute always is.
+Without content capture, every content attribute is ``{}``. On tool spans the model call's attribute is always ``{}``.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from pandaeval_otel.model import Captured, Kind, Reasoning, Text
 _SCOPE = "gcp.vertex.agent"
 _REQUEST = "gcp.vertex.agent.llm_request"
 _OPENINFERENCE, _INPUT, _OUTPUT = "openinference.span.kind", "input.value", "output.value"
-"""OpenInference writes each model call onto the agent's span, the next over the last one: lists that are spread over
-keys are a mixture afterwards, only these two values are of one call."""
+"""OpenInference writes each model call onto the agent's span, over the previous call. Flattened lists become a
+mixture; only these two values belong to one call.
+"""
 _EMPTY = "{}"
 _CALL_OF_JAVA = "call_llm"
 """The operation of model calls in ADK for Java, which the conventions lack."""
@@ -152,9 +153,9 @@ def _in_brackets(name: str) -> str:
 
 
 def _with_thought(output: Messages | None) -> Messages | None:
-    """Returns ``output`` with its first text as the model's thought, if a second text follows right behind: schema 2
-    turns thoughts into plain text, and a model that did think writes its answer in one text. ``None`` without such a
-    pair."""
+    """Mark the first text as a thought if a second text follows directly. Schema 2 turns thoughts into plain text,
+    and an answer after thoughts is a single text. ``None`` without such a pair.
+    """
     if not output or len(output) != 1:
         return None
     message = output[0]

@@ -110,8 +110,9 @@ DIALECT = Langfuse
 
 
 def _without_tools(given: Any) -> tuple[Any, Any]:
-    """Splits a model's input into messages and the tools on offer. These are beside the messages (OpenAI) or among
-    them, as messages of the role ``tool`` with a definition (LangChain)."""
+    """Split a model's input into messages and offered tools. Tools are beside the messages (OpenAI) or are messages
+    of role ``tool`` with a definition (LangChain).
+    """
     if type(given) is dict:
         return {key: value for key, value in given.items() if key != "tools"}, given.get("tools")
     if not isinstance(given, list):
@@ -127,7 +128,7 @@ def _is_definition(item: Any) -> bool:
 
 
 def _usage(details: Any) -> Usage | None:
-    """Returns the tokens; Langfuse counts cached and reasoning tokens beside, not within, input and output."""
+    """Return the tokens. Langfuse counts cached and reasoning tokens separately from input and output."""
     usage = usage_in(details, _SPENT_WORDS, _MADE_WORDS, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
     if usage is None:
         return None

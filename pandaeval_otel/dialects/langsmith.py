@@ -1,7 +1,7 @@
-"""Reads LangSmith's OpenTelemetry export: each run with all its inputs and outputs as one JSON text.
+"""Reads LangSmith's OpenTelemetry export: inputs and outputs of each run as one JSON text.
 
-These texts stand under ``gen_ai.prompt`` and ``gen_ai.completion`` on every kind of run, a tool's arguments included,
-and retrievers call themselves embeddings; so this dialect goes before the GenAI conventions.
+``gen_ai.prompt`` and ``gen_ai.completion`` contain these texts on every kind of run, also tool arguments. Retrievers
+are exported as embeddings. So this dialect precedes the GenAI conventions.
 """
 
 from __future__ import annotations

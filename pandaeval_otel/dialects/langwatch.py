@@ -79,7 +79,7 @@ DIALECT = LangWatch
 
 
 def _value(typed: Any) -> Any:
-    """Returns the value of ``{"type": …, "value": …}``, or a value without a type."""
+    """Return the value of ``{"type": …, "value": …}``, or a value without a type."""
     whole = parsed(typed)
     if type(whole) is dict and whole.keys() >= {"type", "value"}:
         return whole["value"]

@@ -1,8 +1,7 @@
-"""Reads LiteLLM's own OpenTelemetry callback: what it writes beside the conventions' keys.
+"""Reads LiteLLM's OpenTelemetry callback, beside the conventions.
 
-The tool calls of an answer stand under ``gen_ai.completion.N.function_call``, not among the output messages. The span
-``raw_gen_ai_request`` repeats the provider's request and response, one attribute for each member of the two bodies:
-``llm.openai.messages``, ``llm.openai.choices``.
+Tool calls of an answer are under ``gen_ai.completion.N.function_call``. The span ``raw_gen_ai_request`` repeats
+request and response, one attribute per member: ``llm.openai.messages``, ``llm.openai.choices``.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class LiteLLM(ByKind):
         return self
 
     def _with_calls(self, output: Messages | None) -> Messages | None:
-        """Returns ``output`` with the tool calls beside it."""
+        """Return ``output`` with the tool calls beside it."""
         items = indexed(self.attributes, _CALLS).get("gen_ai.completion", ())
         calls = [
             ToolRequest(identifier(fields[_NAME]), parsed(fields.get("function_call.arguments")), "")

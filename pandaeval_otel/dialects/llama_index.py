@@ -1,5 +1,6 @@
-"""Reads LlamaIndex's own OpenTelemetry integration: spans named after methods, with span events whose nested fields are
-flattened with dots. (Other instrumentations of LlamaIndex have dialects of their own.)"""
+"""Reads LlamaIndex's OpenTelemetry integration: spans named after methods, with dotted fields in span events. Other
+instrumentations of LlamaIndex have their own dialects.
+"""
 
 from __future__ import annotations
 
@@ -124,8 +125,7 @@ def _call(events: Sequence[RawEvent]) -> Reading:
 
 
 def _message(item: Object) -> Message:
-    """Reads a ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside
-    them."""
+    """Read a ``ChatMessage``. Blocks have a ``block_type``; calls are in blocks or beside them."""
     blocks = dicts_in(item.get("blocks"))
     content: Any = [
         {**block, "type": block.get("block_type"), "arguments": block.get("tool_kwargs")} for block in blocks
@@ -140,8 +140,9 @@ def _message(item: Object) -> Message:
 
 
 def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
-    """Reads a call from its event, or from the summary of the step's input, which is cut after 200 characters (the
-    model's request is not)."""
+    """Read a call from its event, or from the step's input summary, which is cut after 200 characters. The model's
+    request is complete.
+    """
     reading = Reading(kind=Kind.TOOL)
     if event is not None:
         fill(reading, event.attributes, _TOOL_KEYS)

@@ -1,6 +1,6 @@
-"""Reads Logfire's own integrations: OpenAI Agents SDK, and the clients of OpenAI, Anthropic and others.
+"""Reads Logfire's integrations: OpenAI Agents SDK and clients of OpenAI, Anthropic and others.
 
-Spans are named by templates (``Function: {name}``), and hold the SDKs' own objects: ``raw_input`` and ``response``,
+Span names are templates (``Function: {name}``). Attributes hold SDK objects: ``raw_input`` and ``response``,
 ``request_data`` and ``response_data``, ``events``. Newer releases also follow the conventions.
 """
 
@@ -19,7 +19,7 @@ from pandaeval_otel.dialects._kit import (
 from pandaeval_otel.model import Kind
 
 _SPAN_TYPE, _PENDING = "logfire.span_type", "pending_span"
-"""A second span for each that has only begun, with what was known of it by then."""
+"""A copy of each open span, with the attributes known so far."""
 _REQUEST, _RESPONSE, _EVENTS = "request_data", "response_data", "events"
 _REQUEST_KEYS = keys(request_model="model", tools="tools", system="system", input=("messages", "prompt", "contents"))
 _ANSWER_KEYS = keys(output=("message", "combined_chunk_content", "text", "choices"))
@@ -56,7 +56,7 @@ class Logfire(ByKind):
         return None
 
     def _read_client(self) -> None:
-        """Reads a provider's call in Logfire's older format, which lacks the conventions' messages."""
+        """Read a provider's call in Logfire's older format, which lacks the conventions' messages."""
         fill(self, as_dict(self.parsed(_REQUEST)), _REQUEST_KEYS)
         if self.input is not None:
             self.kind = Kind.LLM
@@ -79,7 +79,7 @@ class Logfire(ByKind):
             self._read_events()
 
     def _read_events(self) -> None:
-        """Splits the one list of items that the Responses API has: the answer is what the assistant said at its end."""
+        """Split the Responses API's list of items: the trailing assistant items are the answer."""
         if _EVENTS not in self.attributes:
             return
         given, made = told_in_list(self.attributes[_EVENTS])

@@ -1,8 +1,8 @@
-"""Reads Mastra: ``mastra.span.type`` on every span; its first exporters wrote all else in bare names, the later ones
-half in the conventions' words.
+"""Reads Mastra: ``mastra.span.type`` on every span. Early exporters used bare names; later exporters partly follow
+the conventions.
 
-A run's loop is one ``model_generation``, below it a ``model_step`` for each model call and the tools that it asked for.
-Tokens stand on the loop, and the answer; in newer releases on the calls, which are spans of their own below the steps.
+A run has one ``model_generation``, with a ``model_step`` per model call and its tools. The loop has tokens and
+answer. In newer releases, model calls below the steps have them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _BODY = "mastra.metadata.body"
 _FAILED = "error"
 _CALLED = re.compile(r"(?:\[tool: [^\]]*+(?:\]|\Z))++\n?")
 _RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
-"""Marks for calls and results in the history of a step: they are no text, and the tools have spans."""
+"""Marks of calls and results in a step's history. They are not text, and the tools have spans."""
 
 
 class Mastra(ByKind):
@@ -142,7 +142,7 @@ def _without_marks(messages: Messages) -> Iterator[Message]:
 
 
 def _output(made: Any, body: Any) -> Messages | None:
-    """Reads ``{"text": …, "toolCalls": […], "reasoning": […]}``."""
+    """Read ``{"text": …, "toolCalls": […], "reasoning": […]}``."""
     if type(made) is not dict:
         return model_output(made)[0]
     stated = made.get("reasoning")
@@ -158,7 +158,7 @@ def _output(made: Any, body: Any) -> Messages | None:
 
 
 def _joined(thoughts: list[Any]) -> Iterable[str]:
-    """Joins the pieces of streamed thoughts, which carry the thought's id."""
+    """Join the pieces of streamed thoughts, which carry the thought's id."""
     texts: dict[Any, str] = {}
     for index, thought in enumerate(thoughts):
         inner = thought.get("payload", thought) if type(thought) is dict else thought
@@ -171,6 +171,6 @@ def _joined(thoughts: list[Any]) -> Iterable[str]:
 
 
 def _thoughts_in(body: Any) -> list[str]:
-    """Returns the thoughts in a provider's whole answer."""
+    """Return the thoughts in a provider's whole answer."""
     answer = None if body is None else model_output(body)[0]
     return [part.text for message in answer or () for part in message.parts if isinstance(part, Reasoning)]

@@ -1,5 +1,6 @@
-"""Reads tool calls over MCP that do not follow the conventions: of the Python SDK, FastMCP, Logfire, and of spans that
-state only JSON-RPC's method."""
+"""Reads MCP tool calls outside the conventions: Python SDK, FastMCP, Logfire, and spans with only the JSON-RPC
+method.
+"""
 
 from __future__ import annotations
 

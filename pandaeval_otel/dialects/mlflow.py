@@ -1,4 +1,4 @@
-"""Reads MLflow's own spans. Every value is JSON, strings too: ``mlflow.spanType`` is ``"\\"AGENT\\""``.
+"""Reads MLflow's own spans. Every value is JSON, also strings: ``mlflow.spanType`` is ``"\\"AGENT\\""``.
 
 With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions instead.
 """
@@ -71,8 +71,9 @@ class MLflow(ByKind):
     read_workflow = read_agent
 
     def _tool_name(self) -> str:
-        """Returns the function's name if the span has that name and a number (``search_1``), with which MLflow marks
-        later spans of the name; else the span's name."""
+        """Return the function's name if the span has that name plus MLflow's number (``search_1``); else the span's
+        name.
+        """
         function = identifier(self.parsed("mlflow.spanFunctionName"))
         stem, _, number = self.span.name.rpartition("_")
         if function and number.isdecimal() and stem == function:

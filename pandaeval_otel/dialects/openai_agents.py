@@ -1,5 +1,6 @@
-"""Reads the OpenAI Agents SDK by openai-agents-v2: the conventions, with a run that looks like an agent, and message
-parts that are reprs of the SDK's own objects."""
+"""Reads the OpenAI Agents SDK through openai-agents-v2: the conventions, but the run looks like an agent and message
+parts are reprs of SDK objects.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ DIALECT = OpenAIAgents
 
 
 def _with_objects(value: Any, role: str) -> Messages | None:
-    """Returns the messages in ``value`` with the objects in them read; ``None`` if it has no objects."""
+    """Return the messages in ``value`` with the objects in them read; ``None`` if it has no objects."""
     text = as_text(value) if type(value) is list else value
     if type(text) is not str or not any(mark in text for mark in _OBJECTS):
         return None

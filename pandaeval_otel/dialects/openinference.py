@@ -1,7 +1,7 @@
-"""Reads OpenInference (Arize, Phoenix): flattened messages, and ``input.value``/``output.value`` on every kind of span.
+"""Reads OpenInference (Arize, Phoenix): flattened messages, and ``input.value``/``output.value`` on every span kind.
 
-Its processors also write these keys onto spans of other instrumentations. There the original keys tell more (the copy
-runs parallel tool results and thoughts together), and this dialect leaves the fields to them.
+Its processors also copy these keys onto spans of other instrumentations. The original keys have more detail, because
+copies merge parallel tool results and thoughts. This dialect leaves those fields to the originals.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ _RESPONSE_ID = re.compile(r'\{\s*"id":\s*"((?:resp_|chatcmpl-|msg_)[\w-]+)"')
 _CONTINUES = '"previous_response_id":'
 _PREVIOUS_ID = re.compile(rf'{_CONTINUES}\s*"(resp_[\w-]+)"')
 _MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
-"""Finds the model in the repr of messages: Haystack agents whose model calls have no spans name it only there."""
+"""Finds the model in a message repr. Haystack agents without model-call spans name it only there."""
 _MAX_CACHED = 20_000
-"""Most characters of a tool definition that is remembered: the same few recur with every model call."""
+"""Maximum length of a cached tool definition, in characters. Definitions recur with every model call."""
 _MARKS = (
     "reasoning_content",
     '"summary_text"',
@@ -107,7 +107,7 @@ _MARKS = (
     '"thinking":"',
 )
 _HOSTED_WORDS = (*sorted(CALLS), "rounding", "xecutable")
-"""Words of :data:`_HOSTED`: to look for them first takes a tenth of its time."""
+"""Words of :data:`_HOSTED`. Searching for them first is ten times faster."""
 _HOSTED = re.compile(
     rf'"type":\s*"(?:{"|".join(sorted(CALLS))})"|"(?:grounding_?[mM]etadata|executable_?[cC]ode)":\s*\{{'
 )
@@ -248,7 +248,7 @@ class OpenInference(ByKind):
         return prompted_tools(self.system) or _counted_tools(self.get(_OUTPUT))
 
     def kind_of(self) -> Kind | None:
-        """Returns the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
+        """Return the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
         stated = self.get(_SPAN_KIND)
         if (
             stated is None
@@ -275,11 +275,11 @@ class OpenInference(ByKind):
         return self._inferred()
 
     def _tool_of(self) -> str:
-        """Returns the name of the tool that a TOOL span calls."""
+        """Return the name of the tool that a TOOL span calls."""
         return self.name_in(_TOOL_NAME) or _SUFFIX.sub("", self.span.name.removeprefix("execute_tool "))
 
     def _inferred(self) -> Kind | None:
-        """Infers a kind that the SDK's attribute limit dropped, or that the instrumentation did not know."""
+        """Infer a kind dropped by the SDK's attribute limit or unknown to the instrumentation."""
         if _TOOL_NAME in self.attributes:
             return self._tool_kind()
         if _AGENT_NAME in self.attributes:
@@ -313,7 +313,7 @@ class OpenInference(ByKind):
         return self.span.scope.name == "openinference.instrumentation.langchain"
 
     def _agent_of(self) -> str:
-        """Returns the name of the agent whose span this is, or in which it is; ``""`` if nothing names it."""
+        """Return the agent of this span or around it; ``""`` if unnamed."""
         named = self.name_in(_AGENT_NAME) or _agent_in_metadata(self.get(_METADATA))
         if self.kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == self.span.name):
             return named
@@ -328,8 +328,7 @@ class OpenInference(ByKind):
         return ""
 
     def _is_named_graph(self) -> bool:
-        """Returns whether the span has the name that LangChain puts into the metadata of all of an agent's spans: then
-        it is the agent's own."""
+        """Return whether the span has the agent name of LangChain's metadata. Then it is the agent's own span."""
         return bool(self.span.name) and _agent_in_metadata(self.get(_METADATA)) == self.span.name
 
 
@@ -337,7 +336,7 @@ DIALECT = OpenInference
 
 
 def _is_end(output: Messages, whole: Messages) -> bool:
-    """Returns whether ``output`` is the answer alone, at the end of a list of all that the agent said."""
+    """Return whether ``output`` is the answer alone, at the end of a list of all that the agent said."""
     return len(whole) > len(output) == 1 and whole[-1].text.strip() == output[0].text.strip() != ""
 
 
@@ -351,8 +350,9 @@ def _defined(fields: Fields) -> tuple[ToolDefinition, ...]:
 
 @lru_cache(maxsize=1024)
 def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
-    """Reads a whole definition, or only the schema of the parameters where the name is beside it. The parameters of a
-    definition that was cut short are left out: half a schema is another schema."""
+    """Read a definition, or a parameter schema with the name beside it. Parameters of a cut definition are dropped,
+    because half a schema differs from the schema.
+    """
     definition = parsed(schema)
     if type(definition) is str:
         cut = as_dict(salvage(definition))
@@ -372,7 +372,7 @@ def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Returns the tools whose calls a Haystack agent counts: all that it has."""
+    """Return a Haystack agent's tools from its call counts, which list all tools."""
     if type(value) is not str or _TOOL_COUNTS not in value:
         return None
     output = as_dict(parsed(value))
@@ -381,8 +381,9 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def with_thoughts(output: Messages, response: str) -> Messages:
-    """Returns ``output`` preceded by the thoughts in ``response``, the same answer's raw body as JSON, where some
-    instrumentations leave them. A text that only repeats a thought is dropped."""
+    """Add the thoughts of ``response`` (the answer's raw JSON body) before ``output``. Some instrumentations leave
+    them there. Drops texts that repeat a thought.
+    """
     if not any(mark in response for mark in _MARKS):
         return output
     if any(type(part) is Reasoning for part in all_parts(output)):
@@ -397,8 +398,9 @@ def with_thoughts(output: Messages, response: str) -> Messages:
 
 
 def _with_hosted(output: Messages, response: str) -> Messages:
-    """Returns the messages in ``response``, the same answer's raw body, where it tells of tools that the provider ran:
-    flattened messages leave most of these out, and keep no order."""
+    """Return the messages in ``response`` (the answer's raw body) if it has hosted tool calls. Flattened messages
+    omit most of these and lose their order.
+    """
     if not any(word in response for word in _HOSTED_WORDS) or _HOSTED.search(response) is None:
         return output
     parts = all_parts(_answer_in(parsed(response)))  # items are parts of one answer

@@ -1,7 +1,7 @@
-"""Reads OpenLIT: the GenAI conventions, with its own attributes for tools.
+"""Reads OpenLIT: the GenAI conventions plus tool attributes.
 
-A model call that asks for several tools has their names, ids and arguments joined by commas under the keys of one tool.
-The answer's message tells them apart; where content is not captured, only these keys have names and ids.
+If a model call requests several tools, one attribute joins their names, ids or arguments by commas. The answer's
+message separates them; without content capture, only these keys have names and ids.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reads OpenLLMetry (Traceloop): a workflow layer of its own, and two generations of content.
+"""Reads OpenLLMetry (Traceloop): its workflow layer and two generations of content.
 
-Until about release 0.53 messages were spread over ``gen_ai.prompt.N.*`` and ``gen_ai.completion.N.*``; newer releases
-write the OTel conventions' messages. ``traceloop.*`` is the same in both, and its values are wrapped in the arguments
-and callbacks of the instrumented framework. LiteLLM and others write the older generation's keys, too.
+Until about release 0.53, messages are flattened as ``gen_ai.prompt.N.*`` and ``gen_ai.completion.N.*``. Newer
+releases write OTel messages. ``traceloop.*`` is the same in both, wrapped in the framework's arguments and callbacks.
+LiteLLM and others also write the older keys.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _REQUEST_KINDS = kinds(llm=("chat", "completion"), embedding="embedding", step="
 _CALL_KINDS = kinds(
     llm=("chat", "text_completion", "generate_content"), embedding="embeddings", retrieval="vector_db_retrieve"
 )
-"""Kinds by operation, for spans that some frameworks' instrumentations call a task, like every method."""
+"""Kinds by operation, for spans that instrumentations mark as tasks."""
 _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
 _FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
 _INDEXED = frozenset(f"{prefix}0.{leaf}" for prefix in _PREFIXES for leaf in _FIRST_LEAVES)
@@ -162,7 +162,7 @@ DIALECT = OpenLLMetry
 
 
 def _unwrapped(value: Any, member: str) -> Any:
-    """Returns a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
+    """Return a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
     whole = parsed(value)
     if type(whole) is dict and member in whole and "kwargs" in whole:
         return whole[member]

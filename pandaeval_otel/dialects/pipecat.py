@@ -1,5 +1,6 @@
-"""Reads Pipecat: a voice call is one trace, a ``conversation`` of turns. Model calls have the conventions' names, but
-bare ones for messages; tools have ``tool.*``."""
+"""Reads Pipecat. A voice call is one trace, a ``conversation`` of turns. Model calls use the conventions, with bare
+names for messages; tools use ``tool.*``.
+"""
 
 from __future__ import annotations
 

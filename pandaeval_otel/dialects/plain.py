@@ -1,4 +1,4 @@
-"""Reads the name, status and general attributes of any span. It is asked last."""
+"""Reads name, status and general attributes of any span, as the last dialect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KIND_BY_NAME = kinds(
     embedding="embeddings",
     retrieval="retrieval",
 )
-"""Kinds by the first word of a span's name if a second one follows, as the GenAI conventions form names."""
+"""Kinds by the first word of a two-word span name, as in the GenAI conventions."""
 
 _SESSION_RANKS = {
     semconv.PANDAEVAL_SESSION_ID: semconv.RANK_OVERRIDE,
@@ -39,8 +39,7 @@ _KEYS = frozenset({semconv.ERROR_TYPE, *_SESSION_RANKS, *_USER_KEYS})
 
 
 def kind_by_name(name: str) -> tuple[Kind | None, str]:
-    """Returns the kind that a span's name states, and the name of the tool, agent or model in it; else ``(None,
-    "")``."""
+    """Return the kind in a span's name, and its tool, agent or model; else ``(None, "")``."""
     word, _, rest = name.partition(" ")
     kind = KIND_BY_NAME.get(word) if rest else None
     if kind:

@@ -1,7 +1,7 @@
-"""Reads Pydantic AI in all its instrumentation formats (1 to 6), under Logfire or any other exporter.
+"""Reads Pydantic AI formats 1 to 6, under Logfire or any exporter.
 
-The format is a setting that spans do not state; the names of attributes tell it. The conventions' dialect reads what
-newer formats share with them.
+Spans do not state the format; attribute names reveal it. The conventions' dialect reads the fields shared with newer
+formats.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class PydanticAI(ByKind):
             self.output = without_carriers(self.output, carriers.__contains__)
 
     def _transcript(self) -> tuple[Messages, bool]:
-        """Returns the messages of a run, and whether a length limit cut them short."""
+        """Return the messages of a run, and whether a length limit cut them short."""
         whole = self.get(_MESSAGES)
         if isinstance(whole, (list, tuple)):
             return messages_of([parsed(item) for item in whole], "user") or (), False
@@ -132,7 +132,7 @@ def _is_carrier(name: Any) -> bool:
 
 @Recent
 def _offer(text: str) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
-    """Returns the tools that a model was offered, and the names of those that only carry its answer."""
+    """Return the offered tools, and the names of answer-only tools."""
     found = parsed(text)
     if type(found) is not dict:
         return None, frozenset()

@@ -1,7 +1,6 @@
-"""Functions with which dialects read values of any type, messages, tools, sessions and usage, in every known form.
+"""Public readers for dialects: values of any type, messages, tools, sessions and usage, in every known form.
 
-None of them raises, whatever a value is, and any thread may call them. These names stay; modules of this folder that
-begin with an underscore may change.
+Thread-safe; they never raise. These names are stable; modules that begin with an underscore may change.
 """
 
 from pandaeval_otel.dialects._kit import (

@@ -1,7 +1,7 @@
-"""Reads smolagents under the conventions: tool calls and results that it tells its models in plain text.
+"""Reads tool calls and results in smolagents' model texts.
 
-``Calling tools:`` and a list stand at the end of the assistant's message, ``Observation:`` and the results, or
-``Error:`` and what failed, in the user's next one, which may go on with ``New task:``.
+``Calling tools:`` and a list end the assistant's message. The next user message has ``Observation:`` and the results,
+or ``Error:`` and the cause, and may continue with ``New task:``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _with_calls(message: Message, text: str) -> Message:
 
 @Recent
 def _calls_in(text: str) -> Any:
-    """Reads calls, which are in the input of every model call after them."""
+    """Read calls, which recur in the input of every later model call."""
     return parsed(text)
 
 
@@ -100,8 +100,7 @@ def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
 
 
 def _results(text: str, asked: Sequence[ToolRequest]) -> list[ToolResponse]:
-    """Returns one result per line if there are as many lines as calls; else one for all, since nothing separates
-    them."""
+    """Return one result per line if lines and calls match in number; else one result for all."""
     lines = text.split("\n")
     if len(asked) < 2:
         return [ToolResponse(parsed(text), "".join(request.id for request in asked))]

@@ -1,5 +1,6 @@
-"""Reads Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or in
-the attributes that the events had; all other spans have the operation ``framework``."""
+"""Reads Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or
+in the events' attributes. Other spans have the operation ``framework``.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +77,6 @@ DIALECT = SpringAI
 
 
 def _texts(value: Any, role: str) -> Messages | None:
-    """Returns a message with the text, or with the last of several in one (``["…", "…"]``); ``None`` for none."""
+    """Return a message with the text, or with the last of several in one (``["…", "…"]``); ``None`` for none."""
     parts = [Text(text) for text in as_list(value) if type(text) is str and not hidden(text)]
     return spoken(role, *parts[-1:])

@@ -1,5 +1,6 @@
-"""Reads what Strands Agents writes besides the conventions, which its spans follow (in default mode with messages in
-span events as Bedrock blocks, in experimental mode with details events)."""
+"""Reads the attributes that Strands Agents adds to the conventions. Messages are span events with Bedrock blocks
+(default mode) or details events (experimental mode).
+"""
 
 from __future__ import annotations
 

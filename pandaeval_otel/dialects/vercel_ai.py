@@ -1,7 +1,8 @@
-"""Reads the Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and what 7 adds to the conventions.
+"""Reads the Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and 7's additions to the
+conventions.
 
-One outer span covers a whole ``generateText`` or ``streamText``, with one span per model call and tool call below it.
-Depending on the release, the outer span's usage repeats one call or sums up all of them.
+One outer span covers ``generateText`` or ``streamText``, with a span per model call and tool call below. Its usage is
+one call's or the sum, depending on the release.
 """
 
 from __future__ import annotations
@@ -140,8 +141,9 @@ DIALECT = VercelAI
 
 
 def _in_order(output: Messages | None) -> Messages | None:
-    """Splits the message of a whole run in release 7 (the answer, then all calls, then the results of successful ones)
-    into calls, results and answer. ``None`` for any other output."""
+    """Split a release-7 run message (answer, then calls, then successful results) into calls, results and answer.
+    ``None`` for other output.
+    """
     if not output or len(output) != 1 or "tool" in output[0].finish_reason or not output[0].text:
         return None
     calls = output[0].tool_requests

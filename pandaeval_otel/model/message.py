@@ -26,8 +26,9 @@ class Reasoning:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolRequest:
-    """A model's request for a tool. ``arguments`` is parsed JSON where it parses, else the original string; ``None``
-    when it was not captured. ``hosted``: the model's provider runs the tool itself, within the same answer."""
+    """A model's tool request. ``arguments``: parsed JSON, else the string; ``None`` if not captured. ``hosted``: the
+    provider runs the tool within the same answer.
+    """
 
     name: str
     arguments: Any = None
@@ -37,8 +38,9 @@ class ToolRequest:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolResponse:
-    """A tool's answer, as the next model call saw it; ``result`` is ``None`` when it was not captured. ``name`` is
-    often unknown (``""``)."""
+    """A tool's answer, as the next model call received it. ``result``: ``None`` if not captured. ``name`` is often
+    ``""``.
+    """
 
     result: Any = None
     id: str = ""
@@ -47,7 +49,7 @@ class ToolResponse:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Media:
-    """An image, sound, video or document, without its content; ``uri`` is recorded and never fetched."""
+    """An image, sound, video or document, without content. ``uri`` is recorded, never fetched."""
 
     modality: str
     uri: str = ""
@@ -65,12 +67,12 @@ class OtherPart:
 Part = Text | Reasoning | ToolRequest | ToolResponse | Media | OtherPart
 
 NOT_CAPTURED = OtherPart("not_captured")
-"""Replaces text or thoughts of a message that were not captured, or that a length limit cut off."""
+"""Replaces message text or thoughts that were not captured or were cut."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Message:
-    """One message. ``role`` is ``system | user | assistant | tool`` (dialects map their own words to these).
+    """A message. ``role`` is ``system | user | assistant | tool``.
 
     >>> message = Message("assistant", (Text("Let me look."), ToolRequest("search", {"q": "tea"})))
     >>> message.text, message.tool_requests[0].arguments
@@ -88,12 +90,11 @@ class Message:
 
     @property
     def hidden(self) -> bool:
-        """Whether part of this message was not captured: its ``text`` is then incomplete, and an empty one does not
-        mean "said nothing"."""
+        """Whether part of this message was not captured. Its ``text`` is then incomplete or empty."""
         return any_hidden((self,))
 
     def with_parts(self, *parts: Part) -> Message:
-        """Returns the message with other parts."""
+        """Return the message with other parts."""
         return Message(self.role, parts, self.finish_reason)
 
     @property
@@ -108,7 +109,7 @@ class Message:
 
 
 def any_hidden(messages: Iterable[Message]) -> bool:
-    """Returns whether part of any of these messages was not captured."""
+    """Return whether part of any of these messages was not captured."""
     for message in messages:
         for part in message.parts:
             if type(part) is OtherPart and part == NOT_CAPTURED:
@@ -117,5 +118,5 @@ def any_hidden(messages: Iterable[Message]) -> bool:
 
 
 def all_parts(messages: Iterable[Message] | None) -> list[Part]:
-    """Returns the parts of all messages, in order."""
+    """Return the parts of all messages, in order."""
     return [part for message in messages or () for part in message.parts]

@@ -1,7 +1,4 @@
-"""A span and a log record as they arrived: decoded, and not yet interpreted by a dialect.
-
-Everything here is in OTLP's own terms, which :mod:`pandaeval_otel.dialects` interprets.
-"""
+"""A decoded span and log record, in OTLP's terms, before :mod:`pandaeval_otel.dialects` interprets them."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 
 MAX_TIME = (1 << 63) - 1
-"""Nanoseconds (in the year 2262) that replace any later time: no store has more bits."""
+"""Maximum time in nanoseconds (the year 2262). Later times are replaced, because stores have no more bits."""
 STATUS_UNSET, STATUS_OK, STATUS_ERROR = 0, 1, 2
 
 
@@ -26,18 +23,17 @@ class Scope:
 
 @dataclass(slots=True)
 class Resource:
-    """The entity that emitted a span; one object is shared by all spans of a request.
+    """The emitter of a span, shared by all spans of a request.
 
-    ``service``: ``service.name``, or ``unknown_service`` as the OpenTelemetry SDKs say. ``environment``:
-    ``deployment.environment.name`` or its earlier name, ``""`` if neither is there.
+    ``service``: ``service.name``, or ``unknown_service`` as in the SDKs. ``environment``:
+    ``deployment.environment.name`` or its earlier name, else ``""``.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
     service: str = field(init=False, compare=False)
     environment: str = field(init=False, compare=False)
     names_session: bool = field(init=False, compare=False, repr=False)
-    """Whether any of the keys that name a conversation is here. Precomputed, as every span asks and hardly any has
-    one."""
+    """Whether the resource has a session key. Precomputed, because it is checked for each span and rarely true."""
 
     def __post_init__(self) -> None:
         get = self.attributes.get

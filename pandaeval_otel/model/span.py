@@ -15,7 +15,7 @@ from pandaeval_otel.model.message import Message
 
 
 class Kind(StrEnum):
-    """The kind of a span's work. ``STEP`` is an internal step of a framework; ``OTHER`` is not a GenAI span."""
+    """The kind of a span's work. ``STEP`` is a framework's internal step; ``OTHER`` is not a GenAI span."""
 
     AGENT = "agent"
     WORKFLOW = "workflow"
@@ -30,11 +30,11 @@ class Kind(StrEnum):
 
 
 class Captured:
-    """A captured value, which may be ``None`` or ``""``; a field of type ``Captured | None`` is ``None`` if nothing was
-    captured. So "not captured" and "captured and empty" never look alike.
+    """A captured value, possibly ``None`` or ``""``. A field ``Captured | None`` is ``None`` if not captured, so both
+    cases differ.
 
-    ``read``, which must not raise, converts ``value`` on first use: most results of tools are never used, and parsing
-    them costs as much as all else on their spans. Safe on any thread: two may read the same value.
+    ``read`` converts ``value`` on first use and must not raise. Most tool results are never used, and parsing is
+    expensive. Thread-safe; two threads may read the same value.
     """
 
     __slots__ = ("_held",)
@@ -52,7 +52,7 @@ class Captured:
 
     @property
     def stated(self) -> Any:
-        """The value, or as long as nobody used it, the object that it will be read from."""
+        """The value, or the unread object if it was not used yet."""
         return self._held[0]
 
     def __eq__(self, other: object) -> bool:
@@ -69,8 +69,9 @@ class Captured:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolDefinition:
-    """A tool that the model could choose. ``parameters`` is its JSON schema; ``read_only`` is its ``readOnlyHint``,
-    else false for a ``destructiveHint``. ``agents``: those that had it, where agents of a trace had different tools."""
+    """A tool offered to the model. ``parameters``: JSON schema. ``read_only``: ``readOnlyHint``, else false for a
+    ``destructiveHint``. ``agents``: the agents with this tool, if agents of a trace differ.
+    """
 
     name: str
     description: str = ""
@@ -81,8 +82,8 @@ class ToolDefinition:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Usage:
-    """The tokens of a model call or a run. ``input`` includes cached tokens and ``output`` includes reasoning, as the
-    OTel conventions say.
+    """Tokens of a model call or run. As in the OTel conventions, ``input`` includes cached tokens and ``output``
+    reasoning.
 
     >>> (Usage(input=10, output=2) + Usage(input=5)).input
     15
@@ -100,11 +101,11 @@ class Usage:
 
 @dataclass(slots=True)
 class Span:
-    """One step of an agent: a span in normal form. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
+    """One agent step: a span in normal form. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
 
-    ``input`` and ``output`` are ``None`` when content was not captured, and ``()`` when it was captured and empty.
-    ``session_ids`` holds ``(rank, id)`` candidates, lowest rank first (see ``pandaeval_otel.normal.session``).
-    ``error`` is a short text when the step failed, else ``None``.
+    ``input`` and ``output``: ``None`` if not captured, ``()`` if captured and empty. ``session_ids``: ``(rank, id)``,
+    lowest rank first (see ``pandaeval_otel.normal.session``). ``error``: short text if the step failed, else
+    ``None``.
     """
 
     trace_id: str
@@ -146,7 +147,7 @@ class Span:
     """The few ``pandaeval.*`` attributes that metrics read (goal, knowledge, case id …)."""
 
     def but(self, **changed: Any) -> Span:
-        """Returns a copy with other values of some fields, in a fraction of the time of ``dataclasses.replace``."""
+        """Return a copy with changed fields, much faster than ``dataclasses.replace``."""
         span = Span(*_ALL(self))
         for name, value in changed.items():
             setattr(span, name, value)
@@ -154,7 +155,7 @@ class Span:
 
     @property
     def model(self) -> str:
-        """The model that answered, else the one that was asked for."""
+        """The model that answered, else the requested model."""
         return self.response_model or self.request_model
 
 

@@ -14,8 +14,9 @@ _END_NS = attrgetter("end_ns")
 
 
 class _ReadWhenAsked:
-    """A field of a dataclass that may be given a :class:`Captured`: the first access reads the value from it and stores
-    that in the object, so that later accesses find it without this descriptor."""
+    """A dataclass field that accepts a :class:`Captured`. The first access reads the value and stores it, so later
+    accesses bypass this descriptor.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -30,8 +31,7 @@ class _ReadWhenAsked:
 
 @dataclass(unsafe_hash=True)
 class ToolCall:
-    """One call of a tool, in the order of the run. ``arguments`` is a dict where it could be parsed.
-    ``has_result`` tells a captured ``None`` from a result that was not captured."""
+    """A tool call, in run order. ``arguments`` is a dict if parsed. ``has_result`` is true for a captured ``None``."""
 
     name: str
     id: str = ""
@@ -52,7 +52,7 @@ class ToolCall:
 
 
 class Trigger(StrEnum):
-    """The reason why a trace was closed, or a unit scored again."""
+    """Why a trace was closed or a unit scored again."""
 
     EXPLICIT = "explicit"
     ROOT_ENDED = "root_ended"
@@ -71,9 +71,9 @@ FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger
 
 @dataclass(slots=True, unsafe_hash=True)
 class Turn:
-    """A user message and the outermost agent's answer. ``None`` = not captured, ``""`` = captured and empty.
-    ``media_only`` marks a side that had content, but no text. ``span_id``: the span that answers; ``start_ns``: start
-    of the turn in Unix nanoseconds (0: unknown)."""
+    """A user message and the outermost agent's answer: ``None`` if not captured, ``""`` if empty. ``media_only``: a
+    side with content but no text. ``span_id``: the answering span. ``start_ns``: Unix nanoseconds, 0 if unknown.
+    """
 
     user: str | None
     assistant: str | None
@@ -84,8 +84,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class OtherResult:
-    """A result of another evaluator. ``source``: the evaluator, else the instrumentation that recorded it; ``span_id``:
-    the evaluated span."""
+    """A result of another evaluator. ``source``: the evaluator, else its instrumentation. ``span_id``: the evaluated
+    span.
+    """
 
     name: str
     source: str
@@ -97,20 +98,19 @@ class OtherResult:
 
 @dataclass(slots=True)
 class Trace:
-    """One closed trace in normal form.
+    """A closed trace in normal form.
 
-    ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end. ``digest``
-    identifies the evidence: equal spans give an equal digest, however and in any order they arrive.
+    ``spans``: unique, by start. ``complete``: the root ended. ``digest`` identifies the evidence: equal spans give an
+    equal digest in any order.
 
-    ``responses`` and ``continues`` link traces to sessions (:mod:`pandaeval_otel.normal.session`): ids of the model
-    responses or conversations that a later trace may continue, and the one that this trace continues. A trace whose
-    spans name a session has at most the last response, and continues none.
+    ``responses`` and ``continues`` link traces to sessions (:mod:`pandaeval_otel.normal.session`). ``responses``:
+    response or conversation ids that a later trace may continue. ``continues``: the id that this trace continues. If
+    the spans name a session, the trace has at most the last response and continues none.
 
-    ``blocked``: the guardrail that stopped the run on purpose, so that there is no answer, and the reason that it gave.
-    ``stopped``: the error or notice by which the user or the application cancelled the run; ``truncated``: why the
-    model's answer was cut off. ``runs``: the runs of a batch that are side by side in this trace.
-    ``evaluations``: results of other evaluators, which are shown and never scored.
-    ``utility``: what the trace is for, where an editor or a framework made it for itself beside the conversation.
+    ``blocked``: the guardrail that stopped the run, and its reason. ``stopped``: the error or notice of a
+    cancellation by user or application. ``truncated``: why the answer was cut off. ``runs``: parallel runs of a batch
+    in this trace. ``evaluations``: other evaluators' results, shown but never scored. ``utility``: the purpose of a
+    trace that an editor or framework made for itself.
     """
 
     trace_id: str
@@ -154,13 +154,13 @@ class Trace:
     evaluations: tuple[OtherResult, ...] = ()
 
     def definition(self, call: ToolCall) -> ToolDefinition | None:
-        """The definition of the tool that was called, as the agent had it that called it; ``None``: not captured."""
+        """The called tool's definition, as the calling agent had it; ``None`` if not captured."""
         named = [tool for tool in self.tools if tool.name == call.name]
         return next((tool for tool in named if call.agent in tool.agents), named[0] if named else None)
 
     @property
     def failure(self) -> str | None:
-        """The error of a run that failed; none if a guardrail, the user or the application stopped it on purpose."""
+        """The error of a failed run; ``None`` if a guardrail, the user or the application stopped it."""
         if self.blocked is None and not self.stopped:
             return self.error
         return None
@@ -174,15 +174,17 @@ class Trace:
 
     @property
     def forced(self) -> bool:
-        """Whether a cap or a shutdown closed the trace before the root ended: judged metrics must not read it as a
-        finished run."""
+        """Whether a cap or shutdown closed the trace before the root ended. Judged metrics must not treat it as
+        finished.
+        """
         return self.trigger in FORCED and not self.complete
 
     @property
     def is_step(self) -> bool:
-        """Whether this is one step of a run whose other steps are traces of their own: model calls without a common
-        span, the last of which asks for tools. The application runs the tools and calls the model again, with this step
-        in the history; the trace of the run's last step shows the whole run."""
+        """Whether this is one step of a run that has one trace per model call. The last call requests tools; the
+        application runs them and calls the model again, with this step in the history. The last step's trace shows
+        the whole run.
+        """
         if not self.ends_in_tool_call or not self.complete or self.error is not None:
             return False
         kinds = [span.kind for span in self.spans if span.kind is not Kind.OTHER]
@@ -202,8 +204,9 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation: summaries of its decided traces, ordered by (earliest span start, trace id), so that a session of
-    thousands of turns stays small."""
+    """A conversation: summaries of its decided traces, by earliest span start and trace id. Summaries keep long
+    sessions small.
+    """
 
     session_id: str
     traces: tuple[Any, ...] = ()

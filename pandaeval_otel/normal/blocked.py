@@ -1,8 +1,7 @@
-"""Tells whether a guardrail stopped a run on purpose, and which: for runs without an answer.
+"""Detects whether and which guardrail stopped a run without an answer.
 
-That is told by a guardrail's span, event or log record, by an attribute about one on any span, or by the exception
-that ended the run. A guardrail that crashed stopped nothing on purpose, nor did one
-after which a model was called again.
+Evidence is a guardrail's span, event or log record, a guardrail attribute on any span, or the exception that ended
+the run. A crashed guardrail does not count, nor a guardrail followed by another model call.
 """
 
 from __future__ import annotations
@@ -35,12 +34,13 @@ _STOPS = re.compile(r"(?:guardrail_)?(?:block(?:ed)?|deny|denied|reject(?:ed)?|r
 _WHY = frozenset({"reason", "message", "explanation", "description", "detail"})
 _DEPTH, _LONGEST = 4, 200
 _Record = tuple[RawSpan, str, Mapping[str, Any]]
-"""A span, the name of its event or log record (``""``: the span itself), and the attributes."""
+"""A span, the name of its event or log record (``""``: the span), and the attributes."""
 
 
 def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[Span]) -> tuple[str, str] | None:
-    """Returns the guardrail that stopped a run and the reason that is given (``""``: none), or ``None``. ``spans``: the
-    normal forms of ``raws``."""
+    """Return the guardrail that stopped a run and its reason (``""`` if missing), or ``None``. ``spans``: normal
+    forms of ``raws``.
+    """
     errors = [span.error for span in spans if span.error is not None and _is_block(span.error)]
     models = [span for span in spans if span.kind is Kind.LLM]
     if any(span.error is not None and not _is_block(span.error) for span in models):
@@ -63,7 +63,7 @@ def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[
 
 
 def _records(raws: Sequence[RawSpan], logs: Sequence[RawLog], since: int) -> Iterator[_Record]:
-    """Yields each span that ended, and each event, after the last model call began; and the log records."""
+    """Yield spans that ended and events after the last model call began, and all log records."""
     for raw in raws:
         if raw.end_ns >= since:
             yield raw, "", raw.attributes
@@ -78,7 +78,7 @@ def _records(raws: Sequence[RawSpan], logs: Sequence[RawLog], since: int) -> Ite
 
 
 def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list[tuple[str, Any]] | None:
-    """Returns the values about a guardrail in a record of one that stopped the run; ``None`` for other records."""
+    """Return the guardrail values of a record that stopped the run; ``None`` for other records."""
     names_guard = _GUARD.search(event) is not None
     if not (is_guard or names_guard or _concerns((*attributes,))):
         return None
@@ -91,7 +91,7 @@ def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list
 
 @lru_cache(1024)
 def _concerns(keys: tuple[str, ...]) -> bool:
-    """Returns whether any of the keys may be about a guardrail; spans of one kind have the same."""
+    """Return whether any key may concern a guardrail. Cached, because spans of a kind share keys."""
     return any(_GUARD.search(key) is not None for key in keys)
 
 
@@ -105,7 +105,7 @@ def _words(key: str) -> list[str]:
 
 
 def _leaves(value: Any, of_guard: bool, key: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
-    """Yields the values that are about a guardrail, with their keys: all of one's own span or event."""
+    """Yield key and value of everything about a guardrail: on a guardrail's own span or event, all values."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         value = parsed(value)
     if isinstance(value, Mapping) and depth:
@@ -121,7 +121,7 @@ def _leaves(value: Any, of_guard: bool, key: str = "", depth: int = _DEPTH) -> I
 
 
 def _stops(key: str, value: Any) -> bool:
-    """Returns whether a value says that a guardrail stopped what went through it."""
+    """Return whether a value means that a guardrail stopped the content."""
     words = _words(key)
     last = words[-1] if words else ""
     text = str(value).strip().lower()

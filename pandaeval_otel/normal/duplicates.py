@@ -1,10 +1,13 @@
-"""Merges the spans of a call that was recorded several times: by two instrumentations of one application, by a
-framework and a provider's client, by an MCP client and server; or by a durable workflow, which sends its spans again
-when it is replayed. One span keeps the call, completed from the others."""
+"""Merges spans that record the same call. Duplicates come from two instrumentations, a framework and a client, an MCP
+client and server, or a replayed durable workflow. One span keeps the call, completed from the others.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Container, Iterable, Sequence
+from hashlib import blake2b
+from itertools import islice
 
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.model.message import all_parts
@@ -22,15 +25,14 @@ _FILLED = (
 )
 _NOTHING = (None, "", ())
 _NEAR = 64
-"""Most tool spans among which the client of an MCP call is looked for."""
+"""Most tool spans among which the client of an MCP call, or a replayed call under another name, is looked for."""
 
 
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
-    """Returns a tree in which each model call, tool call and agent run is there once, and how many spans were folded.
+    """Return a tree with each model call, tool call and agent run once, and the number of merged spans.
 
-    The outermost span of a call keeps it and takes from the others what it does not state itself. The others become
-    spans of kind ``STEP`` without content, so that nothing below them is lost. A model call around several others
-    becomes the ``WORKFLOW`` that they make up.
+    The outermost span keeps the call and takes missing fields from the others. Those become ``STEP`` spans without
+    content, so their children stay. A model call around several calls becomes a ``WORKFLOW``.
     """
     any_twice, repeated = _twice(tree)
     if not any_twice:
@@ -52,19 +54,19 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
 
 
 class _Keepers:
-    """Finds the span that keeps a call. ``wrappers``: spans around several calls; ``repeated``: ids that several spans
-    of a call have."""
+    """Finds the span that keeps a call. ``wrappers``: spans around several calls. ``repeated``: ids shared by spans."""
 
     def __init__(self, tree: Tree, wrappers: set[str], repeated: set[str]) -> None:
         self.wrappers = wrappers
         self.by_response: dict[str, str] = {}
         self._tree, self._repeated = tree, repeated
         self._of: dict[str, str] = {}
-        self._by_call: dict[str, list[Span]] = {}
+        self._by_call: dict[tuple[str, bytes], dict[str, Span]] = {}
+        """The first span of each tool name, by call id and digest of arguments and result."""
         self._tools: list[Span] = []
 
     def add(self, span: Span) -> str:
-        """Returns the id of the span that keeps the call of ``span``; outer spans come first."""
+        """Return the id of the span that keeps the call of ``span``; outer spans come first."""
         keeper = self._with_its_id(span) or self._around(span)
         self._of[span.span_id] = keeper
         if span.kind is _LLM and span.response_id:
@@ -72,7 +74,7 @@ class _Keepers:
         return keeper
 
     def _with_its_id(self, span: Span) -> str | None:
-        """Returns the keeper of an earlier span with the same response or call id."""
+        """Return the keeper of an earlier span with the same response or call id."""
         if span.kind is _LLM:
             keeper = self.by_response.get(span.response_id)
             if keeper is None or _says_otherwise(self._tree.by_id[keeper], span):
@@ -88,15 +90,15 @@ class _Keepers:
         if around is not None:
             return self._of[around.span_id]
         self._tools.append(span)
-        if span.tool_call_id not in self._repeated:
+        if span.tool_call_id not in self._repeated or span.arguments is None or span.result is None:
             return None
-        made = self._by_call.setdefault(span.tool_call_id, [])
-        keeper = next((self._of[other.span_id] for other in made if _replays(other, span)), None)
-        made.append(span)
-        return keeper
+        made = self._by_call.setdefault((span.tool_call_id, _digest(span)), {})
+        same = next((other for other in islice(made.values(), _NEAR) if _replays(other, span)), None)
+        made.setdefault(span.tool_name, span)
+        return self._of[same.span_id] if same is not None else None
 
     def _around(self, span: Span) -> str:
-        """Returns the keeper of the same call around ``span``, or ``span`` itself."""
+        """Return the keeper of the same call around ``span``, or ``span`` itself."""
         above = self._tree.above(span)
         if above is None or above.kind is not span.kind or above.span_id in self.wrappers:
             return span.span_id
@@ -106,8 +108,9 @@ class _Keepers:
 
 
 def _twice(tree: Tree) -> tuple[bool, set[str]]:
-    """Returns whether any call may stand twice (inside another of its kind, or with the same id), and the ids that
-    several tool spans have."""
+    """Return whether a call may be recorded twice (nested in its kind or with the same id), and the ids that tool
+    spans share.
+    """
     seen: set[str] = set()
     repeated: set[str] = set()
     any_twice, tools = False, set[bool]()
@@ -130,7 +133,7 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
 
 
 def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
-    """Returns those of ``ids`` that models gave to several requests: after other histories, not the same one again."""
+    """Return the ``ids`` that models reused for several requests, after different histories."""
     asked: dict[str, Span] = {}
     again: set[str] = set()
     for span in tree.spans:
@@ -144,14 +147,24 @@ def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
 
 
 def _replays(one: Span, other: Span) -> bool:
-    """Returns whether two tool spans with one call id tell of one call: with the same arguments and the same result."""
-    values = (one.arguments, one.result, other.arguments, other.result)
-    return None not in values and same_tool(one.tool_name, other.tool_name) and values[:2] == values[2:]
+    """Return whether two tool spans with one id are the same call: equal arguments and result."""
+    is_equal = (one.arguments, one.result) == (other.arguments, other.result)
+    return is_equal and same_tool(one.tool_name, other.tool_name)
+
+
+def _digest(span: Span) -> bytes:
+    """Return a digest that is equal for spans with equal arguments and an equal result."""
+    assert span.arguments is not None
+    assert span.result is not None
+    try:
+        text = json.dumps((span.arguments.value, span.result.value), sort_keys=True, default=str).replace(".0", "")
+    except (TypeError, ValueError, RecursionError):  # keys of several types, or lists within lists without end
+        text = ""
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
-    """Returns the ids of spans that claim to be one model call but directly hold two or more successful ones: an
-    agent's loop."""
+    """Return the ids of model-call spans that directly contain several successful model calls: agent loops."""
     inner: dict[str, set[str]] = {}
     for span in calls:
         above = tree.above(span)
@@ -161,24 +174,26 @@ def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
 
 
 def _wrapper(span: Span, calls: Container[str]) -> Span:
-    """Returns the workflow that a span around several model calls stands for. If it has the response id of one of them,
-    that call's attributes were only written onto it (by LiteLLM, onto whatever span is current), and its content is
-    dropped: the call tells it, and no other call's answer may stand for the run's."""
+    """Turn a span around several model calls into a workflow. If it shares a response id with one of them, that
+    call's attributes were only copied onto it, as LiteLLM does with the current span. Its content is then dropped,
+    because it is not the run's answer.
+    """
     if not span.response_id or span.response_id not in calls:
         return span.but(kind=Kind.WORKFLOW)
     return _emptied(span).but(kind=Kind.WORKFLOW, response_id="", previous_response_id="", system=None)
 
 
 def _says_otherwise(one: Span, other: Span) -> bool:
-    """Returns whether two calls with one response id are distinct: one after the other, with different answers. Some
-    servers and test doubles give every response the same id."""
+    """Return whether two calls with one response id differ: sequential, with different answers. Some servers and test
+    doubles reuse ids.
+    """
     if one.output is None or other.output is None or one.output == other.output:
         return False
     return one.end_ns < other.start_ns or other.end_ns < one.start_ns
 
 
 def _same_call(outer: Span, inner: Span) -> bool:
-    """Returns whether a span directly inside another of its kind records the same call."""
+    """Return whether a span directly inside another of its kind records the same call."""
     if inner.kind is _LLM:
         return not (outer.response_id and inner.response_id and outer.response_id != inner.response_id)
     if inner.kind is _AGENT:
@@ -192,15 +207,16 @@ def _same_call(outer: Span, inner: Span) -> bool:
 
 
 def _serves(outer: Span, inner: Span) -> bool:
-    """Returns whether two spans are the client's and the server's of one tool, whose name has the server's before it in
-    one of them. Without MCP's attributes, equal arguments tell."""
+    """Return whether two spans are client and server of one MCP tool, one name with the server's prefix. Without MCP
+    attributes, arguments must be equal.
+    """
     if not same_served(outer.tool_name, inner.tool_name):
         return False
     return is_served(outer) or is_served(inner) or None is not outer.arguments == inner.arguments
 
 
 def _runs_beside(span: Span, other: Span) -> bool:
-    """Returns whether ``other`` is the call that the MCP span ``span`` serves, although neither is inside the other."""
+    """Return whether the MCP span ``span`` serves the call ``other``, although neither contains the other."""
     if is_served(other) or not (other.start_ns <= span.start_ns and span.end_ns <= other.end_ns):
         return False
     values = ((span.arguments, other.arguments), (span.result, other.result))
@@ -211,8 +227,7 @@ def _runs_beside(span: Span, other: Span) -> bool:
 
 
 def _calls_itself(outer: Span, inner: Span) -> bool:
-    """Returns whether a tool calls itself: with the same argument names and other values. Other names would be another
-    wrapping of the same arguments."""
+    """Return whether a tool calls itself: equal argument names, other values. Other names mean another wrapping."""
     given, passed = (span.arguments.value if span.arguments else None for span in (outer, inner))
     if not isinstance(given, dict) or not isinstance(passed, dict):
         return False
@@ -220,8 +235,7 @@ def _calls_itself(outer: Span, inner: Span) -> bool:
 
 
 def _merged(group: Sequence[Span], tree: Tree) -> Span:
-    """Returns the first span completed by the others; its tokens are those of the span that states most, never a
-    sum."""
+    """Return the first span completed by the others. Tokens are the largest stated, never a sum."""
     keeper, *others = group
     usages = [span.usage for span in group if span.usage is not None]
     fill: dict[str, object] = {}
@@ -238,8 +252,7 @@ def _merged(group: Sequence[Span], tree: Tree) -> Span:
 
 
 def _fullest(output: Messages | None, others: Iterable[Span]) -> Messages | None:
-    """Returns ``output``, or the same answer as another span of the call tells it, if that one has more calls, ids of
-    calls or thoughts beside the same words."""
+    """Return ``output``, or another span's version of the same answer with more calls, call ids or thoughts."""
     if not output:
         return output
     best = output
@@ -254,14 +267,14 @@ def _words(output: Messages) -> tuple[str, ...]:
 
 
 def _fullness(output: Messages) -> tuple[int, int, int]:
-    """Counts tool calls, those with an id, and thoughts."""
+    """Count tool calls, those with an id, and thoughts."""
     parts = all_parts(output)
     calls = [part for part in parts if type(part) is ToolRequest]
     return len(calls), sum(bool(call.id) for call in calls), sum(type(part) is Reasoning for part in parts)
 
 
 def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
-    """Returns the error of the last attempt, on its span or inside of it; earlier ones were retried."""
+    """Return the error of the last attempt, on or inside its span. Earlier attempts were retried."""
     if all(span.error is None for span in attempts):
         return None
     latest = sorted(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id), reverse=True)

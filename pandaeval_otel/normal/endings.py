@@ -1,5 +1,6 @@
-"""Finds out whether a run was stopped, cut off or filtered: from its errors, its finish reasons and notices of
-interruption. Runs that are side by side in one trace are read one by one."""
+"""Detects whether a run was stopped, truncated or filtered, from errors, finish reasons and interruption notices.
+Parallel runs in a trace are read separately.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _REASONS = {
         BLOCKED,
     ),
 }
-"""The ending that each provider's finish reason means, by its letters alone in lower case."""
+"""The ending for each provider's finish reason, in lower-case letters only."""
 _REFUSALS = frozenset({"refusal", "refused"})
 _NO_LETTER = re.compile(r"[^a-z]")
 _CANCELLED = re.compile(
@@ -57,12 +58,13 @@ _NOTICE = re.compile(
 )
 _SPEAKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
 _LONGEST, _OF_ANSWER = 200, 200
-"""Characters of a detail, and of an answer's end in which a notice is looked for."""
+"""Maximum length of a detail, and the length of the answer's end searched for a notice, in characters."""
 
 
 def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
-    """Returns ``STOPPED``, ``TRUNCATED`` or ``BLOCKED`` with the error, notice or finish reason; ``("", "")`` for other
-    ends. A time-out is an error, not a stop."""
+    """Return ``STOPPED``, ``TRUNCATED`` or ``BLOCKED`` with the error, notice or finish reason; ``("", "")``
+    otherwise. A timeout is an error.
+    """
     found = _by_error(trace.error, trace)
     if found[0]:
         return found
@@ -102,14 +104,15 @@ def _own_end(span: Span, attributes: Mapping[str, Mapping[str, Any]], trace: Tra
 
 
 def _of_message(attributes: Mapping[str, Any]) -> Any:
-    """Returns the finish reason of a message without parts, which is no captured message."""
+    """Return the finish reason of a message without parts, which counts as not captured."""
     messages = parsed(attributes.get(semconv.OUTPUT_MESSAGES))
     return as_dict(messages[-1]).get("finish_reason") if isinstance(messages, list) and messages else None
 
 
 def _speaker(trace: Trace) -> str:
-    """Returns the ID of the model call that gave the answer: the last call with its words. If no call's words were
-    captured, or there is no answer, it is the call that ended last."""
+    """Return the ID of the answering model call: the last with the answer's text. Without captured text or answer, it
+    is the call that ended last.
+    """
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     answer = (trace.output or "").strip()
     if answer and any(span.output is not None for span in models):
@@ -119,13 +122,13 @@ def _speaker(trace: Trace) -> str:
 
 
 def blocked_for(reason: str) -> tuple[str, str]:
-    """Returns who blocked an answer with this finish reason, and the reason."""
+    """Return who blocked an answer with this finish reason, and the reason."""
     refused = _NO_LETTER.sub("", reason.lower()) in _REFUSALS
     return ("refusal of the model" if refused else "content filter of the provider"), reason
 
 
 def side_by_side(trace: Trace) -> list[list[str]]:
-    """Returns the span IDs of each run if several runs with different questions overlap in the trace; else ``[]``."""
+    """Return the span IDs per run if runs with different questions overlap; else ``[]``."""
     heads = [span for span in trace.spans if span.span_id in {turn.span_id for turn in trace.turns}]
     questions = {turn.user for turn in trace.turns}
     if len(heads) < 2 or not len(heads) == len(trace.turns) == len(questions) or None in questions:

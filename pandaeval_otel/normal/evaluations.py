@@ -1,5 +1,4 @@
-"""Collects the results of other evaluators in a trace: on spans, on events of spans, and in log records. They are shown
-beside ours, and are no evidence for any score."""
+"""Collects other evaluators' results from spans, events and log records. They are shown but never used for scores."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _MOST, _LONGEST = 50, 300
 
 
 def evaluations(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> tuple[OtherResult, ...]:
-    """Returns each result once, as the first of its records states it, at most :data:`_MOST`."""
+    """Return each result once, as the first of its records states it, at most :data:`_MOST`."""
     found: dict[tuple[str, float | None, str], OtherResult] = {}
     for source, span_id, attributes in _records(spans, logs):
         name = identifier(attributes.get(semconv.EVALUATION_NAME))
@@ -34,8 +33,9 @@ def evaluations(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> tuple[Other
 
 
 def _records(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yields the source, the evaluated span and the attributes of each record; log records, which name their evaluator
-    best, first."""
+    """Yield source, evaluated span and attributes of each record. Log records come first, because they name the
+    evaluator best.
+    """
     for log in logs:
         if log_name(log) == _EVENT:
             yield log.scope.name, log.span_id, log.attributes

@@ -1,6 +1,6 @@
-"""The evidence of a trace: its distinct spans and log records, and a digest that stands for them.
+"""The evidence of a trace: distinct spans and log records, and their digest.
 
-The same spans give the same evidence in any order, batching or duplication, over every receiver.
+Equal spans give equal evidence in any order, batching, duplication or receiver.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Evidence:
 
 
 def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
-    """Decodes stored chunks of one trace, each ``(is_logs, bytes)``.
+    """Decode a trace's stored chunks, each ``(is_logs, bytes)``.
 
-    Of differing copies of a span it keeps the one with most attributes, then most content, then the larger hash.
-    Raises :class:`pandaeval_otel.wire.bounds.TooMuchError` where they would take too much memory.
+    Among differing copies of a span, keeps the copy with most attributes, then most content, then the larger hash.
+    Raises :class:`pandaeval_otel.wire.bounds.TooMuchError` if memory would not suffice.
     """
     room = Room()
     spans: dict[str, tuple[RawSpan, bytes]] = {}

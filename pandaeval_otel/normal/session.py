@@ -1,11 +1,9 @@
-"""Finds the conversation that a trace belongs to: by the id that its spans name, else by the response of an earlier
-trace that it continues, else by the history that its model calls hold.
+"""Finds a trace's conversation: by session id, else by the continued response, else by the history in model calls.
 
-Responses: where the provider keeps the history of a conversation (OpenAI's Responses API), only response ids tell which
-turns belong together. History: where the application sends the history itself and no span names a session, only that
-history tells. A conversation is what users said and what was last answered to each, without instructions, tool calls
-and results: frameworks leave those out of later histories or change them. Conversations that many begin alike (a
-greeting, a canned introduction) are none.
+Responses link turns if the provider keeps the history (OpenAI's Responses API). History links turns if the
+application sends it and no span names a session. It consists of user messages and the last answer to each.
+Instructions, tool calls and results are ignored, because frameworks change them. Openings shared by many
+conversations, such as greetings, do not count.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ MAX_GIVEN = 4
 _KEPT = "resp_"
 _CONTINUES = re.compile(rb'previous_response\.id|previous_response_id"\s*:\s*"|conversation\.id.{1,8}?resp_', re.DOTALL)
 PREFIX = "history:"
-"""Marks the id of a conversation among ids of responses."""
+"""Prefix of conversation ids among response ids."""
 _ASKED, _ANSWERED, _ANSWERED_WITHOUT_NUMBERS = 20, 40, 200
-"""Fewest bytes of UTF-8 (of the users' words, of an answer) that tell one conversation from others."""
+"""Minimum bytes of UTF-8 (user text, answer) that distinguish a conversation."""
 _CALLS = 3
-"""How many model calls are searched for a history: the first may be a router's or a rewriter's, which get none."""
+"""Number of model calls searched for a history. The first may be a router or rewriter without history."""
 _LONGEST = 2000
 """Characters of a text that are compared."""
 _DIGIT = re.compile(r"\d")
@@ -38,14 +36,14 @@ _NAMED = re.compile(
 )
 """Matches the encoded attributes that most often name a session."""
 Exchange = tuple[str, str]
-"""The user's words and the last answer to them; ``""``: none."""
+"""The user's text and the last answer (``""`` if missing)."""
 
 
 def session_id(tree: Tree) -> str | None:
-    """Returns the candidate of the best rank (see ``semconv.SESSION_RANKS``); of equal ranks the one on the outermost
-    span, then on the earliest, since sub-agents may carry ids of their own.
+    """Return the best-ranked session id (see ``semconv.SESSION_RANKS``). Of equal ranks, the outermost span's id
+    wins, then the earliest, because sub-agents may have their own.
 
-    Returns ``None`` when no span names a conversation: such a trace is never reported under an invented id.
+    ``None`` if no span names a conversation; ids are never invented.
     """
     found = [
         (rank, tree.depth(span), position, candidate)
@@ -59,18 +57,16 @@ def session_id(tree: Tree) -> str | None:
 
 
 def user_id(tree: Tree) -> str | None:
-    """Returns the user that the earliest span names, or ``None``."""
+    """Return the user that the earliest span names, or ``None``."""
     return next((span.user_id[:MAX_ID_CHARS] for span in tree.spans if span.user_id), None)
 
 
 def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
-    """Returns the responses that a next turn could continue, in order of their calls, at most the last
-    :data:`MAX_GIVEN`; and the response of an earlier trace that this one continues (of the first call that names one),
-    or ``""``.
+    """Return the responses that a next turn may continue (the last :data:`MAX_GIVEN`, in call order), and the
+    response of an earlier trace that this trace continues, or ``""``.
 
-    ``spans``: those with a response or a previous response, in order of start. Only providers that keep the history
-    count: their ids begin with ``resp_``, or the call itself continues another. A response that a later call of the
-    trace continues cannot be continued again.
+    ``spans``: spans with a response or previous response, by start. Only ids of providers with history count: they
+    begin with ``resp_``, or the call continues another. A response continued within the trace is excluded.
     """
     previous = [span.previous_response_id for span in spans if span.previous_response_id]
     kept = [span.response_id for span in reversed(spans) if span.previous_response_id or span.response_id[:5] == _KEPT]
@@ -83,36 +79,36 @@ def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
 
 
 def may_continue(spans: bytes) -> bool:
-    """Returns whether a trace with these encoded spans may continue a response of another trace: false positives occur,
-    false negatives do not."""
+    """Return whether the encoded spans may continue another trace's response. Has false positives, no false
+    negatives.
+    """
     # Searching for two plain texts first takes a quarter of the time, and most spans have neither.
     return (b"previous_response" in spans or b"resp_" in spans) and _CONTINUES.search(spans) is not None
 
 
 def _whole(id_: str) -> bool:
-    """Returns whether an id is complete: longer ids were cut, and two cut ones may look the same."""
+    """Return whether an id is complete. Cut ids may be equal by accident."""
     return 0 < len(id_) < MAX_ID_CHARS
 
 
 def is_history(id_: str) -> bool:
-    """Returns whether an id is a conversation's rather than a response's."""
+    """Return whether an id is a conversation's rather than a response's."""
     return id_.startswith(PREFIX)
 
 
 def may_be_linked(spans: bytes) -> bool:
-    """Returns whether a trace with these encoded spans may continue, or be continued by, a trace that names no session;
-    a scan of the bytes cannot tell for certain."""
+    """Return whether the encoded spans may link to another trace without a session. The byte scan is approximate."""
     return _NAMED.search(spans) is None or may_continue(spans)
 
 
 def conversations(
     models: Sequence[Span], roots: Iterable[Span], turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    """Returns the ids of the conversation at the end of a trace (in one or two readings), and the id of the
-    conversation that it continues; ``()`` and ``""`` for conversations that were not captured or could be anybody's.
+    """Return the ids of the conversation at the trace's end (one or two readings), and of the continued conversation.
+    ``()`` and ``""`` if not captured or too common.
 
-    ``models``: its model calls in order of start; ``roots`` are read where there are none. Conversations with the same
-    words differ by ``whose`` (service, agent and user) and by the instrumentation that recorded them.
+    ``models``: model calls by start; without them ``roots`` are read. Equal conversations differ by ``whose``
+    (service, agent and user) and by instrumentation.
     """
     speakers = [span for span in models if span.input] or [span for span in roots if span.input]
     if not speakers:
@@ -134,7 +130,7 @@ def conversations(
 
 
 def _exchanges(messages: Sequence[Message]) -> list[Exchange]:
-    """Returns the exchanges in order; none of a list that was captured only in part."""
+    """Return the exchanges in order; none of a list that was captured only in part."""
     found: list[Exchange] = []
     open_ = False
     if is_cut(messages):

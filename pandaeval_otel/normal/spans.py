@@ -1,8 +1,7 @@
-"""Turns a raw span into a normal one: asks the dialects that know such spans, and takes each field from the first that
-states it.
+"""Converts a raw span to normal form: each field comes from the first dialect that states it.
 
-Runs on any thread. Candidates are found by a small signature of the span (roots of its keys, its scope, a prefix of its
-name), since a process emits few kinds of spans, many times.
+Thread-safe. Candidates are cached by the span's signature (key roots, scope, name prefix), because a process emits
+few kinds of spans.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ _TRACE_FLAGS = 0xFF
 _REMOTE_KNOWN_AND_TRUE = 0x300
 _CACHE_LIMIT = 1_000
 _EVENT_ROOTS = 16
-"""Events of a span whose keys are looked at for roots: they repeat themselves."""
+"""Number of a span's events searched for key roots."""
 _PLAIN = "plain"
 _EVALUATION, _LLM, _OTHER, _STEP, _TOOL = Kind.EVALUATION, Kind.LLM, Kind.OTHER, Kind.STEP, Kind.TOOL
 _RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|tool_call)(?:\.\w+)?\Z")
-"""Ends the names of the hooks of middleware, as LangChain's agents have it."""
+"""Matches hook names of middleware in LangChain agents."""
 _NOTHING_SAID = Reading()
 _MOST_READ = itemgetter(0)
 _NO_MARKS: frozenset[str] = frozenset()
@@ -51,16 +50,17 @@ _Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
 _ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
 _Reader = tuple[str, _Read, _ReadRest | None]
 _Signature = tuple[tuple[str, ...], str, str, bool, bool]
-"""The properties of a span, its events and log records that decide which dialects are asked; all spans from one place
-in a program share one. All keys; the scope; the longest prefix of the span's name that a dialect names, since names
-vary without bound; whether there are log records; whether the keys are those of the span alone, and none was
-dropped."""
+"""The span properties that determine its dialects; spans from one place in a program share them. Contains all keys,
+the scope, the longest known name prefix, whether log records exist, and whether the keys are the span's own and
+complete.
+"""
 _BY_SIGNATURE: dict[_Signature, _Plan] = {}
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
-    """Returns the normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails
-    costs its own reading, leaves the note ``dialect NAME failed`` and is noted in :data:`ERRORS`."""
+    """Return the normal form of ``raw`` and its log records. Never raises: a failed dialect only loses its reading,
+    adds the note ``dialect NAME failed`` and is recorded in :data:`ERRORS`.
+    """
     signature = _signature(raw, logs)
     plan = _BY_SIGNATURE.get(signature) or _plan(signature)
     is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
@@ -87,8 +87,9 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The dialects that read spans of one signature, by name and method. ``speaking``: those that read even a span with
-    nothing but its attributes; ``has_own``: whether the spans have attributes of ours."""
+    """The dialects for one signature, by name and method. ``speaking``: dialects that read spans with only
+    attributes. ``has_own``: whether spans have ``pandaeval.*`` attributes.
+    """
 
     readers: tuple[_Reader, ...]
     speaking: tuple[_Reader, ...]
@@ -131,8 +132,7 @@ def _name_prefixes() -> tuple[str, ...]:
 
 
 def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
-    """Yields the dialects that are asked: those that know the span by a scope or a name of their own, by priority, then
-    the others, first the one that reads most of the keys."""
+    """Yield the candidate dialects: own scope or name matches by priority, then others by number of keys read."""
     shared: list[tuple[int, Dialect]] = []
     for dialect in dialects():
         if _is_candidate(dialect, signature, roots):
@@ -145,7 +145,7 @@ def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
 
 
 def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> bool:
-    """Returns whether a dialect is asked. ``roots``: first segments of the signature's keys."""
+    """Return whether a dialect is asked. ``roots``: first segments of the signature's keys."""
     keys, scope, hint, has_logs, whole = signature
     if getattr(dialect, "only_logs", False) and not has_logs:
         return False
@@ -160,7 +160,7 @@ def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> b
 
 
 def _complete(said: Reading, other: Reading) -> None:
-    """Completes ``said`` with what ``other`` states of fields that ``said`` leaves open or empty."""
+    """Complete ``said`` with what ``other`` states of fields that ``said`` leaves open or empty."""
     for name in compress(_FIELDS, _FIELD_VALUES(other)):
         if not getattr(said, name):
             setattr(said, name, getattr(other, name))
@@ -212,7 +212,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
 
 
 def _settle(raw: RawSpan, said: Reading) -> Kind:
-    """Returns the span's kind, and clears fields of the reading that are not the span's."""
+    """Return the span's kind, and clears fields of the reading that are not the span's."""
     kind, tool, agent = said.kind or _OTHER, said.tool_name, said.agent_name
     if kind is _EVALUATION and tool:
         kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
@@ -230,7 +230,7 @@ def _settle(raw: RawSpan, said: Reading) -> Kind:
 
 
 def _own(raw: RawSpan) -> dict[str, Any]:
-    """Returns the attributes of ours (``pandaeval.*``) that stand on a span, or else on an event of it."""
+    """Return the ``pandaeval.*`` attributes of a span, or else of its events."""
     prefix = f"{semconv.PANDAEVAL_ROOT}."
     own = {key: value for event in raw.events for key, value in event.attributes.items() if key.startswith(prefix)}
     own.update((key, value) for key, value in raw.attributes.items() if key.startswith(prefix))

@@ -1,4 +1,4 @@
-"""Reads a list of messages: where a user's turn begins, what was asked and what was answered."""
+"""Reads message lists: start of a user's turn, question and answer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pandaeval_otel.model.message import all_parts
 
 _TOOL_PARTS = (ToolRequest, ToolResponse)
 _ENDED = frozenset({"stop", "end_turn", "completed"})
-"""Reasons for which a model ends an answer by itself, in lower case."""
+"""Finish reasons of regular ends, in lower case."""
 _RECEIPTS = ("Returning structured response", "Final result processed")
-"""Beginnings of the responses to tools that only carry an answer: of LangChain, of Pydantic AI."""
+"""First words of responses to answer-only tools, of LangChain and Pydantic AI."""
 _HANDS_OVER = "final_answer"
 _OPENING = 400
 _LONG_RESULT = 4000
-"""Characters of a cut result below which the list may have been cut anywhere."""
+"""Below this length in characters of a cut result, the list may have been cut anywhere."""
 _REQUESTS = ("userRequest", "user_request", "user_query", "user_message", "user_input")
 _WRAPPERS = (
     r"current_?(?:date_?time|date|time)|system[-_]reminder|reminder_?[iI]nstructions|editor_?[cC]ontext|"
@@ -31,8 +31,7 @@ _WRAPPED_AT_START = re.compile(rf"<({_WRAPPERS}|session_context)(?:\s[^<>]{{0,20
 _WRAPPED_AT_END = re.compile(rf"</({_WRAPPERS})>\Z")
 _LONGEST_TAG, _MOST_WRAPPERS = 40, 16
 _REPLAYS = ("For context:", "Observation:\n")
-"""Beginnings of user messages that frameworks write: ADK retells what another agent did, smolagents what a tool
-returned."""
+"""First words of user messages written by frameworks: ADK retells another agent, smolagents a tool result."""
 
 _TALK = r"(?:conversation|session|chat|context|history|messages)"
 _HARNESS = re.compile(
@@ -65,25 +64,26 @@ _HARNESS = re.compile(
 
 
 def is_harness(part: Part) -> bool:
-    """Returns whether a harness, rather than the user, wrote a part of a user message."""
+    """Return whether a harness, rather than the user, wrote a part of a user message."""
     return type(part) is Text and _is_of_harness(part.text[:_OPENING])
 
 
 @lru_cache(maxsize=4096)
 def _is_of_harness(opening: str) -> bool:
-    """Tells by the beginning of a text; the inputs of later calls repeat most texts."""
+    """Check the beginning of a text. Cached, because later calls repeat it."""
     return _HARNESS.match(opening) is not None
 
 
 def is_replay(text: str) -> bool:
-    """Returns whether a framework, rather than a user, wrote the user message with this text."""
+    """Return whether a framework, rather than a user, wrote the user message with this text."""
     return text.startswith(_REPLAYS)
 
 
 @dataclass(slots=True, unsafe_hash=True)  # never changed
 class Said:
-    """One side of an exchange. ``text``: ``None`` = not captured, ``""`` = captured and empty. ``media_only``: media
-    without words. ``pending``: a tool call that has no answer yet."""
+    """One side of an exchange. ``text``: ``None`` if not captured, ``""`` if empty. ``media_only``: media without
+    text. ``pending``: an unanswered tool call.
+    """
 
     text: str | None = None
     media_only: bool = False
@@ -94,8 +94,9 @@ NOTHING = Said()
 
 
 def is_user_turn(message: Message) -> bool:
-    """Returns whether a user speaks: text or media in role ``user``, but neither tool results nor a framework's replay
-    of another agent."""
+    """Return whether a user message has text or media, and is neither tool results nor a framework's replay of
+    another agent.
+    """
     parts = message.parts
     if message.role != "user" or not parts:
         return False
@@ -109,12 +110,12 @@ def is_user_turn(message: Message) -> bool:
 
 
 def is_cut(messages: Sequence[Message]) -> bool:
-    """Returns whether a length limit ended the list early, so that its last message need not be the latest."""
+    """Return whether a length limit ended the list early, so that its last message need not be the latest."""
     return bool(messages) and messages[-1].role != "user" and messages[-1].hidden
 
 
 def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Returns the messages after the last user message (those before it are history); none of a list that was cut."""
+    """Return the messages after the last user message (those before it are history); none of a list that was cut."""
     if not messages or is_cut(messages):
         return ()
     for index in range(len(messages) - 1, -1, -1):
@@ -124,7 +125,7 @@ def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def previous_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Returns the messages of the turn before the last user message."""
+    """Return the messages of the turn before the last user message."""
     at = len(messages) - len(current_turn(messages))
     while at and (is_user_turn(messages[at - 1]) or messages[at - 1].role == "system"):
         at -= 1
@@ -132,7 +133,7 @@ def previous_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
-    """Returns the requests for tools in order, as :func:`asks_for_tool` tells them."""
+    """Return the requests for tools in order, as :func:`asks_for_tool` tells them."""
     found: list[ToolRequest] = []
     for message in messages:
         for part in message.parts:
@@ -142,15 +143,13 @@ def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
 
 
 def asks_for_tool(request: ToolRequest) -> bool:
-    """Returns whether a request is for a tool, rather than the model's way to hand over its answer or a call whose name
-    is lost."""
+    """Return whether a request calls a tool. Answer-only tools and calls without a name do not count."""
     name = request.name
     return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
 
 
 def handed_over(output: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Returns ``output`` with the call of a tool that only carries an answer under the name of such tools, and without
-    its response, which frameworks word in the same way for any tool."""
+    """Rename calls of answer-only tools to a common name and drop their responses, which look like any tool's."""
     if len(output) == 1 and output[0].role == "assistant":
         return output
     responses = [part for message in output for part in message.tool_responses if _is_receipt(part)]
@@ -172,8 +171,9 @@ def _is_receipt(part: ToolResponse) -> bool:
 
 
 def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Returns ``output`` with each answer in which the provider ran tools spread over several messages, as if the
-    application had run them: words and calls, the results, the words that follow."""
+    """Split answers with hosted tool calls into several messages, as if the application had run the tools: text and
+    calls, results, following text.
+    """
     messages: list[Message] = []
     for message in output:
         parts = _of_provider(message)
@@ -184,8 +184,9 @@ def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _of_provider(message: Message) -> tuple[Part, ...]:
-    """Returns the parts of an answer in which the provider ran tools; ``()`` for other messages. If an answer ended by
-    itself, with words behind its calls, the provider ran them."""
+    """Return the parts of an answer with hosted tool calls; ``()`` otherwise. If an answer ended regularly with text
+    after its calls, the provider ran them.
+    """
     parts = message.parts
     if len(parts) < 2 or not any(type(part) is ToolRequest for part in parts[:-1]):
         return ()
@@ -198,7 +199,7 @@ def _of_provider(message: Message) -> tuple[Part, ...]:
 
 
 def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
-    """Yields a message for each row of parts up to its calls, and for each row of results."""
+    """Yield a message for each row of parts up to its calls, and for each row of results."""
     row: list[Part] = []
     for part in parts:
         is_result, before = type(part) is ToolResponse, type(row[-1]) if row else None
@@ -210,7 +211,7 @@ def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:
-    """Returns the texts of the user's messages; consecutive ones are joined."""
+    """Return the texts of the user's messages; consecutive ones are joined."""
     return [
         "\n".join(part.text for part in _own_words(group) if type(part) is Text and part.text)
         for group in _user_groups(messages)
@@ -218,14 +219,15 @@ def user_messages(messages: Sequence[Message]) -> list[str]:
 
 
 def _own_words(group: Sequence[Message]) -> list[Part]:
-    """Returns the parts of a user's messages, without text of a harness unless there is nothing else."""
+    """Return the parts of a user's messages, without text of a harness unless there is nothing else."""
     parts = all_parts(group)
     return [part for part in parts if not is_harness(part)] or parts
 
 
 def by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
-    """Groups model calls by the user message that they answer: a new turn begins where a call's history has the last
-    turn's message and another one after it. A different prompt (a router's, a summary's) stays in its turn."""
+    """Group model calls by answered user message. A turn begins when the history contains the last turn's message and
+    a later user message. A different prompt (router, summary) stays in its turn.
+    """
     groups: list[list[Span]] = []
     heard: list[str] = []
     for call in calls:
@@ -243,7 +245,7 @@ def by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
 
 
 def asked(span: Span) -> Said:
-    """Returns what the user says last in a span's input."""
+    """Return what the user says last in a span's input."""
     if span.input is None or (is_cut(span.input) and not _is_unanswered(span.input)):
         return NOTHING
     if not span.input:
@@ -267,8 +269,9 @@ def asked(span: Span) -> Said:
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
-    """Returns whether a list that was cut has one user message, no answer to it, and ends within a result that is
-    longer than all before it: that has most likely just come, and is what made the list too long."""
+    """Return whether a cut list has one unanswered user message and ends in a result longer than everything before.
+    That result is probably new and caused the cut.
+    """
     last = messages[-1].parts[0] if messages[-1].parts else None
     size = len(last.result) if type(last) is ToolResponse and type(last.result) is str else 0
     before = sum(len(part.text) for message in messages for part in message.parts if type(part) is Text)
@@ -278,8 +281,9 @@ def _is_unanswered(messages: Sequence[Message]) -> bool:
 
 
 def words_of_user(text: str) -> str:
-    """Returns a user's message without what editors and frameworks wrap around it: the time of day, the workspace,
-    their own reminders. Returns the whole text where nothing else is left."""
+    """Return a user's message without additions of editors and frameworks: time, workspace, reminders. Returns the
+    whole text if nothing remains.
+    """
     if "</" not in text:
         return text
     asked = None
@@ -303,7 +307,7 @@ def words_of_user(text: str) -> str:
 
 
 def _only_text(messages: Sequence[Message], role: str) -> str | None:
-    """Returns the text of a list that is one message of this role with one text part, as most are; else ``None``."""
+    """Return the text of a list that is one message of this role with one text part, as most are; else ``None``."""
     if len(messages) != 1 or messages[0].role != role or len(messages[0].parts) != 1:
         return None
     part = messages[0].parts[0]
@@ -341,7 +345,7 @@ def _user_groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def answered(output: Sequence[Message] | None) -> Said:
-    """Returns the last text in a span's output, unless a tool call is pending after it."""
+    """Return the last text in a span's output, unless a tool call is pending after it."""
     if output is None:
         return NOTHING
     if not output:
@@ -365,8 +369,9 @@ def answered(output: Sequence[Message] | None) -> Said:
 
 
 def _answer_in(message: Message, served: bool) -> Said | None:
-    """Returns the answer in an assistant's message; ``None`` where the provider's tools ran, and the words about their
-    results were not captured. ``served``: results follow the message."""
+    """Return the answer in an assistant's message; ``None`` if hosted tools ran and the text about results is
+    missing. ``served``: results follow the message.
+    """
     requests = message.tool_requests
     if not requests:
         return _worded(message.parts)
@@ -382,7 +387,7 @@ def _answer_in(message: Message, served: bool) -> Said | None:
 
 
 def _handed_over(arguments: Any) -> str | None:
-    """Returns an answer that is a tool's arguments: the only argument, or all of them as JSON."""
+    """Return an answer that is a tool's arguments: the only argument, or all of them as JSON."""
     if isinstance(arguments, dict) and len(arguments) == 1:
         arguments = next(iter(arguments.values()))
     if arguments is None or isinstance(arguments, str):
@@ -391,8 +396,9 @@ def _handed_over(arguments: Any) -> str | None:
 
 
 def _beside_tools(parts: Sequence[Part]) -> list[Part]:
-    """Returns the parts after the last tool part, where one message holds a whole run in order; else all other parts,
-    since some instrumentations put the answer first."""
+    """Return the parts after the last tool part if a message holds a whole run in order, else all other parts. Some
+    instrumentations put the answer first.
+    """
     others: list[Part] = []
     after: list[Part] = []
     for part in parts:

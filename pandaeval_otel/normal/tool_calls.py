@@ -1,11 +1,9 @@
-"""Collects every tool call of a trace once, in order, with its arguments and result, wherever they were recorded.
+"""Collects each tool call of a trace once, in order, with arguments and result.
 
-A call may stand on a tool span, in the model's answer that asks for it, and in the input of the next model call (with
-its result). Call ids repeat in real traces and are missing in others, so that spans and requests are brought together
-by id, then by arguments, then by name, each time in the order in which they were made.
+A call may be on a tool span, in the model's answer, and with its result in the next input. Ids may repeat or be
+missing. So calls are matched by id, then arguments, then name, in order.
 
-The inputs of model calls are read for results from their end, where what is new stands, and only as far as there are
-calls without a result: a run with a long history costs no more than a short one.
+Inputs are read from the end, and only while calls lack results, so a long history adds no cost.
 """
 
 from __future__ import annotations
@@ -46,17 +44,18 @@ _OWN = 1 << 62
 """Sorts behind all calls that a model call asks for itself."""
 _Key = tuple[Hashable, str] | None
 _WAYS = (("id", "id"), ("arguments", "arguments"), ("no id", "name"), ("has id", "no id"))
-"""Keys by which a span and a request are recognised as one call, best first. Two different ids are two calls unless
-their arguments are equal: some instrumentations make up ids of their own."""
+"""Keys that match a span and a request, best first. Different ids are different calls unless arguments are equal,
+because some instrumentations invent ids.
+"""
 Order = tuple[int, int]
-"""Start of the asking model call (else of the tool span) in Unix nanoseconds, then the position among equals."""
+"""Start of the requesting model call (else of the tool span) in Unix nanoseconds, then its position."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A tool call under construction. ``matched``: its tool span and the request for it have been united.
+    """A tool call under construction. ``matched``: span and request are merged.
 
-    There is one for every call, made by position: keywords for so many fields would take several times as long.
+    Created with positional arguments, which is several times faster.
     """
 
     name: str
@@ -82,8 +81,9 @@ class Call:
         return self._key
 
     def finished(self) -> ToolCall:
-        """Returns the call as it is shown: the wrappers that frameworks put around a result are removed, and one that
-        says that the tool failed makes the call an error."""
+        """Return the final call without framework wrappers around its result. A wrapper that reports failure sets the
+        error.
+        """
         error = self.error
         if error is None and self.has_result:
             error = _failure(self.result)
@@ -113,7 +113,7 @@ def _value(result: Any) -> Any:
 
 
 def _failure(result: Any) -> str | None:
-    """Returns the text of a result that says, in its wrapper or in a framework's words, that the tool failed."""
+    """Return the text of a result that says, in its wrapper or in a framework's words, that the tool failed."""
     if not may_say_failed(result.stated if type(result) is Captured else result):
         return None
     text, failed = unwrapped(_value(result))
@@ -123,7 +123,7 @@ def _failure(result: Any) -> str | None:
 
 
 def arguments_key(arguments: Any) -> Hashable:
-    """Returns a key that is equal for equal arguments, whatever the order of their names."""
+    """Return a key that is equal for equal arguments in any order."""
     try:
         key: Hashable = frozenset(arguments.items()) if type(arguments) is dict else arguments
         hash(key)
@@ -133,7 +133,7 @@ def arguments_key(arguments: Any) -> Hashable:
 
 
 def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
-    """Returns the calls of a trace, ordered by the time at which a model asked for them."""
+    """Return the calls of a trace, ordered by the time at which a model asked for them."""
     run = [call_on_span(span, tree, index) for index, span in enumerate(tree.spans) if span.kind is _TOOL]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     groups = _groups(speakers, tree)
@@ -151,7 +151,7 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
 
 
 def _caller(span: Span, tree: Tree) -> str:
-    """Returns the agent that calls a tool. A tool's span with model calls below names the agent that it starts."""
+    """Return the calling agent. A tool span with model calls below names the agent that it starts."""
     if span.agent_name and tree.children(span):
         above = tree.parent(span)
         if above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
@@ -160,12 +160,12 @@ def _caller(span: Span, tree: Tree) -> str:
 
 
 def is_served(span: Span) -> bool:
-    """Returns whether a tool's span records a call over MCP."""
+    """Return whether a tool's span records a call over MCP."""
     return "mcp" in span.dialects
 
 
 def _carried(tree: Tree) -> set[str]:
-    """Returns the ids of the requests that handed over a run's answer."""
+    """Return the ids of the requests that handed over a run's answer."""
     return {
         request.id
         for root in tree.roots
@@ -177,7 +177,7 @@ def _carried(tree: Tree) -> set[str]:
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:
-    """Returns the call that a tool span records."""
+    """Return the call that a tool span records."""
     return Call(
         span.tool_name or span.name,
         span.tool_call_id,
@@ -195,8 +195,8 @@ def call_on_span(span: Span, tree: Tree, index: int) -> Call:
 
 
 def _asked(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]]) -> list[Call]:
-    """Returns the calls that models asked for in this trace, and those that only its first or last input mentions:
-    calls of earlier traces (where each model call is a trace), and calls that an instrumentation left out of outputs.
+    """Return the calls requested in this trace, plus calls only in its first or last input: from earlier traces, or
+    missing in outputs.
     """
     calls: list[Call] = []
     for span in speakers:
@@ -217,7 +217,7 @@ def _asked(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]
 
 
 def _groups(speakers: Sequence[Span], tree: Tree) -> list[list[Span]]:
-    """Returns the model calls of each turn; nothing where the first and the last call answer the same message."""
+    """Return the model calls of each turn; nothing where the first and the last call answer the same message."""
     if len(speakers) < 2 or _heard_last(speakers[0]) == _heard_last(speakers[-1]):
         return []
     return by_user_message([span for span in speakers if not tree.asides(span)])
@@ -228,8 +228,9 @@ def _heard_last(span: Span) -> Message | None:
 
 
 def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[Call]) -> list[Call]:
-    """Returns the calls of a turn of which only the first input of the next turn tells, in a trace that is a whole
-    conversation. A turn with tool spans tells its calls itself."""
+    """Return a turn's calls that only the next turn's first input contains, if the trace is a whole conversation.
+    Turns with tool spans are skipped.
+    """
     since, until = group[0].start_ns, after.start_ns
     known = _Known([call for call in calls if since <= call.order[0] < until])
     requests = tool_requests(previous_turn(after.input or ()))
@@ -241,8 +242,9 @@ def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[
 
 
 def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
-    """Returns the call that a model asked for. A negative ``index`` marks a call out of the model call's history. What
-    the provider ran, it ran one after the other within the model call."""
+    """Return a requested call. A negative ``index`` marks a call from the history. Hosted calls run one after the
+    other in the model call.
+    """
     at = span.end_ns
     if request.hosted or index < 0:
         at = span.start_ns + max(0, index)
@@ -260,7 +262,7 @@ def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> 
 
 
 class _Known:
-    """Recognises requests for known calls: by id, else by name and arguments, where each call counts once."""
+    """Matches requests to known calls: by id, else by name and arguments. Each call matches once."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self._calls = calls
@@ -268,7 +270,7 @@ class _Known:
         self._left: Counter[tuple[str, Hashable]] | None = None  # counted on first use
 
     def takes(self, request: ToolRequest) -> bool:
-        """Returns whether ``request`` is for a known call that no earlier request took."""
+        """Return whether ``request`` is for a known call that no earlier request took."""
         if (request.id, request.name) in self._ids:
             return True
         if self._left is None:
@@ -279,8 +281,7 @@ class _Known:
 
 
 def _match(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -> None:
-    """Finds the request that led to each tool span, and completes the span's call with it. ``served``: names of tools
-    of MCP servers."""
+    """Match tool spans to requests and complete the calls. ``served``: tool names of MCP servers."""
     names = {call.name for call in asked}
     strict = {name: asked_name(name, names) for name in {call.name for call in run}}
     if _match_ids(run, asked, strict):
@@ -307,7 +308,7 @@ def _match_by(run: Sequence[Call], asked: Sequence[Call], ways: tuple[str, str],
 
 
 def _match_ids(run: Sequence[Call], asked: Sequence[Call], names: Mapping[str, str]) -> bool:
-    """Matches by id where, as nearly always, no id is there twice and none is missing. Returns whether that was all."""
+    """Match by id if ids are unique and complete, as usual. Returns whether all matched."""
     by_id = {(request.id, request.name): request for request in asked if request.id}
     if len(by_id) != len(asked):
         return False
@@ -317,7 +318,7 @@ def _match_ids(run: Sequence[Call], asked: Sequence[Call], names: Mapping[str, s
 
 
 def _served_names(names: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
-    """Returns the asked name of each tool that ran, also where only the name of its MCP server tells them apart."""
+    """Map executed tools to requested names, also if names differ by the MCP server."""
     found = dict(names)
     for run, own in names.items():
         if own not in asked:
@@ -351,26 +352,27 @@ def _unite(call: Call, request: Call | None) -> None:
 
 
 def asked_name(run: str, asked: Container[str]) -> str:
-    """Returns the name out of ``asked`` by which a model asked for the tool ``run``: ``run`` itself, or ``run`` without
-    a prefix (``Ferry-book_ferry``) or suffix (``book_ferry.tool``). Returns ``run`` if there is none."""
+    """Return the name in ``asked`` for the executed tool ``run``: equal, or without a prefix (``Ferry-book_ferry``)
+    or suffix (``book_ferry.tool``). Returns ``run`` if there is none.
+    """
     if run in asked:
         return run
     return next((name for name in _inside(run) if name in asked), run)
 
 
 def same_tool(one: str, other: str) -> bool:
-    """Returns whether two names denote one tool, where one may have a prefix or suffix."""
+    """Return whether two names denote one tool, where one may have a prefix or suffix."""
     return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
 
 
 def same_served(one: str, other: str) -> bool:
-    """Returns whether two names denote one tool of an MCP server, where one may have the server's name before it."""
+    """Return whether two names denote one tool of an MCP server, where one may have the server's name before it."""
     short, long = sorted((_SPELLING.sub("_", one), _SPELLING.sub("_", other)), key=len)
     return bool(short) and (long == short or long.endswith(f"_{short}"))
 
 
 def _inside(name: str) -> Iterator[str]:
-    """Yields what follows each separator in a name, longest first, then what precedes the first separator."""
+    """Yield what follows each separator in a name, longest first, then what precedes the first separator."""
     found = list(_SEPARATOR.finditer(name))
     for separator in found:
         yield name[separator.end() :]
@@ -379,9 +381,10 @@ def _inside(name: str) -> Iterator[str]:
 
 
 def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str] = ()) -> None:
-    """Completes ``calls`` (in order) with the tool responses in the inputs of ``speakers`` (by start time), and in
-    their outputs: of a model call, those of tools that its provider ran. ``next_turns``: IDs of the model calls that
-    begin another turn of this trace, whose inputs also tell of the turn before."""
+    """Add results to ``calls`` (in order) from tool responses in inputs of ``speakers`` (by start) and in outputs
+    with hosted tools. ``next_turns``: IDs of model calls that begin another turn; their inputs also contain the
+    previous turn.
+    """
     if all(call.has_result for call in calls):
         return
     made = _Made(calls)
@@ -397,11 +400,11 @@ def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Co
 
 
 def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[int, Call]) -> None:
-    """Gives the calls that are ``due`` the results in ``messages``."""
+    """Give the calls that are ``due`` the results in ``messages``."""
     seen: Counter[tuple[str, Hashable]] = Counter()
     for requests, responses in _batches(messages):
         if not requests:
-            for call, response in made.answered_by(responses, before, due):
+            for call, response in made.answered_by(responses, before):
                 _give(call, response, due)
         for request, answer in reversed(_pairs(requests, responses)):
             _give(made.asked_by(request, before, seen), answer, due)
@@ -410,7 +413,7 @@ def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[i
 
 
 def _heard(speakers: Sequence[Span], next_turns: Container[str]) -> Iterator[tuple[Order, Sequence[Message]]]:
-    """Yields messages that may hold results, and before what all calls were made that these may answer."""
+    """Yield messages that may contain results, with the latest start of the calls that they can answer."""
     for span in speakers:
         if span.kind is not Kind.LLM:
             yield (span.end_ns, 0), (*(span.input or ()), *(span.output or ()))
@@ -428,8 +431,9 @@ def _give(call: Call | None, response: ToolResponse | None, due: dict[int, Call]
 
 
 def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], list[ToolResponse]]]:
-    """Yields requests with the responses that follow them, from the end back to the last user message. A batch has no
-    requests where the server keeps the rest of the history."""
+    """Yield requests and their responses, from the end back to the last user message. Requests are empty if the
+    server keeps the history.
+    """
     requests: list[ToolRequest] = []
     responses: list[ToolResponse] = []
     for message in reversed(messages):
@@ -479,13 +483,18 @@ class _Made:
         self._by_id: dict[str, list[Call]] = {}
         self._by_arguments: dict[tuple[str, Hashable], list[Call]] | None = None
         self._calls = calls
+        self._open: dict[str, list[Call]] = {}
+        """Calls without a result, by id."""
         for call in calls:
             if call.id:
                 self._by_id.setdefault(call.id, []).append(call)
+                if not call.has_result:
+                    self._open.setdefault(call.id, []).append(call)
 
     def asked_by(self, request: ToolRequest, before: Order, seen: Counter[tuple[str, Hashable]]) -> Call | None:
-        """Returns the call that ``request`` made. The caller passes requests latest first; ``seen`` counts equal ones,
-        so that each takes the next earlier call made ``before``."""
+        """Return the call of ``request``. Pass requests latest first; ``seen`` counts equal requests, so that each
+        takes the next earlier call made ``before``.
+        """
         found = self._by_id.get(request.id) if request.id else None
         key: tuple[str, Hashable] = ("", request.id)
         if found is None:
@@ -502,18 +511,25 @@ class _Made:
         return None
 
     def answered_by(
-        self, responses: Sequence[ToolResponse], before: Order, due: dict[int, Call]
+        self, responses: Sequence[ToolResponse], before: Order
     ) -> Iterator[tuple[Call | None, ToolResponse]]:
-        """Yields responses without requests, with the calls that they answer: the last due one with the same id.
-        Responses without ids are those to the last calls, in their order: inputs repeat earlier ones."""
+        """Yield responses without requests and their calls: the last call with the id that has no result. Responses
+        without ids belong to the last calls in order, because inputs repeat earlier responses.
+        """
         at = bisect_left(self._calls, before, key=_ORDER)
         for response in reversed(responses):
             if response.id:
-                found = self._by_id.get(response.id, [])
-                latest = range(bisect_left(found, before, key=_ORDER) - 1, -1, -1)
-                yield next((found[index] for index in latest if id(found[index]) in due), None), response
+                yield self._last_open(response.id, before), response
                 continue
             at = next((n for n in range(at - 1, -1, -1) if response.name in ("", self._calls[n].name)), -1)
             if at < 0:
                 return
             yield self._calls[at], response
+
+    def _last_open(self, id_: str, before: Order) -> Call | None:
+        calls = self._open.get(id_, [])
+        for last in range(bisect_left(calls, before, key=_ORDER) - 1, -1, -1):
+            if not calls[last].has_result:
+                return calls[last]
+            del calls[last]
+        return None

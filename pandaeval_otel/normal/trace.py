@@ -44,14 +44,14 @@ _CALLS_APART = frozenset({"mcp", "gemini_cli"})
 """Dialects of tool calls that may be in a trace of their own."""
 _SUMMARY, _COMPACTION = "summary", " (compaction)"
 _FEW = 3
-"""Model calls of a trace that serves an editor or a framework: one, and what was tried again."""
+"""Maximum model calls in a utility trace: one plus retries."""
 _DROPPED, _SAMPLED, _RESPONSE_ID = map(attrgetter, ("dropped_attributes", "sampled", "response_id"))
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Why and how the assembler closed a trace (see :class:`pandaeval_otel.assembly.DueTrace`)."""
+    """Why and how the assembler closed a trace (:class:`pandaeval_otel.assembly.DueTrace`)."""
 
     trigger: Trigger = Trigger.FILE
     revision: int = 1
@@ -59,7 +59,7 @@ class Closing:
 
 
 def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | None:
-    """Returns the trace, or ``None`` for evidence without spans (log records only). Pure; no span content makes it
+    """Return the trace, or ``None`` for evidence without spans (log records only). Pure; no span content makes it
     raise."""
     if not evidence.spans:
         return None
@@ -94,7 +94,7 @@ def _add_ending(trace: Trace, evidence: Evidence, spans: Sequence[Span]) -> None
 
 
 def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
-    """Returns one run of a batch as a trace of its own, with the identity and the state of the whole trace."""
+    """Return one run of a batch as a trace of its own, with the identity and the state of the whole trace."""
     raws = tuple([raw for raw in evidence.spans if raw.span_id in ids])
     logs = tuple([log for log in evidence.logs if log.span_id in ids])
     spans = [span for span in trace.spans if span.span_id in ids]
@@ -105,8 +105,9 @@ def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
 
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
-    """Returns the trace that ``spans`` make up: at least one, in normal form, with unique ids, in any order. ``notes``:
-    remarks on the evidence, which the trace repeats."""
+    """Build the trace of ``spans``: at least one, normal form, unique ids, any order. ``notes``: remarks on the
+    evidence.
+    """
     whole = Tree(spans)
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
@@ -174,7 +175,7 @@ def _root(tree: Tree) -> Span:
 
 
 def _trigger(closing: Closing, ended: bool) -> Trigger:
-    """Returns why the trace was closed; for one that is decided again, as its spans now show."""
+    """Return the trigger; for a trace decided again, derived from its current spans."""
     if closing.revision < 2 or closing.trigger not in (Trigger.IDLE, Trigger.ROOT_ENDED):
         return closing.trigger
     if ended:
@@ -185,8 +186,9 @@ def _trigger(closing: Closing, ended: bool) -> Trigger:
 def _links(
     tree: Tree, models: Sequence[Span], session: str | None, turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    """Returns the responses and conversations that a next trace may continue, and the one that this trace continues. Of
-    a trace with a session only the last response counts."""
+    """Return the responses and conversations that a later trace may continue, and the continued id. With a session,
+    only the last response counts.
+    """
     responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
     if session is not None:
         return responses[-1:], ""
@@ -197,7 +199,7 @@ def _links(
 
 
 def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
-    """Returns what a trace of a few model calls is for, if all of them serve an editor or a framework; else ``""``."""
+    """Return what a trace of a few model calls is for, if all of them serve an editor or a framework; else ``""``."""
     if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
         return ""
     kinds = {utility_of(span, in_session=in_session) for span in models}
@@ -207,9 +209,9 @@ def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
 
 
 def is_genai(trace: Trace) -> bool:
-    """Returns whether anything in the trace is an agent's work. A trace of nothing but a framework's steps without
-    content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client or Gemini
-    CLI record them: the agent that asked for them is in another trace."""
+    """Return whether the trace contains agent work. Excluded: only framework steps without content, and only tool
+    calls of an MCP server, MCP client or Gemini CLI, whose agent is in another trace.
+    """
     return any(
         (span.kind in _GENAI and not (span.kind is _TOOL and not _CALLS_APART.isdisjoint(span.dialects)))
         or (span.kind is _STEP and (span.input or span.output))
@@ -218,7 +220,7 @@ def is_genai(trace: Trace) -> bool:
 
 
 def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
-    """Keeps, of several choices for one answer, the choice with which the run went on."""
+    """Keep the answer choice with which the run continued."""
     for place, span in enumerate(models, 1):
         choices = span.output or ()
         if len(choices) < 2 or not all(each.role == "assistant" and each.finish_reason for each in choices):
@@ -232,7 +234,7 @@ def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
 
 
 def _gist(message: Message) -> tuple[str, ...]:
-    """Returns a message's words and the tools that it asks for."""
+    """Return a message's words and the tools that it asks for."""
     return (message.text, *[request.id or request.name for request in message.tool_requests])
 
 
@@ -247,8 +249,9 @@ def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _evaluations(tree: Tree) -> set[str]:
-    """Returns the ids of other evaluators' spans and of the judges' model calls below them, which are not the agent's
-    work. A span with anything else below it (a tool call, an agent) stays: calling a span a score hides nothing."""
+    """Return the ids of other evaluators' spans and their judges' model calls. A span with other work below it stays,
+    so naming a span a score hides nothing.
+    """
     judged: set[str] = set()
     for span in tree.spans:
         if span.kind is _EVALUATION and span.span_id not in judged:
@@ -263,7 +266,7 @@ def _evaluations(tree: Tree) -> set[str]:
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    """Returns a note on the tool calls that a trace of a single model call takes from earlier traces of its run."""
+    """Return a note on tool calls that a single-call trace takes from earlier traces of its run."""
     if not calls or root.kind is not _LLM or any(call.span_id != root.span_id for call in calls):
         return ()
     earlier = len(calls) - len(tool_requests(root.output or ()))
@@ -273,8 +276,9 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
 
 
 def _agent(root: Span, tree: Tree) -> str:
-    """Returns the name of the root agent: its own, else that of the first agent below it, else the only agent name in
-    the trace, else the name of the workflow or service. Agents that a tool called do not lend their names."""
+    """Return the root agent's name: its own, the first agent's below, the only agent name in the trace, else the
+    workflow or service. Agents called by tools do not count.
+    """
     if root.agent_name:
         return root.agent_name
     depth = tree.asides(root)
@@ -294,10 +298,9 @@ def _agent(root: Span, tree: Tree) -> str:
 
 
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
-    """Returns the error of the last run: an earlier failure that was retried does not count.
+    """Return the last run's error; retried failures do not count.
 
-    A workflow may end without an error although an agent or a model call inside it failed: if that ended last and
-    there is no answer, the run failed.
+    If a workflow ends without error and answer, and an agent or model call that ended last failed, the run failed.
     """
     last = roots[-1]
     if last.error is not None or answer:
@@ -307,8 +310,9 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
 
 
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
-    """Returns the fullest definition of each tool that was offered, in order of appearance; with the agents that had
-    it, if some had others. Agents whose tools of one name differ have a definition each."""
+    """Return each offered tool's fullest definition, in order of appearance. Lists the agents if they differ; agents
+    with different tools of one name have separate definitions.
+    """
     tools: dict[tuple[str, str], ToolDefinition] = {}
     had: dict[tuple[str, str], dict[str, None]] = {}
     for span in tree.spans:
@@ -330,7 +334,7 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
 
 
 def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
-    """Returns whether two tools of one name take other parameters."""
+    """Return whether two tools of one name take other parameters."""
     return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 
@@ -339,8 +343,9 @@ def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
-    """Returns each thought once: those in the history of the first input (of earlier traces), those of the outputs, and
-    those that only the history of the last input has."""
+    """Return each thought once: from the first input's history (earlier traces), the outputs, and the last input's
+    history.
+    """
     if not speakers:
         return ()
     told = [current_turn(speakers[0].input or ())]
@@ -357,7 +362,7 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _usage(spans: Sequence[Span]) -> Usage | None:
-    """Returns the tokens that the spans state; ``None`` if none of them does."""
+    """Return the tokens that the spans state; ``None`` if none of them does."""
     stated = [span.usage for span in spans if span.usage is not None]
     if stated:
         return sum(stated, Usage())

@@ -1,7 +1,6 @@
-"""Builds the tree of a trace's spans, which survives missing parents, skewed clocks and parent loops.
+"""Builds a trace's span tree, robust to missing parents, skewed clocks and parent loops.
 
-One pass builds it and works out, on the way down, whatever a reader would have to climb for, so that a chain of
-thousands of nested spans costs no more than a flat trace.
+One downward pass computes inherited values, so deeply nested traces cost no more than flat ones.
 """
 
 from __future__ import annotations
@@ -34,11 +33,10 @@ class _Place:
 
 
 class Tree:
-    """The spans of a trace as a tree. ``spans``: by start time, outer spans before inner ones that start at the same
-    instant. Ids must be unique. ``roots``: the outermost agents and workflows, without those that only a tool called;
-    if there are none, the topmost spans that do work.
+    """The span tree of a trace. ``spans``: by start, outer before inner on ties; unique ids. ``roots``: outermost
+    agents and workflows not called by tools, else the topmost working spans.
 
-    A parent loop is cut above its earliest span. The same spans give the same tree in any order.
+    A parent loop is cut above its earliest span. Deterministic in any input order.
     """
 
     def __init__(self, spans: Iterable[Span]) -> None:
@@ -91,36 +89,36 @@ class Tree:
         self.roots = self._find_roots()
 
     def parent(self, span: Span) -> Span | None:
-        """Returns the parent, or ``None`` if it is not in the trace."""
+        """Return the parent, or ``None`` if it is not in the trace."""
         if span.span_id in self._cut:
             return None
         return self.by_id.get(span.parent_id)
 
     def children(self, span: Span) -> Sequence[Span]:
-        """Returns the spans directly below, by start time."""
+        """Return the spans directly below, by start time."""
         found = self._children.get(span.span_id, ())
         if self._cut:
             return [child for child in found if child.span_id not in self._cut]
         return found
 
     def depth(self, span: Span) -> int:
-        """Returns how many spans are above; 0 for a span whose parent is not in the trace."""
+        """Return how many spans are above; 0 for a span whose parent is not in the trace."""
         return self._places[span.span_id].depth
 
     def above(self, span: Span) -> Span | None:
-        """Returns the nearest span above that does work of its own (:data:`WORK`)."""
+        """Return the nearest span above that does work of its own (:data:`WORK`)."""
         return self._places[span.span_id].above
 
     def asides(self, span: Span) -> int:
-        """Returns how many spans above are :data:`ASIDES`."""
+        """Return how many spans above are :data:`ASIDES`."""
         return self._places[span.span_id].asides
 
     def agent(self, span: Span) -> str:
-        """Returns the agent name on the span or nearest above it; ``""`` if there is none."""
+        """Return the agent name on the span or nearest above it; ``""`` if there is none."""
         return self._places[span.span_id].agent
 
     def below(self, span: Span) -> Sequence[Span]:
-        """Returns all descendants of a span in the order of :attr:`spans`. Callers must not change the list."""
+        """Return all descendants of a span in the order of :attr:`spans`. Callers must not change the list."""
         known = self._below.get(span.span_id)
         if known is not None:
             return known
@@ -148,8 +146,7 @@ class Tree:
         return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
     def _settle(self, span: Span) -> None:
-        """Places a span that seems to begin before its parent (clocks differ, or both began at once), and the spans
-        above it that have no place yet."""
+        """Place a span that starts before its parent (skewed clocks or ties), and unplaced spans above it."""
         path: dict[str, Span] = {}
         at: Span | None = span
         while at is not None and at.span_id not in self._places:

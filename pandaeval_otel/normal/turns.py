@@ -1,7 +1,7 @@
-"""Reads the turns of a trace, its input and its final answer, and cuts a single turn out of a trace.
+"""Reads turns, input and final answer of a trace, and extracts single turns.
 
-A turn is a user message and all that the outermost agent does up to the next one. What the agent's own span states
-comes first; what it does not state is taken from the model calls inside, and then from inner agents.
+A turn is a user message and the outermost agent's work until the next. Sources in order: the agent's own span, its
+model calls, inner agents.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class Turns:
 
 
 def turns(tree: Tree) -> Turns:
-    """Returns the turns of a trace; agents that ran one after the other are several turns, unless one handed the user
-    over to the next."""
+    """Return a trace's turns. Sequential agents are separate turns, unless one handed the user over to the next."""
     exchanges: list[_Exchange] = []
     for root in tree.roots:
         if root.kind in RUNS:
@@ -64,8 +63,9 @@ class _Exchange:
 
 
 def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
-    """Joins a run without an answer with the next run of the same question: the first handed over, or was retried. A
-    voice agent repeats the answer of the agent that it handed over to."""
+    """Join a run without an answer with the next run of the same question: a handover or retry. A voice agent repeats
+    the handing agent's answer.
+    """
     kept: list[_Exchange] = []
     for exchange in exchanges:
         last = kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)
@@ -98,7 +98,7 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
 
 
 def _speaks(span: Span) -> bool:
-    """Returns whether any output of a run is the agent's: some emitters write only instructions there."""
+    """Return whether any output is the agent's. Some emitters write only instructions."""
     return span.output == () or any(message.role in ("assistant", "") for message in span.output or ())
 
 
@@ -112,8 +112,7 @@ def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Sp
 
 
 def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span], tree: Tree) -> None:
-    """Takes the answer from the model call or the agent that ended last, unless it failed: earlier words are not the
-    answer."""
+    """Set the answer from the model call or agent that ended last, unless it failed. Earlier text is no answer."""
     told = [run for run in runs if run.output is not None]
     for spans, source in ((calls, "the last model call"), (told, "an inner agent")):
         span = _last(spans)
@@ -136,8 +135,9 @@ def _of_calls(group: Sequence[Span]) -> _Exchange:
 
 
 def _last(spans: Sequence[Span]) -> Span | None:
-    """Returns the span that ended last. A model call that stays open until its tools have run asks for them, so the
-    last call that began after it is the last one."""
+    """Return the span that ended last. If a model call stays open while its tools run, the last call that began after
+    it.
+    """
     last = max(spans, key=_ended, default=None)
     if last is not None and answered(last.output).pending:
         return max(spans, key=_BEGAN)
@@ -149,9 +149,9 @@ def _ended(span: Span) -> tuple[int, int, str]:
 
 
 def of_turn(trace: Trace, index: int) -> Trace:
-    """Returns the trace as if the ``index``-th turn (0-based) were all of it: with the spans, tool calls and thoughts
-    that began in that turn, and the same ids, digest and tools. Returns a trace of a single turn unchanged. Raises
-    ``IndexError`` where there is no such turn."""
+    """Return the trace reduced to turn ``index`` (0-based): its spans, tool calls and thoughts, with the same ids,
+    digest and tools. A single-turn trace is unchanged. Raises ``IndexError``.
+    """
     turns = trace.turns
     turn = turns[index]
     if len(turns) == 1:

@@ -1,4 +1,4 @@
-"""Finds text that no dialect reads, in traces that lack a question or an answer: a sign of an emitter that is new."""
+"""Finds unread text in traces without question or answer, which indicates a new emitter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FEWEST, _SHOWN = 12, 4
 
 
 def unread(trace: Trace, raws: Iterable[RawSpan]) -> str:
-    """Returns a note on the spans whose text is not read; ``""`` for a trace with a question and an answer, and for one
+    """Return a note on the spans whose text is not read; ``""`` for a trace with a question and an answer, and for one
     that failed."""
     answered = trace.output is not None or trace.ends_in_tool_call
     if trace.error is not None or (trace.input is not None and answered):
@@ -56,7 +56,7 @@ def _told(span: Span) -> bool:
 
 
 def _known(spans: Sequence[Span]) -> set[str]:
-    """Returns the texts that are read of other spans: a framework's steps repeat them."""
+    """Return texts read from other spans; framework steps repeat them."""
     messages = (message for span in spans for message in (*(span.input or ()), *(span.output or ())))
     return {message.text for message in messages}
 

@@ -1,9 +1,8 @@
-"""Tells the calls that an editor or a framework makes for itself beside the user's conversation: titles, summaries of
-the conversation or of tool calls, tags, follow-up questions, and what kind of message a user's is.
+"""Detects utility calls of editors and frameworks: titles, summaries, tags, follow-up questions and message
+classification.
 
-They are told by their instructions, which name what they are about, and by their place: a model call without tools. A
-summary or a classification may be an agent's own work, so that they also need a session, and classifications an editor
-or a name that says so.
+Evidence is the instructions and the absence of tools. Summaries and classifications may be agent work, so they also
+need a session. Classifications need an editor or a matching name as well.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _NEEDS_SESSION = ("summary", "classification")
 
 
 def utility_of(span: Span, *, in_session: bool) -> str:
-    """Returns what a model call is for, if it is no part of the conversation itself; else ``""``."""
+    """Return a utility call's purpose; ``""`` for calls of the conversation."""
     if span.kind is not Kind.LLM or span.tools or any(message.tool_requests for message in span.output or ()):
         return ""
     given = span.input or ()
@@ -66,7 +65,7 @@ def utility_of(span: Span, *, in_session: bool) -> str:
 
 
 def own_calls(calls: Sequence[Span]) -> Sequence[Span]:
-    """Returns the model calls that are part of the conversation; all, where none is."""
+    """Return the model calls that are part of the conversation; all, where none is."""
     if len(calls) < 2:
         return calls
     return [call for call in calls if not utility_of(call, in_session=True)] or calls

@@ -1,7 +1,7 @@
-"""Carries the ids that an application gives its work (session, user, test case and trial) in OpenTelemetry's context.
+"""Carries session, user, test case and trial ids in OpenTelemetry's context.
 
-They travel with the context: into coroutines and tasks, into threads that get the context, and with a ``context=`` that
-starts a span. Baggage of the same names, which another service may send, counts too.
+They follow the context into coroutines, tasks, threads with the context, and spans started with ``context=``. Baggage
+of the same names from other services counts, too.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from pandaeval_otel.base import semconv
 SCOPE = create_key("pandaeval-scope")
 BAGGAGE = next(iter(baggage.set_baggage("any", "value", Context())))
 SPAN = next(iter(trace.set_span_in_context(trace.INVALID_SPAN, Context())))
-"""Keys under which a context holds baggage and the current span: a direct lookup is much cheaper than the API's
-calls."""
+"""Context keys of baggage and current span. Direct lookup is much faster than the API."""
 
 _runtime = getattr(context_api, "_RUNTIME_CONTEXT", None)
 _variable = getattr(_runtime, "_current_context", None)
 current: Callable[[], Context] = _variable.get if isinstance(_variable, ContextVar) else context_api.get_current
-"""Returns what ``get_current()`` does, with two calls less, as it runs for every span."""
+"""Return ``get_current()`` with two calls less; it runs for every span."""
 
 CARRIED = "_pandaeval_scope"
 _FROM_BAGGAGE = (
@@ -48,8 +47,9 @@ class ContextIds:
     trial: str = ""
 
     attributes: dict[str, str] = field(init=False, compare=False, repr=False)
-    """Attributes that are stamped on spans; also the names of the baggage. Made at once rather than on demand, so that
-    no span waits for them, nor for a lock that a forked child may inherit locked."""
+    """Attributes stamped on spans, also the baggage names. Computed eagerly to avoid a lock, which a forked child
+    could inherit locked.
+    """
 
     def __post_init__(self) -> None:
         named = (
@@ -65,7 +65,7 @@ NOTHING = ContextIds()
 
 
 def scope_in(context: Context) -> ContextIds:
-    """Returns the ids in ``context``: those set in this process, completed by baggage."""
+    """Return the ids in ``context``: those set in this process, completed by baggage."""
     scope = context.get(SCOPE)
     own = scope if isinstance(scope, ContextIds) else NOTHING
     if BAGGAGE not in context:
@@ -83,8 +83,9 @@ def scope_in(context: Context) -> ContextIds:
 
 
 def stamp(span: Any, context: Context) -> ContextIds | None:
-    """Writes the context's ids on a starting span, if it is the first of its trace in this process or its parent
-    carries others. Returns the written ids, or ``None``."""
+    """Write the context's ids on a starting span if it is the first of its trace here or its parent has other ids.
+    Returns the written ids, or ``None``.
+    """
     scope: Any = context.get(SCOPE)
     if type(scope) is not ContextIds or BAGGAGE in context:
         scope = scope_in(context)
@@ -113,7 +114,7 @@ def stamp(span: Any, context: Context) -> ContextIds | None:
 
 
 def _as_known() -> Any:
-    """Returns the SDK's class of attributes if it has the known structure, else ``None``."""
+    """Return the SDK's class of attributes if it has the known structure, else ``None``."""
     probe: Any = BoundedAttributes(maxlen=2, immutable=False)
     try:
         probe._dict.update({"known": "yes"})

@@ -1,8 +1,7 @@
-"""Adds our processors to the providers that ``opentelemetry-instrument`` configures, without a line of code.
+"""Adds our processors to the providers of ``opentelemetry-instrument``.
 
-There is no entry point for span processors, so this runs as ``opentelemetry_post_instrument``, after the SDK and all
-instrumentations were set up. It does nothing unless PANDAEVAL_ENDPOINT is set: an application that adds the processor
-itself must not get a second one because this package is installed.
+Runs as ``opentelemetry_post_instrument``, because span processors have no entry point. Requires PANDAEVAL_ENDPOINT,
+so an application with its own processor does not get a second.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ _log = logging.getLogger(__name__)
 
 
 def instrument() -> None:
-    """Adds the processors; ``opentelemetry-instrument`` calls it once. Never raises: an application must start
-    anyway."""
+    """Add the processors; called once by ``opentelemetry-instrument``. Never raises, so the application always
+    starts.
+    """
     if not os.environ.get("PANDAEVAL_ENDPOINT", "").strip() or not enabled():
         return
     try:

@@ -1,6 +1,6 @@
-"""Holds parts of traces until the collector takes them, bounded in bytes, and counts the outcome of each.
+"""Holds trace parts until the collector acknowledges them, bounded in bytes, and counts outcomes.
 
-The worker thread owns a buffer; it uses no clock and no network.
+Owned by the worker thread; no clock, no network.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
 
 
 class Buffer:
-    """Holds encoded parts until the collector took or rejected them. ``limit``: bytes, beyond which the oldest parts
-    are dropped. ``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`."""
+    """Encoded parts until the collector accepts or rejects them. ``limit``: bytes; beyond it the oldest parts are
+    dropped. ``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`.
+    """
 
     def __init__(self, limit: int, count: Callable[..., None]) -> None:
         self._limit, self._count = limit, count
@@ -31,7 +32,7 @@ class Buffer:
         """Parts dropped so far."""
 
     def __bool__(self) -> bool:
-        """Returns whether any part is not settled yet."""
+        """Return whether any part is not settled yet."""
         return bool(self._batch or self._waiting)
 
     @property
@@ -43,7 +44,7 @@ class Buffer:
         return self.newest
 
     def put(self, part: Part) -> None:
-        """Adds a part, and drops the oldest parts beyond the limit."""
+        """Add a part, and drop the oldest parts beyond the limit."""
         self.newest += 1
         part.number = self.newest
         self._waiting.append(part)
@@ -52,7 +53,7 @@ class Buffer:
             self._drop(self._waiting.popleft(), "buffer_full")
 
     def batch(self) -> bytes:
-        """Returns the oldest parts as one request, whose outcome the caller reports by one of the following methods."""
+        """Return the oldest parts as one request. Report its outcome with one of the following methods."""
         size = sum(len(waiting.data) for waiting in self._batch)
         while self._waiting and len(self._batch) < self._batch_traces:
             size += len(self._waiting[0].data)
@@ -62,7 +63,7 @@ class Buffer:
         return b"".join(waiting.data for waiting in self._batch)
 
     def accepted(self, rejected: Mapping[bytes, str]) -> None:
-        """Settles the batch as accepted, except for ``rejected`` (reasons by trace id)."""
+        """Settle the batch as accepted, except for ``rejected`` (reasons by trace id)."""
         for waiting in self._batch:
             self.size -= waiting.size
             reason = rejected.get(waiting.trace_id)
@@ -70,18 +71,18 @@ class Buffer:
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def refused(self, reason: str) -> None:
-        """Drops the batch, which the collector will never take."""
+        """Drop the batch after a permanent rejection."""
         for waiting in self._batch:
             self._drop(waiting, reason)
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def put_back(self) -> None:
-        """Puts the batch back as the first to be sent again."""
+        """Return the batch to the front for a retry."""
         self._waiting.extendleft(reversed(self._batch))
         self._batch = []
 
     def split(self) -> bool:
-        """Halves the size of the next batches, since this one was too large. Returns ``False`` for a single part."""
+        """Halve the next batches, because this batch was too large. Returns ``False`` for a single part."""
         if len(self._batch) < 2:
             return False
         self._batch_traces = len(self._batch) // 2
@@ -89,7 +90,7 @@ class Buffer:
         return True
 
     def give_up(self) -> None:
-        """Drops all parts at shutdown."""
+        """Drop all parts at shutdown."""
         self.put_back()
         while self._waiting:
             self._drop(self._waiting.popleft(), "shutdown")

@@ -1,8 +1,8 @@
-"""Puts the spans that start and end in this process together into traces.
+"""Groups this process's spans into traces.
 
-The caller passes the clock; one thread owns it. It adds to the collector's assembler what only this process knows: the
-open spans. So a trace whose root ended while no other span is open is complete at once, and any other trace is handed
-on as a fragment: its parent lives in another process, it was open at a fork, or a span never ended.
+The caller passes the clock; single-threaded. Unlike the collector, it knows the open spans. If the root ended and no
+span is open, the trace is complete. Other traces are sent as fragments: the parent is in another process, the trace
+was open at a fork, or a span never ended.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MAX_TRACES = 10_000
 _REMEMBERED = 20_000
 _PART_BYTES = 8 << 20  # with the span that makes it too much, still a request that every collector takes
 _TRACE_BYTES, _SPAN_BYTES = 1_700, 400
-"""What a trace and each of its spans and records take beside their encoded bytes: ids, and their places in tables."""
+"""Bytes of overhead per trace, and per span or record: ids and table entries."""
 _BESIDE_BYTES = 300
-"""What a part takes beside its encoded bytes."""
+"""Bytes of overhead per part."""
 _CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 
 class SessionEnd(NamedTuple):
-    """The application's word that a session is over, said inside the trace of this id or (0) outside of any."""
+    """The end of a session, reported inside the trace with this id, or outside of any (0)."""
 
     session: str
     trace_id: int
@@ -43,8 +43,9 @@ class SessionEnd(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """A trace, or a part of one, encoded as a request of its own: concatenated requests are one request. ``number``: in
-    the order of submission."""
+    """A trace or part of a trace, encoded as a separate request. Concatenated requests are one request. ``number``:
+    order of submission.
+    """
 
     trace_id: bytes
     data: bytes
@@ -74,7 +75,8 @@ class _Trace:
 
 class Collecting:
     """Collects open traces. ``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`.
-    ``inherited``: traces that were open when this process was forked; their roots belong to the parent."""
+    ``inherited``: traces open at the fork, whose roots belong to the parent.
+    """
 
     def __init__(self, settings: Settings, count: Callable[..., None], inherited: Iterable[int] = ()) -> None:
         self._redact, self._held_limit, self._count = settings.redact, settings.held_bytes, count
@@ -91,12 +93,13 @@ class Collecting:
         return len(self._traces)
 
     def trace_ids(self) -> list[int]:
-        """Returns the ids of open traces."""
+        """Return the ids of open traces."""
         return list(self._traces)
 
     def take(self, items: Iterable[Any], now: float) -> None:
-        """Takes the application's items in order: started spans (``SpanContext``, with its scope if it was stamped
-        with any), ended ones (``ReadableSpan``), log records, :class:`SessionEnd`."""
+        """Process items in order: started spans (``SpanContext``, with scope if stamped), ended spans
+        (``ReadableSpan``), log records, :class:`SessionEnd`.
+        """
         ended: dict[int, list[ReadableSpan]] = {}
         records: dict[int, list[Any]] = {}
         for item in items:
@@ -118,7 +121,7 @@ class Collecting:
         self._shrink(now - self._rules.max_age)
 
     def _end_session(self, end: SessionEnd) -> None:
-        """Notes the end of a session with its trace, or to be sent by itself."""
+        """Record a session end with its trace, or for sending separately."""
         trace = self._traces.get(end.trace_id)
         if trace is not None and trace.scope.session in ("", end.session):
             trace.session_end = True
@@ -127,8 +130,9 @@ class Collecting:
             self._ends.append(_part(proto.CompletedTrace(session_end=True, session_id=end.session)))
 
     def _shrink(self, since: float) -> None:
-        """Drops the oldest traces beyond the limits, and forgets those of which nothing is held since ``since``: their
-        open spans will hardly end."""
+        """Drop the oldest traces beyond the limits, and forget traces empty since ``since``, whose spans will hardly
+        end.
+        """
         while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
             self.drop(next(iter(self._traces)), "held_full")
         while self._traces:
@@ -138,7 +142,7 @@ class Collecting:
             del self._traces[trace_id]
 
     def drop(self, trace_id: int, reason: str) -> None:
-        """Drops a whole trace, including its later spans."""
+        """Drop a whole trace, including its later spans."""
         if trace_id in self._gone:
             return
         self._gone[trace_id] = reason
@@ -152,16 +156,16 @@ class Collecting:
         self._count("traces", DROPPED, 1, reason)
 
     def drop_all(self, reason: str) -> None:
-        """Drops every open trace."""
+        """Drop every open trace."""
         for trace_id in self.trace_ids():
             self.drop(trace_id, reason)
 
     def complete(self, now: float) -> list[Part]:
-        """Returns the parts that are due."""
+        """Return the parts that are due."""
         return self._parts(self._assembler.take_due(now, MAX_TRACES))
 
     def flush(self, shutting: bool = False) -> list[Part]:
-        """Returns everything held, including parts of open traces. ``shutting``: no trace gets any more spans."""
+        """Return everything held, including parts of open traces. ``shutting``: no more spans follow."""
         return self._parts(self._assembler.take_all(Trigger.SHUTDOWN, 2 * MAX_TRACES), shutting)
 
     def _start(self, context: SpanContext, scope: ContextIds | None, now: float) -> None:
@@ -171,7 +175,7 @@ class Collecting:
             trace.scope = scope or trace.scope
 
     def _touch(self, trace_id: int, now: float) -> _Trace | None:
-        """Marks a trace as the most recently active and returns it; ``None`` if it was dropped."""
+        """Mark a trace as the most recently active and returns it; ``None`` if it was dropped."""
         trace = self._traces.get(trace_id)
         if trace is not None:
             trace.touched_at = now
@@ -212,8 +216,9 @@ class Collecting:
             self._assembler.close(_bytes(trace_id))
 
     def _encode(self, trace: _Trace, spans: list[ReadableSpan], records: list[Any]) -> int:
-        """Encodes at once, as bytes can be counted and keep no object of the application alive. Returns their
-        number."""
+        """Encode immediately, so that bytes can be counted and no application object stays alive. Returns the number
+        of bytes.
+        """
         size = 0
         if spans:
             trace.spans.append(spans_to_bytes(spans, self._redact))
@@ -237,7 +242,7 @@ class Collecting:
         return parts
 
     def _part(self, trace_id: int, trace: _Trace, capped: bool, shutting: bool) -> list[Part]:
-        """Returns the submission of what is held of a trace; none where that is nothing."""
+        """Return the submission of what is held of a trace; none where that is nothing."""
         finished = shutting or not trace.open
         whole = finished and trace.root_ended and trace_id not in self._inherited
         reason = proto.CLOSE_REASON_SHUTDOWN if shutting else proto.CLOSE_REASON_IDLE
@@ -272,7 +277,7 @@ class Collecting:
 
 
 def _part(completed: proto.CompletedTrace, spans: int = 0, logs: int = 0) -> Part:
-    """Encodes a submission of so many spans and log records."""
+    """Encode a submission of so many spans and log records."""
     return Part(completed.trace_id, proto.SubmitTracesRequest(traces=[completed]).SerializeToString(), spans, logs)
 
 

@@ -1,5 +1,5 @@
-"""Opens connections to a collector (unencrypted or over TLS, for the worker thread and for event loops), and tells how
-to cure one that failed and when to try again.
+"""Opens connections to a collector, plain or TLS, for the worker thread and event loops. Also explains failures and
+retry times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 
 
 
 def channel(settings: Settings) -> grpc.Channel:
-    """Returns a channel for submitting, which connects on first use. Raises :class:`OSError` for missing
+    """Return a channel for submitting, which connects on first use. Raises :class:`OSError` for missing
     certificates."""
     # Tells gRPC if gevent has replaced threads: otherwise gRPC's thread, a greenlet too, blocks all others while
     # it waits for an answer. Repeated calls are harmless, also after a fork.
@@ -42,15 +42,14 @@ def channel(settings: Settings) -> grpc.Channel:
 
 
 def watching_channel(settings: Settings) -> grpc.aio.Channel:
-    """Returns a channel for results on the running event loop, which notices when the other end is gone."""
+    """Return a channel for results on the running event loop. It detects a lost peer."""
     if not settings.secure:
         return grpc.aio.insecure_channel(settings.target, options=_ALIVE)
     return grpc.aio.secure_channel(settings.target, _credentials(settings), options=_ALIVE)
 
 
 def cure(settings: Settings, details: str) -> str:
-    """Returns what to do about a failed connection, judging by gRPC's ``details``; if they tell nothing, what to
-    check."""
+    """Return the fix for a failed connection from gRPC's ``details``, or a list of checks."""
     said = details.upper()
     if "CERTIFICATE_VERIFY_FAILED" in said:
         return "its certificate is not signed by who is trusted here: set PANDAEVAL_CERTIFICATE to the authority's file"
@@ -78,10 +77,9 @@ def _credentials(settings: Settings) -> grpc.ChannelCredentials:
 
 
 def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
-    """Returns the seconds that a ``google.rpc.RetryInfo`` in gRPC trailers asks for; ``None`` if there is none.
+    """Return the delay in seconds of a ``google.rpc.RetryInfo`` in gRPC trailers, or ``None``.
 
-    ``trailers``: pairs of key and value. The message is one duration in field 1; parsing it by hand spares applications
-    another package.
+    ``trailers``: pairs of key and value. Parsing its one field here avoids a dependency.
     """
     for key, value in trailers or ():
         if key == "google.rpc.retryinfo-bin":

@@ -1,8 +1,8 @@
-"""Sets the session, user, test case and trial of the spans that follow.
+"""Sets session, user, test case and trial of the following spans.
 
-Each ``using_…`` is a context manager and a decorator of functions and coroutine functions.
-Threads see it if they run in a copy of the context (``asyncio.to_thread``, ``contextvars.copy_context().run``,
-OpenTelemetry's threading instrumentation), or if the function that they run is decorated.
+Each ``using_…`` is a context manager and a decorator of functions and coroutine functions. A thread sees the ids if
+it runs in a copy of the context or its function is decorated. Copies come from ``asyncio.to_thread``,
+``contextvars.copy_context().run`` or OpenTelemetry's threading instrumentation.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _runtime: Any = getattr(context_api, "_RUNTIME_CONTEXT", context_api)
 
 
 def using_session(session: str, *, propagate: bool = False) -> Around[None]:
-    """Makes spans that start inside belong to ``session``, whatever id a framework gives them.
+    """Assign spans that start inside to ``session``, overriding framework ids.
 
-    ``propagate``: also put the id into baggage, which instrumented clients send to every server that they call.
+    ``propagate``: also add the id to baggage, which instrumented clients send to every server.
 
     >>> with using_session("chat-17"), using_user("ada"), agent_turn("shop") as span:
     ...     session_end()
@@ -45,12 +45,12 @@ def using_session(session: str, *, propagate: bool = False) -> Around[None]:
 
 
 def using_user(user: str, *, propagate: bool = False) -> Around[None]:
-    """Marks spans that start inside as work for ``user``."""
+    """Mark spans that start inside as work for ``user``."""
     return Around(lambda: Using(propagate, user=str(user)))
 
 
 def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Around[None]:
-    """Marks spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``.
+    """Assign spans that start inside to a ``trial`` (number or name) of the test ``case``.
 
     >>> using_case("refund", trial=1)(lambda: "refunded")()
     'refunded'
@@ -59,10 +59,10 @@ def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> 
 
 
 def session_end(session: str | None = None) -> None:
-    """Says that a session (default: the one in use) is over, so that it is scored without waiting for it to be idle.
+    """End a session (default: the current one), so that it is scored without an idle wait.
 
-    It takes effect when the trace around the call is done; outside of a trace, when all traces sent before are. Needs a
-    processor in this process; does nothing if there is none or no session is known. Never blocks or raises.
+    Takes effect when the surrounding trace is done, or outside a trace, when all earlier traces are. Does nothing
+    without a processor in this process or a known session. Never blocks or raises.
     """
     named = session or scope_in(context_api.get_current()).session
     if named:
@@ -75,8 +75,9 @@ SESSION_LISTENERS: WeakSet[Forwarder] = WeakSet()
 
 
 class Around(Generic[Value]):
-    """A context manager and decorator: each use enters a context of its own, which ``make`` returns. It may be entered
-    again and nested, but not by two threads at once; decorated functions may run on any thread."""
+    """A reusable context manager and decorator; ``make`` returns the context of each use. It may be nested, but not
+    entered by two threads at once. Decorated functions may run on any thread.
+    """
 
     def __init__(self, make: Callable[[], AbstractContextManager[Value]]) -> None:
         self._make = make
@@ -92,8 +93,9 @@ class Around(Generic[Value]):
         self._open.pop().__exit__(*error)
 
     def __call__(self, function: Function) -> Function:
-        """Decorates a function or a coroutine function. Raises ``TypeError`` for a generator function: between two
-        steps it would hold in the caller's code."""
+        """Decorate a function or coroutine function. Raises ``TypeError`` for a generator function, where the context
+        would leak into the caller between steps.
+        """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"{function.__name__} is a generator: use `with` around the loop that reads it")
 
@@ -143,14 +145,13 @@ _INVOKE_AGENT = "invoke_agent"
 
 
 def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> Around[Span]:
-    """Opens the span ``invoke_agent {name}`` around the agent's work for one message of a user.
+    """Open the span ``invoke_agent {name}`` around the agent's work for one user message.
 
-    Returns a context manager that gives the :class:`opentelemetry.trace.Span`, and a decorator of functions and
-    coroutine functions. Spans that start inside are its children; its parent is the current span, such as a web
-    server's, if there is one. An exception that leaves it is recorded on the span, which gets status ERROR, and
-    propagates.
+    Returns a context manager that yields the :class:`opentelemetry.trace.Span`, also a decorator of functions and
+    coroutine functions. Its parent is the current span, such as a web server's. An escaping exception is recorded,
+    sets status ERROR and propagates.
 
-    ``tracer_provider``: default the global one when the span starts.
+    ``tracer_provider``: default is the global provider at the start of the span.
     """
 
     def start() -> AbstractContextManager[Span]:

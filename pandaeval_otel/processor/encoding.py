@@ -1,7 +1,6 @@
-"""Encodes SDK spans and log records as OTLP bytes, with the encoder that the OTLP exporter uses, so that both ways give
-equal evidence.
+"""Encodes SDK spans and log records as OTLP bytes with the OTLP exporter's encoder, so both give equal evidence.
 
-Runs on the worker thread only.
+Worker thread only.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pandaeval_otel.wire.skeleton import Request
 
 
 def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> bytes:
-    """Returns an ``ExportTraceServiceRequest``. Raises whatever ``redact`` or the encoder raises."""
+    """Return an ``ExportTraceServiceRequest``. Raises whatever ``redact`` or the encoder raises."""
     request = encode_spans(spans)
     unsampled = {span.context.span_id.to_bytes(8, "big") for span in spans if not span.context.trace_flags.sampled}
     if redact is not None or unsampled:
@@ -37,7 +36,7 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> byte
 
 
 def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
-    """Returns an ``ExportLogsServiceRequest`` of log records, whose type depends on the installed SDK."""
+    """Return an ``ExportLogsServiceRequest`` of log records, whose type depends on the installed SDK."""
     request = encode_logs(records)
     if redact is not None:
         for record in (r for rl in request.resource_logs for scoped in rl.scope_logs for r in scoped.log_records):
@@ -48,7 +47,7 @@ def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
 
 
 def merged(requests: Sequence[bytes]) -> bytes:
-    """Returns one request with the items of all, each resource and scope written once, in order of appearance."""
+    """Return one request with the items of all, each resource and scope written once, in order of appearance."""
     if len(requests) == 1:
         return requests[0]
     whole = Request()
@@ -71,7 +70,7 @@ def _redact_pairs(pairs: Any, redact: Redact) -> None:
 
 
 def _redact_value(key: str, value: Any, redact: Redact) -> bool:
-    """Redacts a value in place. Returns whether to leave it out."""
+    """Redact a value in place. Returns whether to leave it out."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         text = redact(key, value.string_value)

@@ -1,7 +1,7 @@
-"""Passes spans from an application's threads to the worker of their process.
+"""Passes spans from application threads to the process's worker.
 
-An application's thread only appends to the inbox, unless that is full, closed, or used for the first time in this
-process: then it also starts the worker, wakes it, or marks a trace as lost.
+An application thread only appends to the inbox. If the inbox is full, closed or new in this process, it also starts
+or wakes the worker, or marks a trace as lost.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from pandaeval_otel.processor.worker import Flush, Inbox, Worker, signal_of, tra
 _log = logging.getLogger(__name__)
 
 _WAKE_AT = 2
-"""Divisor of the queue's size: the worker is woken early when that many items wait. Not before: a worker that runs
-beside the application costs it more than spans that wait."""
+"""The worker wakes early when the queue is filled to this fraction. Waking it sooner costs the application more than
+waiting spans.
+"""
 _LATE_S = 0.5
 _PAUSE_S = 0.5
-"""Seconds that a fork waits for workers that are talking to their collectors."""
+"""Maximum seconds that a fork waits for active workers."""
 
 _lock = threading.RLock()  # garbage collection may return a processor's lease at any point
 _by_settings: dict[Settings, Forwarder] = {}
@@ -36,8 +37,9 @@ _not_ours: list[object] = []
 
 
 class Forwarder:
-    """Passes the items of one process to its worker. No method raises, and only :meth:`flush` and :meth:`shutdown`
-    block, for the given time."""
+    """Passes a process's items to its worker. No method raises; only :meth:`flush` and :meth:`shutdown` block, for
+    the given time.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -51,28 +53,30 @@ class Forwarder:
             self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
 
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
-        """Makes the worker and the lock, which belong to one process; called again in a forked child."""
+        """Create the worker and lock of this process; called again in a forked child."""
         self._starting = threading.Lock()
         self.worker = Worker(self.settings, self.inbox, self._count, inherited)
         self.inbox.room = 0
 
     def session_ended(self, session: str, trace_id: int) -> None:
-        """Queues the end of ``session``. ``trace_id``: the trace around the call of
+        """Queue the end of ``session``. ``trace_id``: the trace around the call of
         :func:`pandaeval_otel.processor.context.session_end`, 0 for none."""
         self._full(SessionEnd(session, trace_id))
 
     def flush(self, timeout: float) -> bool:
-        """Returns whether the collector took all ended spans, of open traces too, within ``timeout`` seconds."""
+        """Wait up to ``timeout`` seconds until the collector has all ended spans, also of open traces. Returns
+        whether it has.
+        """
         return self._finish(Flush(timeout), timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """Sends what it can within ``timeout`` seconds, counts the rest as dropped, and ends the thread."""
+        """Send within ``timeout`` seconds, count the rest as dropped, and end the thread."""
         self._close()
         self._finish(Flush(timeout, shutting=True), timeout)
         self.worker.join(_LATE_S)
 
     def shutdown_soon(self) -> None:
-        """Asks the worker to shut down, and returns at once."""
+        """Ask the worker to shut down, and return at once."""
         self._close()
         self.worker.ask(Flush(self.settings.shutdown_timeout, shutting=True))
 
@@ -86,7 +90,7 @@ class Forwarder:
         return flush.done.wait(timeout) and flush.ok
 
     def _full(self, item: Any) -> None:
-        """Takes an item where an append is not enough. Never raises, never blocks."""
+        """Handle an item that an append cannot. Never raises or blocks."""
         try:
             if self.worker.closed:
                 self.refuse(item)
@@ -100,7 +104,7 @@ class Forwarder:
             pass
 
     def refuse(self, item: Any) -> None:
-        """Counts an item that comes after the shutdown as dropped."""
+        """Count an item that comes after the shutdown as dropped."""
         signal = signal_of(item)
         if signal:
             self._count(signal, ENDED, 1)
@@ -118,8 +122,9 @@ class Forwarder:
             self._starting.release()
 
     def after_fork(self) -> tuple[object, ...]:
-        """Starts over in a forked child: the parent sends what was collected so far. Returns objects that the child
-        must keep, since destroying them would touch the parent's connection."""
+        """Restart in a forked child; the parent sends earlier items. Returns objects to keep alive, because
+        destroying them would affect the parent's connection.
+        """
         before = self.worker
         traces = {*before.collecting.trace_ids(), *map(trace_of, self.inbox)}
         self.inbox.clear()
@@ -137,10 +142,10 @@ class Forwarder:
 
 
 class Lease:
-    """A processor's hold on the forwarder of its settings.
+    """A processor's lease of the shared forwarder.
 
-    It ends in one atomic step, and the last holder is found by looking at all leases rather than by counting: a fork
-    may interrupt a thread that ends a lease at any point, and the child has to be right about the remaining ones.
+    Ends in one atomic step. The last holder is found by checking all leases instead of a counter, which a fork could
+    leave wrong.
     """
 
     def __init__(self, holder: object, settings: Settings) -> None:
@@ -162,8 +167,9 @@ class Lease:
         return self._finalizer.alive
 
     def end(self) -> None:
-        """Returns the forwarder; the last lease shuts it down, and others flush it. Blocks for at most
-        ``shutdown_timeout`` seconds, and only the first time."""
+        """Release the forwarder; the last lease shuts it down, others flush it. Blocks at most ``shutdown_timeout``
+        seconds, only the first time.
+        """
         timeout = self.forwarder.settings.shutdown_timeout
         if self._finalizer.detach() is None:
             return
@@ -179,7 +185,7 @@ def _let_go(forwarder: Forwarder) -> None:
 
 
 def _is_last(forwarder: Forwarder) -> bool:
-    """Returns whether no lease of the forwarder is alive; ``True`` to one caller only."""
+    """Return whether no lease is alive; ``True`` to one caller only."""
     with _lock:
         if any(lease.alive for lease in _leases.get(forwarder, ())) or _leases.pop(forwarder, None) is None:
             return False
@@ -188,7 +194,7 @@ def _is_last(forwarder: Forwarder) -> bool:
 
 
 def _before_fork() -> None:
-    """Pauses sending, and waits until connections are down."""
+    """Pause sending, and wait until connections are down."""
     deadline = time.monotonic() + _PAUSE_S
     waits = [each.worker.submission.pause(max(0.0, deadline - time.monotonic())) for each in list(_everyone)]
     time.sleep(max(waits, default=0.0))

@@ -1,5 +1,5 @@
-"""The one line that an application adds for spans, ``provider.add_span_processor(PandaEvalSpanProcessor())``, and its
-counterpart for log events.
+"""The span processor, added with ``provider.add_span_processor(PandaEvalSpanProcessor())``, and its counterpart for
+log events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from pandaeval_otel.processor.worker import NOWHERE, Inbox
 
 
 class Handover:
-    """Base class of both processors: holds the arguments and a lease of the forwarder, which equal settings share."""
+    """Base class of both processors, with the arguments and a lease of the forwarder. Equal settings share a
+    forwarder.
+    """
 
     def __init__(self, endpoint: str | None = None, **options: Unpack[Options]) -> None:
         self._inbox = NOWHERE
@@ -30,12 +32,11 @@ class Handover:
             self._inbox = self._forwarder.inbox
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Returns whether the collector took all ended spans, of open traces too, within the time."""
+        """Wait until the collector has all ended spans, also of open traces. Returns ``False`` after the timeout."""
         return self._forwarder is None or self._forwarder.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Sends what is held, for at most ``shutdown_timeout`` seconds. Spans and events that come later are counted as
-        dropped."""
+        """Send everything within ``shutdown_timeout`` seconds. Later spans and events count as dropped."""
         if self._forwarder is not None:
             # First: a child forked in the middle of this could not end the lease again.
             self._inbox = Inbox(self._forwarder.refuse)
@@ -43,12 +44,12 @@ class Handover:
 
 
 class PandaEvalSpanProcessor(Handover, SpanProcessor):
-    """Sends every trace to a PandaEval collector as soon as it is complete, beside other exporters of the provider.
+    """Sends each completed trace to a PandaEval collector, beside other exporters.
 
-    On the application's threads it stamps the ids of :mod:`pandaeval_otel.processor.context` and appends to a bounded
-    queue; all else happens on one daemon thread. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises.
-    Where it must, it drops whole traces and counts them. Missing arguments come from the environment
-    (docs/start/python.md). The constructor raises :class:`ValueError` for wrong arguments.
+    Application threads only stamp the ids of :mod:`pandaeval_otel.processor.context` and append to a bounded queue.
+    One daemon thread does the rest. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises. Under
+    overload it drops and counts whole traces. Missing arguments come from the environment (docs/start/python.md). The
+    constructor raises :class:`ValueError` for wrong arguments.
 
     >>> from opentelemetry.sdk.trace import TracerProvider
     >>> provider = TracerProvider()
@@ -57,7 +58,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     """
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Queues the start of ``span``. The SDK calls this on the thread that starts the span."""
+        """Queue the start of ``span``, on the starting thread."""
         try:
             context = current() if parent_context is None else parent_context
             # Not the span: it would live until the worker has seen it, which costs more than all of this. Nor the
@@ -76,7 +77,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
             pass
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Queues the ended ``span``. The SDK calls this on the thread that ends the span."""
+        """Queue the ended ``span``, on the ending thread."""
         inbox = self._inbox
         if len(inbox) < inbox.room:
             inbox.append(span)
@@ -85,15 +86,15 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
 
 
 class PandaEvalLogProcessor(Handover, LogRecordProcessor):
-    """Sends events (log records of a trace with an event name, a structured body or ``gen_ai.*`` attributes) together
-    with the spans of their trace; ignores ordinary log lines.
+    """Sends log events with the spans of their trace: records with an event name, structured body or ``gen_ai.*``
+    attributes. Ignores ordinary log lines.
 
-    Give it the arguments of the :class:`pandaeval_otel.PandaEvalSpanProcessor`: with equal ones both share a thread and
-    send a trace whole. It behaves like it in every other way.
+    Pass the arguments of :class:`pandaeval_otel.PandaEvalSpanProcessor`: equal arguments share a thread, so traces
+    arrive whole. Otherwise it behaves the same.
     """
 
     def on_emit(self, log_record: Any) -> None:
-        """Queues the record if it is an event within a trace. The SDK calls this on the thread that logs."""
+        """Queue an event within a trace, on the logging thread."""
         try:
             record = log_record.log_record
             if record.trace_id and _is_event(record):
@@ -112,7 +113,7 @@ def _is_event(record: Any) -> bool:
 
 
 def _let_go(log_record: Any) -> Any:
-    """Returns the record without its context, which would keep spans and attached values alive."""
+    """Return the record without its context, which would keep spans alive."""
     record = log_record.log_record
     if not getattr(record, "context", None):
         return log_record

@@ -25,8 +25,7 @@ _WATCH = "/pandaeval.v1.ResultService/WatchResults"
 _BACKOFF_S, _MAX_BACKOFF_S = 0.1, 5.0
 
 Result = dict[str, Any]
-"""A result as ``pandaeval evaluate --format json`` prints it, with ``cursor``: passed as ``after``, watching resumes
-behind it."""
+"""A result as in ``pandaeval evaluate --format json``, plus ``cursor``. Pass the cursor as ``after`` to resume."""
 
 
 async def watch_results(
@@ -39,12 +38,12 @@ async def watch_results(
     endpoint: str | None = None,
     **collector: Unpack[Options],
 ) -> AsyncIterator[Result]:
-    """Yields the results that are stored already, oldest first, then new ones as they are committed, without end.
+    """Yield stored results, oldest first, then new results as they are committed, without end.
 
-    ``trace``: a span, or a trace id as number or 32 hex digits. ``metric`` with or without its level
-    (``trace.coherence``). ``after``: only results behind this cursor; -1: only those from now on. The other arguments
-    are those of a processor. Waits for a collector that goes away, and misses or repeats nothing. Raises
-    ``grpc.aio.AioRpcError`` when the collector refuses.
+    ``trace``: a span, or a trace id as number or 32 hex digits. ``metric``: with or without level
+    (``trace.coherence``). ``after``: only results after this cursor; -1: only new results. Other arguments are a
+    processor's. Survives collector restarts without gaps or repeats. Raises ``grpc.aio.AioRpcError`` if the collector
+    refuses.
     """
     where = settings(endpoint=endpoint, **collector)
     request = WatchResultsRequest(session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after)
@@ -70,9 +69,10 @@ async def watch_results(
 
 
 def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0, **collector: Any) -> Result:
-    """Blocks until a trace has a result of ``metric``, and returns the first one. ``collector``: arguments of a
-    processor, such as ``endpoint``. Raises :class:`TimeoutError`, naming metric and trace, after ``timeout`` seconds.
-    In a coroutine use :func:`watch_results` instead: this would block its loop."""
+    """Block until a trace has a result of ``metric``, and return the first. ``collector``: a processor's arguments,
+    such as ``endpoint``. Raises :class:`TimeoutError` after ``timeout`` seconds. In coroutines, use
+    :func:`watch_results`.
+    """
 
     async def first() -> Result:
         async with asyncio.timeout(timeout):
@@ -89,7 +89,7 @@ def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0,
 
 
 def trace_id(trace: str | int | Span) -> str:
-    """Returns a span's or a number's trace id as 32 hex digits."""
+    """Return a span's or a number's trace id as 32 hex digits."""
     if isinstance(trace, Span):
         trace = trace.get_span_context().trace_id
     if isinstance(trace, int):

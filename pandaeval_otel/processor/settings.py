@@ -1,8 +1,7 @@
-"""The settings of a processor, how it reaches its collector and how much it may hold: arguments, else environment
-variables, else defaults.
+"""Processor settings: arguments, else environment variables, else defaults.
 
-A wrong variable is logged and ignored, since it must not make an application fail; a wrong argument raises
-:class:`ValueError`. Equal settings share one worker.
+A wrong variable is logged and ignored, so the application still starts. A wrong argument raises :class:`ValueError`.
+Equal settings share a worker.
 """
 
 from __future__ import annotations
@@ -22,36 +21,36 @@ from pandaeval_otel.processor.telemetry import ProcessorTelemetry
 _log = logging.getLogger(__name__)
 
 Redact = Callable[[str, str], "str | None"]
-"""``redact(key, text)`` returns what to send instead of a text; ``None`` leaves it out. The worker thread calls it for
-every string in attributes, events, links, status and log bodies, also inside lists and maps, with the string's key. If
-it raises, the trace is dropped."""
+"""``redact(key, text)`` returns the text to send, or ``None`` to omit it. Called on the worker thread for each string
+in attributes, events, links, status and log bodies, also nested. If it raises, the trace is dropped.
+"""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a processor; docs/start/python.md names the environment variable of each."""
+    """Settings of a processor. docs/start/python.md lists the environment variables."""
 
     endpoint: str = "localhost:4327"
-    """``host:port``, or a URL: ``http://`` in the clear, ``https://`` with TLS, ``unix:/path``."""
+    """``host:port``, or a URL: ``http://`` (plain), ``https://`` (TLS), ``unix:/path``."""
     headers: tuple[tuple[str, str], ...] = ()
     """In gRPC's form: with keys in lower case."""
     certificate: str = ""
-    """PEM file with the certificate authority to trust; empty: those of gRPC."""
+    """PEM file of the trusted certificate authority; empty: gRPC's defaults."""
     client_certificate: str = ""
-    """PEM file with the certificate to show, for collectors that demand one (mTLS)."""
+    """PEM file of the client certificate, for mTLS."""
     client_key: str = ""
     """PEM file with its private key."""
     compression: Literal["auto", "gzip", "none"] = "auto"
-    """``auto``: gzip, except to this machine, where compression costs more than it saves."""
+    """``auto``: gzip, except to this machine."""
     redact: Redact | None = None
     queue_size: int = 8192
     """Span starts, span ends and log records between application and worker."""
     held_bytes: int = 32 << 20
-    """Memory for traces that are not complete yet: encoded spans, and some 400 bytes for each."""
+    """Bytes for incomplete traces: encoded spans plus about 400 bytes each."""
     buffer_bytes: int = 32 << 20
-    """Memory for complete traces that wait for the collector."""
+    """Bytes for complete traces that wait for the collector."""
     timeout: float = 10.0
-    """Seconds for one attempt to submit."""
+    """Seconds per submission attempt."""
     shutdown_timeout: float = 5.0
     """Seconds for the last submissions at shutdown."""
     telemetry: ProcessorTelemetry | None = None
@@ -107,8 +106,9 @@ class Options(TypedDict, total=False):
 
 
 def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings:
-    """Returns settings from arguments (those that are not ``None``), else from the environment. Raises
-    :class:`ValueError` for wrong arguments."""
+    """Return settings from non-``None`` arguments, else the environment. Raises :class:`ValueError` for wrong
+    arguments.
+    """
     environ = os.environ if environ is None else environ
     values = {name: value for name, value in given.items() if value is not None}
     token = values.pop("token", None)
@@ -129,7 +129,7 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
 
 
 def enabled(environ: Mapping[str, str] | None = None) -> bool:
-    """Returns whether processors do anything: not if OTEL_SDK_DISABLED is true or PANDAEVAL_ENABLED is false."""
+    """Return whether processors are active: not with OTEL_SDK_DISABLED true or PANDAEVAL_ENABLED false."""
     environ = os.environ if environ is None else environ
     disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return not disabled and environ.get("PANDAEVAL_ENABLED", "").strip().lower() not in ("false", "0", "no", "off")
@@ -148,13 +148,13 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
 
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:
-    """Reads ``key=value,key=value``, percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS."""
+    """Read ``key=value,key=value``, percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS."""
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return tuple((unquote(key.strip()), unquote(value.strip())) for key, _, value in pairs)
 
 
 def _named(text: str) -> Redact:
-    """Imports ``package.module:function``."""
+    """Import ``package.module:function``."""
     module, _, name = text.partition(":")
     function = getattr(importlib.import_module(module), name)
     if not callable(function):
@@ -187,4 +187,4 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "shutdown_timeout": ("PANDAEVAL_SHUTDOWN_TIMEOUT", float),
 }
 VARIABLES = (*(variable for variable, _ in _VARIABLES.values()), "PANDAEVAL_TOKEN", "PANDAEVAL_ENABLED")
-"""Every environment variable that is read; a test holds the docs against it."""
+"""All environment variables that are read. A test compares them with the docs."""

@@ -1,7 +1,7 @@
-"""Sends completed traces to the collector: one request at a time, retries with back-off, one warning.
+"""Sends completed traces: one request at a time, with retries, back-off and one warning.
 
-The worker thread owns it. Nothing here waits: an answered call invokes ``wake``. All use of gRPC happens behind one
-gate, which a fork closes first.
+Owned by the worker thread. Never waits; a finished call invokes ``wake``. All gRPC use is behind a gate that closes
+before a fork.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _AGAIN = (
     grpc.StatusCode.CANCELLED,
 )
 _LOCKED_OUT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
-"""Codes that are retried too: access may be granted later, and a token that is wrong for a minute should lose
-nothing."""
+"""Also retried, because access may be granted later."""
 
 
 class Submission:
-    """Sends what callers put into ``buffer``. ``count`` as in
-    :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`. The worker thread calls ``open_channel`` when there
-    is something to send."""
+    """Sends the contents of ``buffer``. ``count`` as in
+    :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`. The worker calls ``open_channel`` before the
+    first submission.
+    """
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Submission:
         self.buffer = Buffer(settings.buffer_bytes, count)
 
     def step(self, hurry: bool = False) -> None:
-        """Takes the answer to the running call, if there is one, and starts the next. ``hurry``: a caller waits."""
+        """Process the finished call, if any, and start the next. ``hurry``: a caller waits."""
         with self._gate:
             if self._call is not None and self._call.done():
                 call, self._call = self._call, None
@@ -78,23 +78,23 @@ class Submission:
                     self._send()
 
     def wait_s(self) -> float | None:
-        """Returns the seconds until :meth:`step` can retry; ``None`` if it has to wait for ``wake``."""
+        """Return the seconds until :meth:`step` can retry; ``None`` if it has to wait for ``wake``."""
         if self._call is not None or not self.buffer:
             return None
         return max(0.0, max(self._not_before, self._better_at) - time.monotonic())
 
     def close(self) -> None:
-        """Drops everything that was not acknowledged, and closes the connection."""
+        """Drop everything unacknowledged and close the connection."""
         with self._gate:
             self._cancel()
             self.buffer.give_up()
             self._close()
 
     def pause(self, timeout: float) -> float:
-        """Ends call and connection before a fork, on the forking thread: older gRPCs break in parent or child when a
-        fork happens during a call. The interrupted request is sent again. Waits at most ``timeout`` seconds. Returns
-        how many more the fork should wait: gRPC's own threads take a closed connection down under locks, which a child
-        would inherit locked."""
+        """Close call and connection before a fork, on the forking thread, because older gRPC versions break during a
+        fork. The request is sent again. Waits at most ``timeout`` seconds. Returns the seconds that the fork
+        should still wait: gRPC closes connections under locks, which a child would inherit.
+        """
         if not self._gate.acquire(timeout=timeout):
             return 0.0
         self._paused_by = threading.get_ident()
@@ -104,15 +104,16 @@ class Submission:
         return max(0.0, self._closed_at + _TEARDOWN_S - time.monotonic())
 
     def resume(self) -> None:
-        """Reopens the gate after the fork, in the parent, on the same thread."""
+        """Reopen the gate in the parent after the fork, on the same thread."""
         if self._paused_by == threading.get_ident():  # another thread may hold the gate for a fork of its own
             self._paused_by = 0
             self._gate.release()
             self._wake()
 
     def abandon(self) -> tuple[object, ...]:
-        """Releases everything in a forked child, except for what it returns: the parent's connection, if that could not
-        be closed, which the child must neither use nor destroy."""
+        """Release everything in a forked child. Returns the parent's connection if it is still open; do not use or
+        destroy it.
+        """
         kept = (self._channel, self._call)
         self.__dict__.clear()
         return kept

@@ -1,8 +1,7 @@
-"""The processors' own metrics: a protocol, and an implementation that makes OpenTelemetry metrics.
+"""Processor metrics: a protocol and an OpenTelemetry implementation.
 
-Every span that ends while a processor listens counts once as ``ended``, and later once as ``acknowledged`` (the
-collector stored it), ``rejected`` (the collector will not take it) or ``dropped``. Until then it is held or buffered:
-at rest ``ended`` is the sum of the others. Log records likewise.
+Each ended span counts as ``ended``, later as ``acknowledged`` (stored), ``rejected`` (permanently) or ``dropped``.
+Until then it is held or buffered. At rest ``ended`` equals the sum of the others. Log records likewise.
 """
 
 from __future__ import annotations
@@ -18,21 +17,22 @@ QUEUE, HELD, BUFFERED = "queue", "held", "buffered"
 
 
 class ProcessorTelemetry(Protocol):
-    """Receives counts on the worker thread (and on the application's threads, if they outrun it); must not block."""
+    """Receives counts on the worker thread, under overload also on application threads. Must not block."""
 
     def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
-        """Counts ``number`` items. ``signal``: ``spans``, ``logs`` or ``traces`` (each submitted part counts).
+        """Count ``number`` items. ``signal``: ``spans``, ``logs`` or ``traces`` (each submitted part counts).
         ``reason``: given with ``rejected`` and ``dropped``."""
         ...
 
     def watch(self, what: str, read: Callable[[], int]) -> None:
-        """Registers ``read``, which returns the items in the ``queue``, or the bytes ``held`` or ``buffered``."""
+        """Register ``read``, which returns items in the ``queue``, or bytes ``held`` or ``buffered``."""
         ...
 
 
 class MetricsTelemetry:
-    """Makes the counters ``pandaeval.processor.{spans,logs,traces}`` by ``pandaeval.outcome`` and ``pandaeval.reason``,
-    and the gauges ``pandaeval.processor.{queue,held,buffered}``."""
+    """Counters ``pandaeval.processor.{spans,logs,traces}`` by ``pandaeval.outcome`` and ``pandaeval.reason``, and
+    gauges ``pandaeval.processor.{queue,held,buffered}``.
+    """
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
         self._meter = (provider or get_meter_provider()).get_meter("pandaeval_otel")
@@ -57,7 +57,7 @@ class MetricsTelemetry:
 
 
 def telemetry_by_environment() -> ProcessorTelemetry | None:
-    """Returns OpenTelemetry metrics if the SDK's own are switched on, else ``None``: nothing is counted."""
+    """Return OpenTelemetry metrics if the SDK's own metrics are enabled, else ``None``."""
     if os.environ.get("OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED", "").strip().lower() == "true":
         return MetricsTelemetry()
     return None

@@ -1,4 +1,4 @@
-"""The one daemon thread of a process, which empties the inbox, puts traces together and submits complete ones."""
+"""The daemon thread of a process: empties the inbox, assembles traces and submits complete traces."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ _log = logging.getLogger(__name__)
 _INTERVAL_S = 0.2
 """Seconds between two looks at the queue."""
 _MOST_LOST = 65_536
-"""Traces that are remembered to have lost an item; if there are more, every open trace counts as lost."""
+"""Number of traces remembered as having lost an item. Beyond it, every open trace counts as lost."""
 
 
 class Inbox(deque[Any]):
-    """The queue of items from the application. Callers append while it is shorter than ``room``, and else call
-    ``full``."""
+    """The application's item queue. Below ``room`` items callers append, else they call ``full``."""
 
     __slots__ = ("full", "room")
 
@@ -43,8 +42,7 @@ NOWHERE = Inbox(lambda item: None)
 
 
 class Losses:
-    """Counts items that were dropped because the queue was full. Exact under any number of threads, since
-    ``itertools.count`` is atomic."""
+    """Counts items dropped by a full queue. Exact with any number of threads, because ``itertools.count`` is atomic."""
 
     def __init__(self) -> None:
         self._traces: set[int] = set()
@@ -52,7 +50,7 @@ class Losses:
         self._told = {"spans": 0, "logs": 0}
 
     def add(self, item: Any) -> None:
-        """Counts an item as lost, and with it its trace. On any thread."""
+        """Count an item and its trace as lost. Thread-safe."""
         if isinstance(item, SessionEnd):
             return
         signal = signal_of(item)
@@ -62,19 +60,19 @@ class Losses:
             self._traces.add(trace_of(item))
 
     def traces(self) -> set[int]:
-        """Returns the traces that lost an item since the last call. On the worker."""
+        """Return and reset the traces that lost an item. Worker thread."""
         lost, self._traces = self._traces, set()
         return lost
 
     def items(self, signal: str) -> int:
-        """Returns how many ``spans`` or ``logs`` were lost since the last call. On the worker."""
+        """Return and reset the number of lost ``spans`` or ``logs``. Worker thread."""
         lost = next(self._counters[signal])  # reading increments the counter, which the next reading subtracts
         since, self._told[signal] = lost - self._told[signal], lost + 1
         return since
 
 
 def signal_of(item: Any) -> str:
-    """Returns whether an item counts as ``spans`` or ``logs``; ``""`` for a started span."""
+    """Return whether an item counts as ``spans`` or ``logs``; ``""`` for a started span."""
     if isinstance(item, ReadableSpan):
         return "spans"
     if isinstance(item, tuple):
@@ -83,7 +81,7 @@ def signal_of(item: Any) -> str:
 
 
 def trace_of(item: Any) -> int:
-    """Returns the trace id of any item of an inbox."""
+    """Return the trace id of any item of an inbox."""
     if isinstance(item, (SpanContext, SessionEnd)):
         return item.trace_id
     if isinstance(item, tuple):
@@ -92,8 +90,7 @@ def trace_of(item: Any) -> int:
 
 
 class Flush:
-    """A caller's wait until all ended spans are settled, for at most ``timeout`` seconds. ``shutting``: no spans
-    follow."""
+    """A wait until all ended spans are settled, at most ``timeout`` seconds. ``shutting``: no spans follow."""
 
     def __init__(self, timeout: float, shutting: bool = False) -> None:
         self.deadline, self.shutting = time.monotonic() + timeout, shutting
@@ -104,10 +101,9 @@ class Flush:
 
 
 class Worker:
-    """Owns the sending thread of one process: a forked child makes another worker. ``inherited``: traces that were open
-    at the fork.
+    """Owns the sending thread of one process; a forked child makes another. ``inherited``: traces open at the fork.
 
-    The thread starts with :meth:`start` and ends when ``closed`` is set and nothing is left to do.
+    Starts with :meth:`start`; ends when ``closed`` is set and no work is left.
     """
 
     def __init__(
@@ -123,7 +119,7 @@ class Worker:
         self.submission = Submission(settings, count, self.wake.set)
 
     def start(self) -> bool:
-        """Starts the thread and returns whether it runs; it does not if the system gives no more threads."""
+        """Start the thread and return whether it runs; it does not if the system gives no more threads."""
         if self.runs():
             return True
         thread = threading.Thread(target=self._run, name="pandaeval-forwarder", daemon=True)
@@ -135,23 +131,22 @@ class Worker:
         return True
 
     def runs(self) -> bool:
-        """Returns whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def ask(self, flush: Flush) -> None:
-        """Queues a flush; the worker sets its ``done`` when it is over."""
+        """Queue a flush; the worker sets its ``done`` when it is over."""
         self._flushes.append(flush)
         self.wake.set()
 
     def join(self, timeout: float) -> None:
-        """Waits at most ``timeout`` seconds for the end of the thread, unless called on it."""
+        """Wait at most ``timeout`` seconds for the end of the thread, unless called on it."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
     def abandon(self) -> tuple[object, ...]:
-        """Releases everything in a forked child, where the thread no longer exists and cannot. Returns objects that the
-        child has to keep."""
+        """Release everything in a forked child, which has no worker thread. Returns objects to keep alive."""
         kept = (*self.submission.abandon(), self.wake)
         self.__dict__.clear()
         return kept

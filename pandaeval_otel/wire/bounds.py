@@ -1,9 +1,7 @@
-"""Bounds how much of one span or log record is read: counts what encoded messages hold, and cuts whatever exceeds a cap
-out of their bytes, before any objects are made of them.
+"""Bounds one span or log record before decoding: counts encoded fields and cuts everything above a cap.
 
-Only large messages are walked here, field by field; the decoder checks small ones as it goes, so that ordinary spans
-cost next to nothing. The same bytes are cut the same way over every receiver; the number of things cut is added to the
-fields in which OTLP counts what was dropped.
+Only large messages are walked; the decoder checks small messages. Cuts are equal for every receiver and are added to
+OTLP's dropped counts.
 """
 
 from __future__ import annotations
@@ -25,18 +23,19 @@ MAX_ATTRIBUTES = 1024
 MAX_EVENTS, MAX_LINKS = 4096, 1024
 """Most events and links of a span; the first ones are kept."""
 MAX_NESTED = 1 << 15
-"""Most fields inside one attribute's value, or a body; a remark replaces a value with more."""
+"""Maximum fields in one attribute value or body. A remark replaces larger values."""
 MAX_EVENT_ATTRIBUTES = 1 << 16
 """Most attributes of all events of a span, and of all its links."""
 MAX_ITEMS = 1 << 18
 """Most resources, scopes and items of one stored request."""
 MAX_FIELDS = 1 << 21
-"""Most fields of one trace's large messages, which are walked one by one: some two seconds."""
+"""Maximum walked fields in a trace's large messages: about two seconds."""
 SMALL = 1 << 16
-"""Bytes of a message up to which its fields are not walked: it makes at most half as many objects."""
+"""Messages up to this size in bytes are not walked. They make at most half as many objects."""
 MAX_OBJECTS = 750_000
-"""Most spans, attributes, events, links and values inside attributes of one trace: some 100 MB as objects. A trace of
-ordinary attributes reaches ``close.max_bytes`` first."""
+"""Maximum spans, attributes, events, links and nested values per trace: about 100 MB of objects. Ordinary traces
+reach ``close.max_bytes`` first.
+"""
 _MAX_COUNT = 0xFFFFFFFF
 _INSIDE = {
     ("any", 0x2A): "array",
@@ -56,41 +55,43 @@ class AboveCapError(Exception):
 
 
 class TooMuchError(ValueError):
-    """A trace holds too much to be made into objects."""
+    """A trace has too many objects to decode."""
 
 
 @dataclass(slots=True)
 class Room:
-    """The objects that may still be made of one trace. ``cut``: whether anything was left out."""
+    """The remaining objects of a trace. ``cut``: whether anything was omitted."""
 
     left: int = MAX_OBJECTS
     cut: bool = False
     fields: int = MAX_FIELDS
 
     def look(self) -> None:
-        """Counts one more walked field. Raises :class:`TooMuchError`."""
+        """Count one more walked field. Raises :class:`TooMuchError`."""
         self.fields -= 1
         if self.fields < 0:
             raise TooMuchError(f"the large spans and log records of the trace have more than {MAX_FIELDS} fields")
 
     def take(self, objects: int) -> None:
-        """Counts objects as made. Raises :class:`TooMuchError`."""
+        """Count objects as made. Raises :class:`TooMuchError`."""
         self.left -= objects
         if self.left < 0:
             raise TooMuchError(f"the trace holds more than {MAX_OBJECTS} attributes, events, links and values in them")
 
 
 def outline(chunk: bytes) -> Any:
-    """Returns a stored request as ``skeleton.Request``. Raises :class:`TooMuchError` for one with more resources,
-    scopes and items than any trace has."""
+    """Parse a stored request as ``skeleton.Request``. Raises :class:`TooMuchError` above the maximum of resources,
+    scopes and items.
+    """
     if len(chunk) > SMALL and upper_items(chunk, TRACES, MAX_ITEMS) > MAX_ITEMS:
         raise TooMuchError(f"a stored request holds more than {MAX_ITEMS} resources, scopes and items")
     return Request.FromString(chunk)
 
 
 def nested(data: bytes, room: Room) -> int:
-    """Counts the fields inside an encoded ``AnyValue``, itself included, and stops at one above the cap. Fields below:
-    array (5) and map (6) > values (1) > in a map: value (2)."""
+    """Count the fields in an encoded ``AnyValue``, itself included, up to one above the cap. Field path: array (5) or
+    map (6) > values (1) > in a map: value (2).
+    """
     number = 0
     stack = [(data, "any")]
     while stack:
@@ -107,7 +108,7 @@ def nested(data: bytes, room: Room) -> int:
 
 
 def inside(values: Iterable[Any]) -> int:
-    """Counts the values inside decoded lists and maps."""
+    """Count the values inside decoded lists and maps."""
     number = 0
     stack = [*values]
     while stack:
@@ -122,10 +123,10 @@ def inside(values: Iterable[Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The counted fields of a message, by tag. ``attributes``, and ``dropped``, in which OTLP counts missing ones.
-    ``lists``: for each repeated field its cap, the field in which OTLP counts missing items, and the items' shape.
-    ``body``: a field that is a value like an attribute's. ``whole``: all values are decoded at once, so that they share
-    one cap."""
+    """The counted fields of a message, by tag. ``attributes`` and ``dropped`` (OTLP's count of missing attributes).
+    ``lists``: per repeated field its cap, its dropped count and the item shape. ``body``: a field with a value.
+    ``whole``: all values share one cap.
+    """
 
     attributes: int
     dropped: int
@@ -141,8 +142,9 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 
 
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """Returns the encoded message without anything above the caps; the same object if nothing exceeds them. Raises
-    ``ValueError`` where it is no protobuf message."""
+    """Cut the message to the caps; returns the same object if nothing exceeds them. Raises ``ValueError`` for an
+    invalid message.
+    """
     if len(raw) <= SMALL:
         return raw
     return cut(raw, shape, room)
@@ -189,14 +191,14 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
 
 @dataclass(slots=True)
 class _Entries:
-    """The kept attributes of a message. ``pairs``: how many were taken, also of equal keys."""
+    """Kept attributes of a message. ``pairs``: number taken, including equal keys."""
 
     values: _Values
     kept: dict[bytes, bytes] = field(default_factory=dict)
     pairs: int = 0
 
     def add(self, encoded: bytes, copies: int) -> tuple[int, bool]:
-        """Keeps an attribute if there is room. Returns how many copies count as taken, and whether it is unchanged."""
+        """Keep an attribute if there is room. Returns the number of copies taken, and whether it is unchanged."""
         if len(self.kept) >= MAX_ATTRIBUTES:
             return 0, True
         self.pairs += copies
@@ -216,7 +218,7 @@ class _Items:
     attributes: int = 0
 
     def add(self, item: bytes, copies: int, room: Room) -> tuple[int, bool]:
-        """Keeps as many of the copies as there is room for. Returns their number, and whether they are unchanged."""
+        """Keep the copies that fit. Returns their number, and whether they are unchanged."""
         taken = min(copies, self.cap - len(self.kept))
         if self.attributes > MAX_EVENT_ATTRIBUTES:
             taken = 0
@@ -231,14 +233,14 @@ class _Items:
 
 @dataclass(slots=True)
 class _Values:
-    """Bounds the values of one message: a remark replaces each value that holds too much."""
+    """Bounds the values of a message: a remark replaces each value above the cap."""
 
     shape: Shape
     room: Room
     inside: int = 0
 
     def of(self, data: bytes) -> bytes:
-        """Returns an encoded ``AnyValue``, or the remark in its place."""
+        """Return an encoded ``AnyValue``, or a remark in its place."""
         if self.shape.whole:
             self.inside += nested(data, self.room)
             if self.inside <= MAX_NESTED:

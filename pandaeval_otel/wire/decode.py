@@ -1,4 +1,4 @@
-"""Decodes stored chunks into raw spans and log records, attributes included: once, when a trace is due."""
+"""Decodes stored chunks into raw spans and log records with attributes, once per decision."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ from pandaeval_otel.wire.skeleton import Fields, Spans
 from pandaeval_otel.wire.splitting import hash_and_strip
 
 MAX_VALUE_CHARS = 1 << 20
-"""Longer strings are cut, and end with their original length: no computation needs more."""
+"""Longer strings are cut and end with their original length."""
 MAX_SPAN_NAME_CHARS = 4096
-"""Longer names of spans, events and scopes are cut: many readers search them, and no real name is as long."""
+"""Longer names of spans, events and scopes are cut, because many readers search them."""
 
 _ROOMY = 2 * MAX_ATTRIBUTES
-"""Bytes of a message that cannot hold more of anything than its cap."""
+"""Messages up to this size in bytes cannot exceed a cap."""
 _STRING = 0x0A
 """First byte of an ``AnyValue`` that is a string: field number and wire type."""
 _SHORT = 40
-"""Most bytes of an encoded value that is remembered once decoded: most are names that every span repeats."""
+"""Maximum bytes of a cached encoded value. Most are names that each span repeats."""
 _KNOWN: dict[bytes, str | int | float] = {}
 _KNOWN_LIMIT = 4096
 _SCALARS = frozenset({str, int, float, bool})
 
 
 def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
-    """Returns each span of an OTLP trace request with the hash of its content; ``room``: how many objects it may make.
-    Raises :class:`pandaeval_otel.wire.bounds.TooMuchError`."""
+    """Decode spans of an OTLP trace request, with content hashes. ``room``: number of objects allowed. Raises
+    :class:`pandaeval_otel.wire.bounds.TooMuchError`.
+    """
     room = room or Room()
     if len(chunk) <= SMALL:
         left = room.left
@@ -77,8 +78,7 @@ def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, 
 
 
 def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
-    """Decodes spans as :func:`decode_spans` does, but parses the request at once, which is faster. Raises
-    :class:`AboveCapError`."""
+    """Decode as :func:`decode_spans`, but parse the request at once, which is faster. Raises :class:`AboveCapError`."""
     found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
     for resourced in Spans.FromString(chunk).resourced:
@@ -125,7 +125,7 @@ def _small_scope(encoded: bytes) -> Scope:
 
 
 def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog, bytes]]:
-    """Yields each log record of an OTLP logs request with the hash of its content; ``room`` as in
+    """Yield each log record of an OTLP logs request with the hash of its content; ``room`` as in
     :func:`decode_spans`."""
     room = room or Room()
     for resourced in outline(chunk).resourced:
@@ -140,7 +140,7 @@ def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog
 
 
 def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], room: Room) -> RawSpan:
-    """Decodes a span. ``ids``: hex of the ids that neighbours share, the trace's and their parent's."""
+    """Decode a span. ``ids``: hex of shared ids (trace and parent)."""
     trace, parent = span.trace_id, span.parent_span_id
     trace_id, parent_id = ids.get(trace), ids.get(parent)
     if trace_id is None:
@@ -216,7 +216,7 @@ def _log(record: Any, resource: Resource, scope: Scope, room: Room) -> RawLog:
 
 
 def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
-    """Decodes attributes from a map of encoded values."""
+    """Decode attributes from a map of encoded values."""
     decoded: dict[str, Any] = {}
     known = _KNOWN.get
     for key in encoded:
@@ -233,7 +233,7 @@ def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
 
 
 def _short(data: bytes, room: Room) -> Any:
-    """Decodes one short value, and remembers a scalar."""
+    """Decode one short value, and remember a scalar."""
     if len(data) > 3 and data[0] == _STRING and len(data) == data[1] + 2:
         found: Any = data[2:].decode()
     else:
@@ -248,7 +248,7 @@ def _short(data: bytes, room: Room) -> Any:
 
 
 def _long(data: bytes, room: Room) -> Any:
-    """Decodes one value; a string with a one-byte length without parsing a message."""
+    """Decode a value; a short string without parsing a message."""
     if data[0] == _STRING and data[1] < 0x80 and len(data) == data[1] + 2:
         return data[2:].decode()
     found = value(AnyValue.FromString(data))
@@ -258,12 +258,12 @@ def _long(data: bytes, room: Room) -> Any:
 
 
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:
-    """Returns OTLP key-value pairs as a dict; of a repeated key the last value wins."""
+    """Return OTLP key-value pairs as a dict; of a repeated key the last value wins."""
     return {pair.key: value(pair.value) for pair in pairs}
 
 
 def value(any_value: Any) -> Any:
-    """Returns an OTLP ``AnyValue`` as a Python value; ``None`` when it is unset."""
+    """Return an OTLP ``AnyValue`` as a Python value; ``None`` when it is unset."""
     kind = any_value.WhichOneof("value")
     if kind == "string_value":
         text = any_value.string_value

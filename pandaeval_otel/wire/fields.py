@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 _FIXED = {1: 8, 5: 4}
-"""Bytes of numbers of fixed length, by wire type."""
+"""Bytes of fixed-length numbers, by wire type."""
 _RUN = 1024
-"""How many equal consecutive fields are compared at once."""
+"""Number of equal consecutive fields compared at once."""
 
 
 def entry(pair: bytes) -> tuple[bytes, bytes]:
-    """Returns key and value of an encoded map entry; empty for a missing one. Raises ``ValueError``."""
+    """Return key and value of an encoded map entry; empty for a missing one. Raises ``ValueError``."""
     key = value = b""
     for tag, _, at, end, _ in fields(pair):
         if tag == 0x0A:
@@ -22,12 +22,12 @@ def entry(pair: bytes) -> tuple[bytes, bytes]:
 
 
 def pair(key: bytes, value: bytes) -> bytes:
-    """Encodes a map entry."""
+    """Encode a map entry."""
     return field(0x0A, key) + field(0x12, value)
 
 
 def number_in(encoded: bytes | None) -> int:
-    """Returns the number in an encoded varint field; 0 for ``None``."""
+    """Return the number in an encoded varint field; 0 for ``None``."""
     if encoded is None:
         return 0
     _, at = read_varint(encoded, 0)
@@ -35,12 +35,12 @@ def number_in(encoded: bytes | None) -> int:
 
 
 def field(tag: int, content: bytes) -> bytes:
-    """Encodes a length-delimited field; ``tag`` includes the wire type."""
+    """Encode a length-delimited field; ``tag`` includes the wire type."""
     return varint(tag) + varint(len(content)) + content
 
 
 def varint(number: int) -> bytes:
-    """Encodes a number as protobuf does."""
+    """Encode a number as protobuf does."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -50,7 +50,7 @@ def varint(number: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns the number that begins at ``at``, and its end. Raises ``ValueError``."""
+    """Return the number that begins at ``at``, and its end. Raises ``ValueError``."""
     number = shift = 0
     for end in range(at, min(at + 10, len(data))):
         byte = data[end]
@@ -62,9 +62,9 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, at: int = 0, size: int | None = None) -> Iterator[tuple[int, int, int, int, int]]:
-    """Walks the fields of the message between ``at`` and ``size``. Yields for each: tag, start of the field, start and
-    end of its content, and how many equal fields follow each other there (runs are yielded once). Raises
-    ``ValueError``."""
+    """Walk the message fields between ``at`` and ``size``. Yields tag, field start, content start and end, and the
+    number of equal fields in a row. Raises ``ValueError``.
+    """
     size = len(data) if size is None else size
     seen = 0
     while at < size:
@@ -91,7 +91,7 @@ def fields(data: bytes, at: int = 0, size: int | None = None) -> Iterator[tuple[
 
 
 def _content(data: bytes, at: int, kind: int) -> tuple[int, int]:
-    """Returns start and end of the content of a field of this wire type. Raises ``ValueError``."""
+    """Return start and end of the content of a field of this wire type. Raises ``ValueError``."""
     if kind == 2:
         length, at = read_varint(data, at)
         return at, at + length
@@ -105,8 +105,9 @@ def _content(data: bytes, at: int, kind: int) -> tuple[int, int]:
 
 
 def _group_end(data: bytes, at: int) -> int:
-    """Returns the end of a group whose first field is at ``at``. OTLP has no groups; protobuf reads them as unknown
-    fields. Raises ``ValueError``."""
+    """Return the end of a group whose first field is at ``at``. OTLP has no groups; protobuf reads them as unknown
+    fields. Raises ``ValueError``.
+    """
     depth = 1
     while depth:
         tag, at = read_varint(data, at)

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 
 
 class MalformedOtlpError(ValueError):
-    """The bytes are not the OTLP request that they claim to be."""
+    """Invalid bytes for the OTLP request type."""
 
 
 class DenseError(Exception):
-    """A request holds more resources, scopes and items than may be split at once."""
+    """A request with too many resources, scopes and items to split at once."""
 
 
 @dataclass(slots=True)
 class Item:
-    """The ids of a span or a log record, as assembly needs them.
+    """Ids of a span or log record, for assembly.
 
-    ``id``: span id (8 bytes), or ``b"L"`` and a content hash for a log record. ``parent``: parent span id, ``b""`` for
-    a parentless span. ``remote``: the parent is known to live in another process.
+    ``id``: span id (8 bytes), or ``b"L"`` and a content hash for a log record. ``parent``: parent span id, or
+    ``b""``. ``remote``: the parent is in another process.
     """
 
     id: bytes
@@ -32,7 +32,7 @@ class Item:
 
 @dataclass(slots=True)
 class Fragment:
-    """The items of one trace in one request. ``chunk`` is an OTLP request of its own with just these items."""
+    """The items of one trace in one request. ``chunk``: an OTLP request with only these items."""
 
     trace_id: bytes
     logs: bool
@@ -53,4 +53,4 @@ class Split:
     rejected: int = 0
     message: str = ""
     claimed: int = 0
-    """Items in the collector's own scope that are not its output; other counts include them."""
+    """Items in the collector's scope that are not its output. Other counts include them."""

@@ -1,7 +1,7 @@
-"""A person's verdict on a run, and how its words are read.
+"""Human verdicts on runs, and how to parse them.
 
-A log event ``gen_ai.evaluation.result`` whose ``gen_ai.evaluation.evaluator.type`` is ``human`` tells of one, too. In
-any scope it is neither content of its trace nor output of a collector, and is ignored: an agent can write it as well.
+A log event ``gen_ai.evaluation.result`` with ``gen_ai.evaluation.evaluator.type`` ``human`` looks like a verdict. It
+is ignored in any scope, because an agent could write it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ MOST_COMMENT, MOST_ID = 1000, 256
 PASSING = frozenset({"pass", "passed", "true", "yes", "y", "good", "correct", "ok", "1"})
 FAILING = frozenset({"fail", "failed", "false", "no", "n", "bad", "incorrect", "wrong", "0"})
 _HALF = 0.5 + 1e-9
-"""A pass with a lower score, or a fail with a higher one, is a slip of the pen."""
+"""A pass with a lower score, or a fail with a higher score, is a mistake."""
 
 
 class LabelError(ValueError):
-    """A bad label; the message says what is wrong and what would be right."""
+    """A bad label. The message has the error and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """A person's verdict. ``unit``: the id of a trace (32 hex digits) or session; ``metric``: its key. ``score`` lies
-    in 0..1, 1 is best; ``passed``: the person's own word. At least one of the two is not ``None``. ``at``: time of the
-    verdict in Unix seconds, 0 if unknown. ``probability``: the chance that the run was chosen for labelling, if
-    known."""
+    """A human verdict. ``unit``: trace id (32 hex digits) or session id. ``metric``: its key. ``score``: 0..1, 1 is
+    best. ``passed``: the person's verdict. At least one of both is set. ``at``: Unix seconds, 0 if unknown.
+    ``probability``: sampling probability of the run, if known.
+    """
 
     unit: str
     metric: str
@@ -42,7 +42,7 @@ class HumanLabel:
 
 
 def is_label(record: Any) -> bool:
-    """Returns whether an OTLP log record is a person's verdict."""
+    """Return whether an OTLP log record is a person's verdict."""
     names = (pair.value.string_value for pair in record.attributes if pair.key == "event.name")
     if (record.event_name or next(names, "")) != EVENT:
         return False
@@ -50,8 +50,9 @@ def is_label(record: Any) -> bool:
 
 
 def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
-    """Returns the score and whether it is a pass, from a person's input. An unknown word is ignored beside a score.
-    Raises :class:`LabelError` if there is neither a score nor a known word, or the two contradict each other."""
+    """Parse a person's score and verdict. An unknown word beside a score is ignored. Raises :class:`LabelError` if
+    both are missing or they contradict each other.
+    """
     word = label.strip().lower()
     passed = True if word in PASSING else False if word in FAILING else None
     found = None if score is None or score == "" else _number(score)

@@ -1,8 +1,8 @@
 """Reads OTLP/JSON documents as OTLP protobuf messages.
 
-The format is protobuf's JSON mapping with these exceptions (OTLP specification, "JSON Protobuf Encoding"): ids are hex,
-not base64; unknown fields are ignored; enums are numbers. This reader also accepts names in snake_case and enums by
-name. ``google.protobuf.json_format`` cannot be used: it expects base64 ids, and it is slower.
+Differences from protobuf's JSON mapping (OTLP specification, "JSON Protobuf Encoding"): ids are hex, unknown fields
+are ignored, enums are numbers. Also accepts snake_case and enum names. ``google.protobuf.json_format`` expects base64
+ids and is slower.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ from pandaeval_otel.base._json import MAX_DEPTH, too_deep, without_half_pairs
 __all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]
 _ID_DIGITS = {"trace_id": 32, "span_id": 16, "parent_span_id": 16}
 _UNREAD = frozenset({"entity_refs", "key_strindex", "string_value_strindex"})
-"""Fields of the newest releases that nothing here reads."""
+"""Fields of recent releases that are not read."""
 _RECORDS: dict[str, Reader] = {}
 # Readers of single JSON values and of objects, of which the rest is composed.
 Reader = Callable[[Any], Any]
-"""Turns a JSON value into the argument of the protobuf constructor. Raises :class:`BadOtlp`."""
+"""Converts a JSON value to an argument of the protobuf constructor. Raises :class:`BadOtlp`."""
 
 
 class BadOtlp(ValueError):  # noqa: N818 - reads as what it is, like the receivers' refusals
-    """The document is not OTLP/JSON. The text names the place, such as
-    ``resourceSpans[0].scopeSpans[0].spans[3].traceId``."""
+    """Invalid OTLP/JSON. The text names the path, such as ``resourceSpans[0].scopeSpans[0].spans[3].traceId``."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -39,13 +38,13 @@ class BadOtlp(ValueError):  # noqa: N818 - reads as what it is, like the receive
         self.path = path
 
     def under(self, step: str) -> BadOtlp:
-        """Returns the problem with ``step`` put before its path."""
+        """Return the problem with ``step`` put before its path."""
         joint = "" if not self.path or self.path.startswith("[") else "."
         return BadOtlp(self.problem, f"{step}{joint}{self.path}")
 
 
 def text(value: Any) -> str:
-    """Reads a string that UTF-8 can hold."""
+    """Read a string that UTF-8 can hold."""
     if type(value) is not str:
         raise BadOtlp("not a string")
     if not value.isascii():
@@ -57,14 +56,14 @@ def text(value: Any) -> str:
 
 
 def flag(value: Any) -> bool:
-    """Reads a boolean."""
+    """Read a boolean."""
     if type(value) is not bool:
         raise BadOtlp("not true or false")
     return value
 
 
 def number(value: Any) -> float:
-    """Reads a double; also from a string, which is how protobuf writes ``NaN``, ``Infinity`` and ``-Infinity``."""
+    """Read a double, also from protobuf's strings ``NaN``, ``Infinity`` and ``-Infinity``."""
     if type(value) not in (int, float, str):
         raise BadOtlp("not a number")
     try:
@@ -74,7 +73,7 @@ def number(value: Any) -> float:
 
 
 def integer(low: int, high: int) -> Reader:
-    """Returns a reader of whole numbers from ``low`` to ``high``; also from strings, as protobuf writes 64-bit ones."""
+    """Return a reader of integers from ``low`` to ``high``, also from strings (protobuf's 64-bit form)."""
 
     def read(value: Any) -> int:
         try:
@@ -97,8 +96,7 @@ def _whole(value: Any) -> int:
 
 
 def hex_id(digits: int, *, required: bool) -> Reader:
-    """Returns a reader of ids of exactly so many hex digits, as bytes. A required one is not all zeros; others may be
-    empty."""
+    """Return a reader of hex ids with this number of digits. A required id must not be zero; others may be empty."""
     size = digits // 2
     zeros = bytes(size)
 
@@ -119,7 +117,7 @@ def hex_id(digits: int, *, required: bool) -> Reader:
 
 
 def base64_bytes(value: Any) -> bytes:
-    """Reads bytes in either base64 alphabet, with or without padding."""
+    """Read bytes in either base64 alphabet, with or without padding."""
     if type(value) is not str:
         raise BadOtlp("not base64")
     standard = value.translate({ord("-"): "+", ord("_"): "/"}).rstrip("=")
@@ -130,7 +128,7 @@ def base64_bytes(value: Any) -> bytes:
 
 
 def enum(by_name: Mapping[str, int]) -> Reader:
-    """Returns a reader of a protobuf enum, by number (also an unknown one) or by name."""
+    """Return a reader of a protobuf enum, by number (also an unknown one) or by name."""
     by_number = integer(-(2**31), 2**31 - 1)
 
     def read(value: Any) -> int:
@@ -142,7 +140,7 @@ def enum(by_name: Mapping[str, int]) -> Reader:
 
 
 def many(reader: Reader) -> Reader:
-    """Returns a reader of arrays."""
+    """Return a reader of arrays."""
 
     def read(value: Any) -> list[Any]:
         if type(value) is not list:
@@ -159,8 +157,9 @@ def many(reader: Reader) -> Reader:
 
 
 def record(message: Any) -> Reader:
-    """Returns a reader of JSON objects as keyword arguments of the message with this descriptor, whose fields tell how
-    they are read. Keys are in camelCase or snake_case; unknown ones and ``null`` are ignored."""
+    """Return a reader of JSON objects as keyword arguments of a message, by its descriptor. Keys are camelCase or
+    snake_case; unknown keys and ``null`` are ignored.
+    """
     name = message.full_name
     if name in _RECORDS:
         return _RECORDS[name]
@@ -178,7 +177,7 @@ def record(message: Any) -> Reader:
 
 
 def _field(field: Any, required: bool) -> Reader:
-    """Returns the reader of a field, which may be repeated."""
+    """Return the reader of a field, which may be repeated."""
     if field.name in _ID_DIGITS:
         reader = hex_id(_ID_DIGITS[field.name], required=required)
     elif field.enum_type is not None:
@@ -193,7 +192,7 @@ def _field(field: Any, required: bool) -> Reader:
 
 
 def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]) -> Reader:
-    """Returns a reader of JSON objects. ``known``: name and reader by key; ``required``: keys by name."""
+    """Return a reader of JSON objects. ``known``: name and reader by key; ``required``: keys by name."""
 
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
@@ -216,7 +215,7 @@ def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]
 
 
 def _pair(read: Reader) -> Reader:
-    """Returns a reader that reads a key with a text, as most attributes are, in one step, and others by ``read``."""
+    """Return a reader that handles text attributes in one step and others with ``read``."""
 
     def read_pair(value: Any) -> Any:
         if type(value) is dict and len(value) == 2 and type(held := value.get("value")) is dict and len(held) == 1:
@@ -229,8 +228,9 @@ def _pair(read: Reader) -> Reader:
 
 
 def decode_json(body: bytes | str) -> Any:
-    """Returns the JSON document in ``body``; half a surrogate pair becomes U+FFFD. Raises :class:`BadOtlp` if it is
-    none or nests deeper than ``MAX_DEPTH``."""
+    """Parse the JSON document in ``body``; lone surrogates become U+FFFD. Raises :class:`BadOtlp` for invalid JSON or
+    nesting above ``MAX_DEPTH``.
+    """
     try:
         document = _document(body)
     except RecursionError:
@@ -243,7 +243,7 @@ def decode_json(body: bytes | str) -> Any:
 
 
 def _document(body: bytes | str) -> Any:
-    """Reads a document; a value with half a surrogate pair, which orjson and protobuf refuse, costs no other."""
+    """Parse a document. A value with a lone surrogate, which orjson and protobuf reject, does not affect others."""
     try:
         return orjson.loads(body)
     except ValueError:
@@ -255,13 +255,14 @@ def _document(body: bytes | str) -> Any:
 
 
 def traces_from_json(document: Any) -> ExportTraceServiceRequest:
-    """Reads an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from the result of :func:`decode_json`. Raises
-    :class:`BadOtlp`; one bad span makes the whole request bad."""
+    """Read an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from :func:`decode_json`. Raises
+    :class:`BadOtlp` if any span is bad.
+    """
     return ExportTraceServiceRequest(**record(ExportTraceServiceRequest.DESCRIPTOR)(document))
 
 
 def logs_from_json(document: Any) -> ExportLogsServiceRequest:
-    """Reads an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
+    """Read an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
     return ExportLogsServiceRequest(**record(ExportLogsServiceRequest.DESCRIPTOR)(document))
 
 

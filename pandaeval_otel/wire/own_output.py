@@ -1,9 +1,9 @@
-"""Recognises the collector's own output when it is fed back to it.
+"""Recognises the collector's own output if it is sent back.
 
-It is ignored, so recognition must not rest on claims: otherwise anybody could hide an agent's work by naming a scope. A
-span is our own if its id follows from the ids of the results that it holds, as encoded; a log record has no id of its
-own. Both may hold nothing but a result: even a forged one could say nothing about an agent. So no secret is needed, and
-collectors recognise each other's output: see ``docs/internals/decisions/0008-own-output-holds-nothing-else.md``.
+A scope name is not proof, because anyone could hide agent work with it. Own spans have an id derived from their
+result ids. Log records have no id. Both may contain only a result, so a forged copy carries no information about an
+agent. This needs no secret and works between collectors: see
+``docs/internals/decisions/0008-own-output-holds-nothing-else.md``.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _OWN_ROOTS = ("pandaeval.", "gen_ai.evaluation.")
 PLACES = frozenset(
     {"cloud", "container", "deployment", "faas", "host", "k8s", "os", "otel", "process", "service", "telemetry"}
 )
-"""First segments of keys that pipelines add to all telemetry, on where it ran. No dialect reads them."""
+"""First segments of location keys that pipelines add to all telemetry. No dialect reads them."""
 _NAMES = ("evaluate ", "✓ ", "✗ ")
-"""What names of evaluation spans begin with, by verdict."""
+"""Prefixes of evaluation span names, by verdict."""
 _INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
 
 
 def evaluation_span_id(result_ids: Iterable[str]) -> bytes:
-    """Returns the ID of the evaluation span of these results."""
+    """Return the ID of the evaluation span of these results."""
     return hashlib.blake2b(".".join(result_ids).encode(), digest_size=8).digest()
 
 
 def is_own_span(span: Any) -> bool:
-    """Returns whether an OTLP span in our scope is an evaluation span of a collector."""
+    """Return whether an OTLP span in our scope is an evaluation span of a collector."""
     if span.kind != _INTERNAL or not span.name.startswith(_NAMES) or not span.events:
         return False
     results: list[str] = []
@@ -59,14 +59,14 @@ def is_own_span(span: Any) -> bool:
 
 
 def is_own_record(record: Any) -> bool:
-    """Returns whether an OTLP log record in our scope is an evaluation event of a collector."""
+    """Return whether an OTLP log record in our scope is an evaluation event of a collector."""
     if record.event_name != EVENT or record.HasField("body") or is_label(record):
         return False
     return bool(_result_id(record.attributes))
 
 
 def _result_id(attributes: Any) -> str:
-    """Returns the id of the result in ``attributes``; ``""`` if they hold anything else."""
+    """Return the id of the result in ``attributes``; ``""`` if they hold anything else."""
     found = next((pair.value.string_value for pair in attributes if pair.key == RESULT_ID), "")
     if found and _says_nothing_else(attributes):
         return found

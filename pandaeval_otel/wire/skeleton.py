@@ -1,11 +1,10 @@
-"""A second protobuf schema, wire-identical to OTLP, that parses lazily.
+"""A lazily parsed protobuf schema, wire-identical to OTLP.
 
-``Request`` declares resources, scopes, spans and log records as ``bytes``: raw slices from C. ``Fields`` declares a
-span's attributes as ``map<string, bytes>`` (a map entry is a key-value pair on the wire), so that values are decoded
-only on demand; of a repeated key the last value is kept, as everywhere. It names every field of OTLP's span, so that
-equal content serialises equally, whoever encoded it.
+``Request`` declares resources, scopes, spans and log records as raw ``bytes``. ``Fields`` declares a span's
+attributes as ``map<string, bytes>``, so values are decoded on demand; of a repeated key the last wins. It lists every
+field of OTLP's span, so equal content serialises equally.
 
-Built at import from descriptors in a pool of its own: no generated code, so it runs on every protobuf version.
+Built from descriptors at import, without generated code, for every protobuf version.
 """
 
 from __future__ import annotations

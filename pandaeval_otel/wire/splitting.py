@@ -1,8 +1,7 @@
-"""Splits OTLP requests by trace without decoding a single attribute.
+"""Splits OTLP requests by trace without decoding attributes.
 
-A second protobuf schema, wire-identical to OTLP, declares resources, scopes, spans and log records as plain ``bytes``.
-Parsing with it hands out the raw slices from C, so that a request of many traces becomes one chunk per trace (each
-again a valid OTLP message) for about a microsecond a span. The real schema is parsed beside it, as validation.
+A wire-identical schema declares resources, scopes, spans and log records as ``bytes``. Parsing returns raw slices, so
+each trace becomes a valid OTLP chunk in about a microsecond per span. The real schema is parsed for validation.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from pandaeval_otel.wire.skeleton import Head, Request
 from pandaeval_otel.wire.weight import counted
 
 OWN_SCOPE = "pandaeval.evaluation"
-"""Scope of the collector's own output, which is counted and ignored when it comes back (:mod:`own_output`)."""
+"""Scope of the collector's own output, which is counted and ignored (:mod:`own_output`)."""
 
 _Place = tuple[int, int]
-"""The numbers of a resource, and of a scope in it."""
+"""Indices of a resource and its scope."""
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _BY_WHOM = TYPE.encode()
-"""Bytes that every label contains and few other records do, whose attributes then need no search."""
+"""Bytes in every label and in few other records, which then need no attribute search."""
 
 
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
-    """Splits an ``ExportTraceServiceRequest`` by trace id.
+    """Split an ``ExportTraceServiceRequest`` by trace id.
 
     Rejects single spans without valid ids, or larger than ``max_span_bytes``. Raises :class:`MalformedOtlpError`, and
     :class:`DenseError` for more resources, scopes and spans than ``at_most`` (0: no limit).
@@ -72,11 +71,10 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
 
 
 def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
-    """Splits an ``ExportLogsServiceRequest`` by trace id.
+    """Split an ``ExportLogsServiceRequest`` by trace id.
 
-    Keeps only records that can belong to an agent's trace: they name a trace, and have an event name or a structured
-    body. Counts ordinary log lines as ``ignored``, and people's verdicts, whatever their scope. Raises as
-    :func:`split_traces` does.
+    Keeps records with a trace and an event name or structured body. Counts ordinary log lines and human verdicts as
+    ``ignored``. Raises as :func:`split_traces`.
     """
     split, full, request, skeleton = _opened(ExportLogsServiceRequest, LogRecord, request, at_most)
     builder = _Builder(split, logs=True)
@@ -102,7 +100,7 @@ def _log_item(record: Any) -> Item:
 def _scopes(
     resources: Iterable[Any], names: tuple[str, str], skeleton: Any, split: Split, is_own: Callable[[Any], bool]
 ) -> Iterator[tuple[_Place, Any, Any]]:
-    """Yields the items of each scope, parsed and raw, without our own output. ``names``: those of scopes and items."""
+    """Yield the items per scope, parsed and raw, without own output. ``names``: of scopes and items."""
     scopes, items = map(attrgetter, names)
     for resource_index, resource in enumerate(resources):
         outlines = skeleton.resourced[resource_index].scoped
@@ -115,9 +113,9 @@ def _scopes(
 
 
 def hash_and_strip(message: Any) -> bytes:
-    """Returns a 16-byte hash of a log record, or of a span as ``skeleton.Fields``, that is equal over every receiver.
+    """Hash a log record, or a span as ``skeleton.Fields``, in 16 bytes, equal for every receiver.
 
-    It removes from the message what a transport may change on the way: flags, trace state and the time of observation.
+    Removes fields that transports change: flags, trace state and observation time.
     """
     if message.flags:
         message.flags = 0
@@ -130,9 +128,9 @@ def hash_and_strip(message: Any) -> bytes:
 
 
 def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, Any, bytes, Any]:
-    """Parses a request. Returns an empty split, the request parsed, its bytes and its outline, the latter three without
-    items that are no valid message, which the split counts as rejected. Raises :class:`MalformedOtlpError` and
-    :class:`DenseError`."""
+    """Parse a request. Returns an empty split, the parsed request, its bytes and its outline. Invalid items are
+    removed and counted as rejected. Raises :class:`MalformedOtlpError` and :class:`DenseError`.
+    """
     split = Split([])
     try:
         skeleton = Request.FromString(request)
@@ -152,7 +150,7 @@ def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, 
 
 
 def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:
-    """Returns the items (parsed and raw) in our scope that are not our own output: they are treated like all others."""
+    """Return items in our scope that are not our output, parsed and raw. They are processed normally."""
     kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
     split.own_output += len(items) - len(kept)
     split.claimed += sum(1 for item, _ in kept if type(item) is Span or not is_label(item))
@@ -179,7 +177,7 @@ class _Builder:
             self._split.message = f"{kind} {name!r}: {why}"
 
     def at(self, trace_id: bytes, place: _Place, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
-        """Returns the fragment of a trace, and the list for raw items of this resource and scope."""
+        """Return the fragment of a trace, and the list for raw items of this resource and scope."""
         fragment = self._fragments.get(trace_id)
         if fragment is None:
             fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
@@ -214,8 +212,9 @@ class _Builder:
 
 
 def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
-    """Yields the items of a stored chunk, to rebuild the index of open traces after a restart. Parses one item at a
-    time, so that no stored content can exhaust memory at a start. Raises :class:`MalformedOtlpError`."""
+    """Yield the items of a stored chunk, to rebuild the index of open traces after a restart. Parses item by item to
+    bound memory. Raises :class:`MalformedOtlpError`.
+    """
     room = Room()
     try:
         for resourced in outline(chunk).resourced:
@@ -233,8 +232,9 @@ def _span_item(raw: bytes) -> Item:
 
 
 def sifted(request: bytes, item: Any) -> tuple[bytes, int, str]:
-    """Returns the request without items that are no message of this kind, their number, and the first one's error.
-    Raises ``DecodeError`` where it is no request at all."""
+    """Remove items that are invalid messages. Returns the request, their number and the first error. Raises
+    ``DecodeError`` for an invalid request.
+    """
     outline = Request.FromString(request)
     bad, why = 0, ""
     for resourced in outline.resourced:

@@ -1,9 +1,8 @@
-"""Estimates from the bytes of a request what it will cost as objects, before anything is parsed.
+"""Estimates a request's cost as objects from its bytes, before parsing.
 
-A message of two bytes becomes an object of some hundred, so that the length of a request says little about its memory
-and time. Costs are counted in items: a resource, a scope, a span or a log record is one, a submitted trace twenty; ten
-messages within spans and records (attributes, values, events, links) are one item, and so are twenty other fields.
-Counting never takes memory that grows faster than the request.
+A two-byte message becomes an object of about a hundred bytes, so size is a bad estimate. Costs in items: a resource,
+scope, span or log record is 1; a submitted trace 20. Ten nested messages (attributes, values, events, links) or
+twenty other fields are 1. Memory use grows at most linearly.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class BrokenBytesError(ValueError):
 
 @dataclass(slots=True)
 class Outline:
-    """A kind of message. ``parts``: the messages that it can hold, by field number. ``units``: its own cost."""
+    """A message type. ``parts``: possible submessages by field number. ``units``: own cost."""
 
     units: int
     parts: dict[int, Outline] = field(default_factory=dict)
@@ -35,8 +34,9 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class RequestKind:
-    """A kind of request. ``upper``: its outline down to spans and records; ``whole``: down to the last value. ``tags``:
-    the bytes with which repeatable messages within spans or records can begin."""
+    """A request type. ``upper``: outline down to spans and records. ``whole``: outline down to values. ``tags``:
+    first bytes of repeatable messages in spans or records.
+    """
 
     upper: Outline
     whole: Outline
@@ -44,9 +44,9 @@ class RequestKind:
 
 
 def estimate(request: bytes, kind: RequestKind, limit: int) -> int:
-    """Returns the items of ``request``, or somewhat more; returns early with any number above ``limit`` once that is
-    certain. Takes 0.5 µs for each span or record, and 1 ns for each byte; ten times that for requests of little but
-    attributes. Raises :class:`BrokenBytesError`."""
+    """Return the items of ``request`` or slightly more; stops early above ``limit``. Takes 0.5 µs per span or record
+    and 1 ns per byte, ten times that for requests of mainly attributes. Raises :class:`BrokenBytesError`.
+    """
     upper = _units(request, kind.upper, limit * _ITEM)
     if upper > limit * _ITEM:
         return _items(upper)
@@ -58,8 +58,9 @@ def estimate(request: bytes, kind: RequestKind, limit: int) -> int:
 
 
 def resources_and_items(request: bytes) -> int:
-    """Counts the resources, scopes, and spans or records of an OTLP request. Takes 0.1 ns for each byte of an ordinary
-    request, and at worst 30 ns and 35 bytes of memory. Raises :class:`BrokenBytesError`."""
+    """Count resources, scopes, and spans or records. Takes 0.1 ns per byte, at worst 30 ns and 35 bytes of memory.
+    Raises :class:`BrokenBytesError`.
+    """
     try:
         return counted(Request.FromString(request))
     except DecodeError as error:
@@ -67,14 +68,15 @@ def resources_and_items(request: bytes) -> int:
 
 
 def counted(skeleton: Any) -> int:
-    """Counts the same in a parsed ``skeleton.Request``."""
+    """Count the same in a parsed ``skeleton.Request``."""
     scoped = [scope for resource in skeleton.resourced for scope in resource.scoped]
     return len(skeleton.resourced) + len(scoped) + sum([len(scope.items) for scope in scoped])
 
 
 def upper_items(request: bytes, kind: RequestKind, limit: int) -> int:
-    """Returns the items of ``request`` without those inside spans and records; returns early with any number above
-    ``limit`` once that is certain. Takes 0.5 µs for each. Raises :class:`BrokenBytesError`."""
+    """Return the items outside spans and records; stops early above ``limit``. Takes 0.5 µs each. Raises
+    :class:`BrokenBytesError`.
+    """
     return _items(_units(request, kind.upper, limit * _ITEM))
 
 
@@ -83,7 +85,7 @@ def _items(units: int) -> int:
 
 
 def _units(data: bytes, outline: Outline, limit: int) -> int:
-    """Returns the units of a message, or any number above ``limit``."""
+    """Return a message's units, or any number above ``limit``."""
     try:
         return _walked(data, 0, len(data), outline.parts, limit, 0)
     except ValueError as error:
@@ -108,7 +110,7 @@ def _walked(data: bytes, at: int, end: int, parts: dict[int, Outline], limit: in
 
 
 def _values() -> tuple[Outline, Outline]:
-    """Returns the outlines of a key with its value, and of a value: each can hold the other."""
+    """Return the mutually recursive outlines of a key-value pair and a value."""
     pair, value, array, pairs = (Outline(_MESSAGE) for _ in range(4))
     pair.parts = {2: value}
     value.parts = {5: array, 6: pairs}
@@ -117,8 +119,7 @@ def _values() -> tuple[Outline, Outline]:
 
 
 def _request(item: Outline) -> Outline:
-    """Returns the outline of a request of traces or logs, which share field numbers: request, resource, scope,
-    items."""
+    """Return the outline of trace or log requests: request, resource, scope, items."""
     pair, _ = _values()
     resource = Outline(_MESSAGE, {1: pair, 3: Outline(_MESSAGE)})
     scoped = Outline(_ITEM, {1: Outline(_MESSAGE, {3: pair}), 2: item})
@@ -130,7 +131,7 @@ def _submission(spans: Outline, records: Outline) -> Outline:
 
 
 def _tags(*fields: int) -> bytes:
-    """Returns the first bytes of the messages' tags, also of tags encoded with more digits than necessary."""
+    """Return the first bytes of the messages' tags, including overlong encodings."""
     short = [number << 3 | 2 for number in fields]
     return bytes(short + [byte | 128 for byte in short])
 

@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ]
     rows = [ResultRow(each.id, TRACE_ID, f"trace.{each.metric}", 1, each.to_json()) for each in made]
     for row, each in zip(rows, made, strict=True):
-        row.success, row.signal = each.success, signal_of(each.to_dict())
+        row.success, row.signal, row.verdict = each.success, signal_of(each.to_dict()), each.verdict
     changes = WriteSet(
         traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)],
         session_traces=[SessionTraceRow(id_, "session-1", at, at, b"{}")],
@@ -109,9 +109,15 @@ async def test_every_door_shows_a_result_alike(folder: Path, tmp_path: Path) -> 
 async def test_every_door_shows_a_rate_alike(folder: Path) -> None:
     with alone(folder) as api:
         asker = Asker.within(api)
-        overview = await asker.get("/overview")
+        overview, window = await asker.get("/overview"), await asker.get("/rates")
         lines = str(await server(asker).call_tool("pass_rates", {}))
         await asker.close()
+    counts = ("metric", "scored", "assumed", "passed", "failed", "unscored", "unclear", "disputed")
+    lifetime, *of_window = (
+        sorted([rate[name] for name in counts] for rate in rates if rate["agent"] == agent)
+        for rates, agent in ((overview["rates"], "helper"), (window["rates"], "helper"), (window["rates"], None))
+    )
+    assert of_window == [lifetime] * 2
     for rate in overview["rates"]:
         judged = rate["passed"] + rate["failed"]
         share = f"{rate['passed'] / judged:.3f}" if judged else "-"

@@ -17,7 +17,7 @@ _MISSING += [f"the module {name}" for name in ("litellm", "aiolimiter") if find_
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Skips when a program is missing; ``python tests/support/programs.py`` builds them."""
+    """Skip when a program is missing; ``python tests/support/programs.py`` builds them."""
     if _MISSING:
         pytest.skip(f"needs {', '.join(_MISSING)}: python tests/support/programs.py; pip install . ./collector[judge]")
     folder: Path = tmp_path_factory.mktemp("house")

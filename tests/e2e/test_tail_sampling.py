@@ -52,7 +52,6 @@ def test_scores_that_come_late_follow_the_decision(tmp_path: Path) -> None:
 
 
 def test_without_the_cache_late_scores_go_astray(tmp_path: Path) -> None:
-    """Why the cache is there: scores without their trace, or traces without their scores."""
     kept, _ = _sample(tmp_path, quiet="5s", wait_s=1.0, changes=_NO_CACHE)
     assert any(not own or not evaluations for own, evaluations in map(_parts, kept.values()))
 

@@ -36,7 +36,7 @@ class Checked:
 
 
 def check(capture: Capture) -> Checked:
-    """Reads one capture and checks every fact."""
+    """Read one capture and check every fact."""
     seen = Seen(capture, read(capture.path))
     return Checked(capture, {name: fact(seen) for name, fact in FACTS.items()})
 

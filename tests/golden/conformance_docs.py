@@ -233,7 +233,7 @@ class Result(Protocol):
 
 
 def write(found: Sequence[Result], page: Path = PAGE, matrix: Path = MATRIX) -> None:
-    """Writes the user page, and the full matrix, for all checked captures."""
+    """Write the user page, and the full matrix, for all checked captures."""
     rows: dict[tuple[str, str], list[Result]] = {}
     for result in found:
         rows.setdefault(described(result.capture), []).append(result)

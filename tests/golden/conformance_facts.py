@@ -70,7 +70,7 @@ class Seen:
 
     @cached_property
     def calls(self) -> list[ToolCall]:
-        """Calls by turn: those of the trace that answers, which takes over the calls of those before it."""
+        """Call by turn: those of the trace that answers, which takes over the calls of those before it."""
         asking = self.runs if self.capture.set in SPREAD_CALLS else [run[-1:] for run in self.runs]
         traces = [one.trace for run in asking for one in run]
         return [call for trace in traces for call in trace.tool_calls if not self._handover(call)]

@@ -60,5 +60,4 @@ def resource_attributes(given: list[Request]) -> Iterator[KeyValue]:
 
 
 def attribute(span: Span, key: str) -> str | None:
-    """A string attribute of a span."""
     return next((a.value.string_value for a in span.attributes if a.key == key), None)

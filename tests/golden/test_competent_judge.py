@@ -75,7 +75,7 @@ def _sets(root: Path, scenario: str) -> list[Path]:
 
 
 async def ranked(root: Path, good: str, bad: str) -> tuple[list[str], list[str], dict[str, str]]:
-    """Sets in which the good run passes and the bad one fails, those in which not, and those in which it cannot be
+    """Set in which the good run passes and the bad one fails, those in which not, and those in which it cannot be
     told, with why."""
     metric = registry()[f"trace.{FALLS[bad]}"]
     below: list[str] = []

@@ -38,7 +38,7 @@ def _read(path: Path, evaluator: Evaluator) -> list[tuple[Trace, Scores]]:
 
 
 def _groups(root: Path) -> dict[tuple[object, ...], dict[str, Scores]]:
-    """Scores by set, for each (scenario, input, answer, number of calls, whether results were captured, session)."""
+    """Score by set, for each (scenario, input, answer, number of calls, whether results were captured, session)."""
     evaluator = Evaluator(load("embedded"), EvaluatorSettings(enabled=METRICS))
     groups: dict[tuple[object, ...], dict[str, Scores]] = defaultdict(dict)
     for path in sorted(root.glob("*/*.otlp.jsonl")):

@@ -85,7 +85,12 @@ def test_traces_are_found_by_attributes_of_their_spans(collector: CollectorProce
     assert by_model["nobody"] == set()
     everything = {trace["trace_id"] for trace in pages(collector, "/traces")}
     assert set() < by_model["gpt-4o-mini"] < everything
-    assert set() < found("/results", "gen_ai.request.model=gpt-4o-mini") <= by_model["gpt-4o-mini"]
+    results = get(collector, "/results", attribute=["gen_ai.request.model=gpt-4o-mini"], limit=500)["items"]
+    of_traces = {each["trace_id"] for each in results if each["level"] != "session"}
+    assert set() < of_traces <= by_model["gpt-4o-mini"]
+    listed = get(collector, "/traces", attribute=["gen_ai.request.model=gpt-4o-mini"], limit=500)["items"]
+    of_sessions = {each["session_id"] for each in results if each["level"] == "session"}
+    assert set() < of_sessions <= {each["session_id"] for each in listed}
     assert found("/traces", "gen_ai.request.model=gpt-4o-mini", "service.version=none") == set()
     wrong = httpx.get(f"{collector.http}/api/v1/traces", params={"attribute": "no pair"}, timeout=60)
     assert wrong.status_code == 422

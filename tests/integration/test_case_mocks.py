@@ -97,7 +97,7 @@ def test_calls_that_no_mock_fits_and_calls_past_the_mocks_are_told(shop: Path) -
 
 
 def _refunds(conversation: Conversation) -> Reply:
-    """Looks the order up, refunds it, and tells of an error only where its instructions say so."""
+    """Look the order up, refunds it, and tells of an error only where its instructions say so."""
     called = [name for message in conversation.messages for name in message.calls]
     if len(called) < 2:
         return Reply(calls=(Call(("find_order", "refund_order")[len(called)], {"order": 17}),))
@@ -298,7 +298,7 @@ cases:
 
 
 def _insists(number: int, body: dict[str, Any]) -> Say:
-    """Plays a user who asks for the refund until it is said to be done."""
+    """Play a user who asks for the refund until it is said to be done."""
     is_done = "I have refunded" in body["messages"][-1]["content"]
     state, message = ("goal_met", "") if is_done else ("going_on", "Refund order 18, try again")
     return Say(json.dumps({"reason": "so", "state": state, "message": message}))

@@ -256,7 +256,7 @@ PYTHON, NODE = (sys.executable, "server.py"), ("node", "server.mjs")
 
 @contextmanager
 def _served(folder: Path, command: Sequence[str] = PYTHON) -> Iterator[tuple[str, ...]]:
-    """Serves an agent; yields the options with which it is called."""
+    """Serve an agent; yield the options with which it is called."""
     port, grpc, http = free_ports(3)
     server = {"grpc": f"127.0.0.1:{grpc}", "http": f"127.0.0.1:{http}"}
     (folder / "pandaeval.yaml").write_text(json.dumps({"server": server, "close": {"quiet": "1s"}}))
@@ -395,7 +395,7 @@ SCENARIO = """{id: talk, expected_outcome: {tools_called: [refund_order]}, scena
 
 
 def _plays_a_user(number: int, body: dict[str, Any]) -> Say:
-    """Asks once and is content; in its second conversation it makes up an order, and does not mend it."""
+    """Ask once and is content; in its second conversation it makes up an order, and does not mend it."""
     words = [str(message["content"]) for message in body["messages"]]
     if "This is conversation 2" in words[0]:
         return Say(json.dumps({"reason": "begin", "state": "going_on", "message": "Money back for A-1733"}))

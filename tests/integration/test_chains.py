@@ -51,7 +51,7 @@ def test_a_file_shows_one_session() -> None:
     [session] = {trace["session_id"] for trace in found}
     assert session.startswith("resp_")
     assert session in CAPTURE.read_text()
-    assert all("session told from the responses" in trace["notes"][-1] for trace in found)
+    assert all("session derived from responses" in trace["notes"][-1] for trace in found)
 
 
 def test_evaluate_scores_it_whole() -> None:

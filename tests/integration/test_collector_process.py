@@ -30,7 +30,7 @@ Make = Callable[..., CollectorProcess]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    """Makes collectors, each with a folder of its own; none of them outlives the test."""
+    """Make collectors, each with a folder of its own; none of them outlives the test."""
     with ExitStack() as stack:
 
         def one(settings: Mapping[str, str] | None = None, folder: str = "0") -> CollectorProcess:

@@ -109,13 +109,13 @@ class House:
             await collector.stop()
 
     async def export(self, *requests: ExportTraceServiceRequest) -> None:
-        """Sends requests to the collector."""
+        """Send requests to the collector."""
         async with grpc_client(self.grpc) as (door, _):
             for request in requests:
                 await door.Export(request)
 
     async def send(self, seed: int = 1) -> None:
-        """Sends made traces and waits until they and their sessions are scored."""
+        """Send made traces and wait until they and their sessions are scored."""
         composer = Composer(seed)
         await self.export(*(composer.trace(4).request() for _ in range(TRACES)))
         await until(lambda: self.collector.at_rest)

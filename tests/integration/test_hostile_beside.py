@@ -131,7 +131,7 @@ def test_the_proof_tries_two_inputs_that_once_held_up_everything(tmp_path: Path)
 
 
 def _send(collector: CollectorProcess, door: Door, trace: MadeTrace) -> None:
-    """Sends a trace as an SDK does: again, where the machine has too much to do to answer."""
+    """Send a trace as an SDK does: again, where the machine has too much to do to answer."""
     collector.until(lambda: door.send(trace.request()).acknowledged, "answering")
 
 

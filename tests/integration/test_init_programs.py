@@ -61,7 +61,7 @@ def test_all_are_listed_and_an_unknown_one_is_told_what_was_meant() -> None:
 
 
 def _command(text: str, folder: Path) -> list[str]:
-    """Installs what the program's first lines name, and saves it; how it is run."""
+    """Install what the program's first lines name, and saves it; how it is run."""
     (said,) = re.findall(r"^(?:#|//)   (?:pip|npm) install (.+)$", text, re.MULTILINE)
     packages = [each.strip('"') for each in said.split() if each != "."]
     if text.startswith("//"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ ABOUT = {"gen_ai_evaluation_name": "confidence", "pandaeval_level": "trace"}
 
 
 def flatters(number: int, body: dict[str, Any]) -> Say:
-    """Passes all but every sixth."""
+    """Pass all but every sixth."""
     return Say(verdict(body, confidence=0.3 if not number % 6 else 0.9))
 
 
@@ -89,11 +90,15 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     assert value == pytest.approx((labelled - 16) / labelled, abs=0.05)
     assert 0.4 < low < value < high < 0.95
     assert f"{value:.3f}" in said
+    with urllib.request.urlopen(f"{collector.http}/api/v1/rates", timeout=60) as answer:
+        shares = json.load(answer)["corrected"]
+    assert sum(each["value"] for each in shares) == pytest.approx(value)
+    assert {(each["metric"], each["labels"]) for each in shares} == {("trace.confidence", labelled)}
 
     assert all(each["revision"] == 1 for each in collector.results()), "no verdict opens a trace again"
     assert collector.gauge("accounting_residual") == 0
     assert command(collector, "labels", "export").count("\n") == labelled + 1
-    assert "nothing to label" in command(collector, "labels", "next")
+    assert "no judged run without a label" in command(collector, "labels", "next")
     calibrated = command(collector, "calibrate", str(file), "--results", str(collector.results_file))
     assert "openai/gpt-4o-mini as a judge of trace.confidence" in calibrated, "the judge as the configuration names it"
     http.close()

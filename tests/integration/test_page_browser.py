@@ -142,7 +142,7 @@ def test_what_could_not_be_scored_is_no_success(page: Page, collector: Collector
     assert page.text("h1") == "Nothing could be scored in the last 24 hours"
     assert "not scored: no content" in page.text(".row.unit")
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
-    assert page.texts("h2")[0] == "Not scored since the store began"
+    assert page.texts("h2")[0] == "Not scored last 24 hours"
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in page.texts(".setting code")
     page.go("#/agents")
     rows = [each for each in page.texts("table.rates tbody tr") if each.startswith("mute")]
@@ -211,6 +211,9 @@ def test_an_incident_that_is_resolved_or_muted_is_not_among_the_open_ones(
     page.wait("document.querySelector('.triage [aria-pressed=true]').innerText === 'New'")
     page.go("#/failures")
     assert page.count(".incident") == before
+    page.go(address)
+    page.run("document.querySelector('.about details summary').click()")
+    assert "Muted by kim: OPS-12, until Monday" in page.text(".about details")
 
 
 def test_two_traces_are_ticked_in_a_list_and_compared_step_by_step(page: Page, collector: CollectorProcess) -> None:

@@ -21,8 +21,11 @@ from support.ungrounded import booking, post
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+_LINKS = """[...document.querySelectorAll(".part, h2 > a")].filter((each) => /[?&]incident=/.test(each.href))
+    .map(({ href, innerText }) => [href, innerText])"""
 _MADE = {"table-for-four", "table-for-six", "table-for-two", "loop", "send_reminder", "crash-0"}
 """Sessions that are made here; the others are recorded, with a judge's verdicts."""
+_JUDGED = {"table-for-six", "table-for-two", "made-up-price", "same-answer-again"}
 _SIX = "Book me a table for six at Lucia's on Friday evening, please."
 _TWO = "Book me a table for two at Lucia's on Friday evening, please."
 _FOUR_FOR_SIX = {
@@ -79,6 +82,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         post(running.http, booking("table-for-two", _TWO, "Your table at Lucia's is booked."))
         running.until(lambda: {said["session_id"] for said in running.results()} >= _MADE, "done with all")
         running.until(running.at_rest, "at rest")
+        running.until(lambda: _with_verdict(running) >= _JUDGED, "judged")
         yield running
 
 
@@ -102,14 +106,15 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         ),
         ("Loop", "search_help", "search_help", "round 2 of 5"),
         ("Crash", "400 too long", "library_help", "400 too long for this model"),
-        ("False statement", "72 EUR", "A dental cleaning costs", "49.99 EUR"),
+        ("False statement", "72.00 EUR", "A dental cleaning costs", "49.99 EUR"),
         ("Wrong thing", "Six were", "book_table", "guests 4"),
     ],
 )
 def test_two_clicks_lead_from_the_first_page_to_the_words(
     page: Page, collector: CollectorProcess, kind: str, about: str, step: str, words: str
 ) -> None:
-    page.visit(f"{collector.http}/")
+    # Eight incidents are on the first page; the loop is on that of its agent.
+    page.visit(f"{collector.http}/#/?agent=order_desk" if kind == "Loop" else f"{collector.http}/")
     assert _click(page, ".incident", kind, about) == 1
     page.wait("document.querySelector('.example') !== null")
     assert page.text("h1").startswith(kind)
@@ -130,7 +135,7 @@ def test_a_verdict_on_the_conversation_stands_above_each_of_its_runs(page: Page,
     verdict = page.text(".verdict-of")
     assert "False statement" in verdict
     assert "of all 2 turns" in verdict
-    assert "What does a dental cleaning cost if the insurance does not pay?" in verdict
+    assert "What does a dental cleaning cost without insurance?" in verdict
 
 
 def test_a_call_that_a_verdict_names_is_a_link_also_from_another_run_of_the_session(
@@ -148,9 +153,9 @@ def test_a_call_that_a_verdict_names_is_a_link_also_from_another_run_of_the_sess
 def test_an_unclear_verdict_is_counted_apart_and_found_by_a_filter(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/")
     headline = page.text("h1")
-    assert re.match(r"Handled correctly: \d+ % of \d+ decided, 1 unclear \(\d+ % to \d+ %\) conversations", headline), (
-        headline
-    )
+    assert re.match(
+        r"Handled correctly: \d+ % of \d+ decided, 1 unclear \(\d+ % to \d+ %\) sessions judged in the last", headline
+    ), headline
     assert "decided, 1 unclear" in page.text(".trust")
     page.click("h1 a")
     page.wait("document.querySelector('h1').innerText === 'Sessions'")
@@ -165,6 +170,85 @@ def test_an_unclear_verdict_is_counted_apart_and_found_by_a_filter(page: Page, c
     assert "60 % sure that it is correct" in verdict
     page.visit(f"{collector.http}/#/agents")
     assert "1 unclear" in page.text("table.rates")
+
+
+@pytest.mark.parametrize("window", ["24h", "all"])
+def test_the_link_of_a_cell_lists_the_runs_that_the_cell_counts(
+    page: Page, collector: CollectorProcess, window: str
+) -> None:
+    page.visit(f"{collector.http}/#/agents?window={window}")
+    cells = page.run(
+        "[...document.querySelectorAll('table.rates td a')].map(({ href, innerText }) => [href, innerText])"
+    )
+    kinds = set()
+    for address, text in cells:
+        [counted] = re.findall(r"(\d+) unclear", text) or re.findall(r"(\d+)(?: of \d+| found|)$", text.strip())
+        page.visit(address)
+        assert _rows(page) == int(counted), (address, text)
+        kinds.add(re.sub(r".*#/(\w+).*?(metric=session)?.*", r"\1 \2", address))
+    assert {"sessions", "traces"} <= {kind.split()[0] for kind in kinds}
+    assert len(cells) > 10
+
+
+def test_an_incident_shows_the_runs_that_its_row_counts(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    rows = "[...document.querySelectorAll('.incident')]"
+    linked, incidents = 0, page.run(f"{rows}.map((each) => [each.href, each.querySelector('.times b').innerText])")
+    for address, counted in incidents:
+        page.visit(address)
+        page.wait("document.querySelector('.example') !== null")
+        same = [int(text.strip()[1:]) for text in page.texts(".example .same")]
+        assert _rows(page, ".example") + sum(same) - len(same) == int(counted), address
+        links = page.run(_LINKS)
+        for link, text in links:
+            page.visit(link)
+            assert _rows(page) == int(re.search(r"(\d+) of \d+$", text.strip())[1] if " of " in text else counted), link
+        linked += len(links)
+    assert linked > 10
+    assert len(incidents) > 5
+
+
+def test_the_rate_that_labels_correct_comes_first(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    share = {"metric": "session.correctness", "agent": "desk", "labels": 60, "judge": 0.86}
+    share |= {"value": 0.794, "low": 0.689, "high": 0.87}
+    page.run(f"""(() => {{
+        const real = window.fetch;
+        window.fetch = async (path, ...more) => {{
+            const answer = await real(path, ...more);
+            if (!String(path).includes("/rates?")) return answer;
+            return new Response(JSON.stringify({{ ...await answer.json(), corrected: [{json.dumps(share)}] }}));
+        }};
+    }})()""")
+    page.go("#/?window=7d")
+    expected = (
+        r"Handled correctly: 79 % from 60 labels \(69 % to 87 %\); judge 86 % of all judged sessions\. Judge alone: "
+    )
+    assert re.match(expected + r"\d+ % of \d+ decided", page.text("h1"))
+    assert "79 % from 60 labels" in page.text(".trust")
+
+
+def test_an_agent_of_the_first_page_leads_to_its_runs(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    rows = "[...document.querySelectorAll('.agent-row')]"
+    agents = page.run(f"{rows}.map((each) => [each.href, each.querySelector('.name small').innerText])")
+    for address, counted in agents:
+        page.visit(address.replace("#/?", "#/traces?"))
+        assert _rows(page) == int(counted.split()[0]), address
+    assert agents
+
+
+def _rows(page: Page, selector: str = ".rows > *") -> int:
+    """Counts the rows of a list with all its pages."""
+    page.wait(f"document.querySelector('{selector}, .notice') !== null")
+    while page.run("[...document.querySelectorAll('button.more')].filter((each) => !each.hidden).length"):
+        page.run("[...document.querySelectorAll('button.more')].find((each) => !each.hidden).click()")
+        page.run("new Promise((done) => setTimeout(done, 200))")
+    return page.count(selector)
+
+
+def _with_verdict(collector: CollectorProcess) -> set[str]:
+    return {each["session_id"] for each in collector.results() if each["metric"] == "correctness"}
 
 
 def _click(page: Page, selector: str, *words: str) -> int:

@@ -250,7 +250,7 @@ def test_a_drill_plants_a_fault_that_is_installed_and_leaves_out_what_is_none(
 
 
 def _vague(number: int, body: dict[str, Any]) -> Say:
-    """Answers as the installed metric's verdict has it: a choice in place of the usual number."""
+    """Answer as the installed metric's verdict has it: a choice in place of the usual number."""
     echo = json.loads(verdict(body))["echo"]
     said = {"instructed": False, "echo": echo, "reason": "It says to call, but not whom.", "step": "vague"}
     return Say(json.dumps(said))

@@ -89,7 +89,7 @@ class Server:
 
 @contextlib.contextmanager
 def clients(server: Server) -> Iterator[list[dict[str, Any]]]:
-    """Sends requests all the while; the answers, whole when it ends."""
+    """Send requests all the while; the answers, whole when it ends."""
     answers: list[dict[str, Any]] = []
     enough = threading.Event()
 

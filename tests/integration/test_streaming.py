@@ -125,7 +125,7 @@ class TestReaders:
 
 @pytest.fixture
 def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
-    """Makes a store with 300 series of each of two instruments, to be read in pages of 20."""
+    """Make a store with 300 series of each of two instruments, to be read in pages of 20."""
     monkeypatch.setattr(zero_first, "PAGE", 20)
     monkeypatch.setattr(prometheus, "_NOTE_AFTER_S", 0.01)
 

@@ -309,7 +309,6 @@ class TestStarting:
 
 
 def _answered(number: int) -> list[MadeTrace]:
-    """Traces with an answer."""
     found = [trace for trace in made(40) if "gen_ai.output.messages" in str(trace.spans[-1])]
     return found[:number]
 

@@ -54,12 +54,12 @@ class Unit:
 
 
 def opaque(name: str) -> str:
-    """Returns a name that tells nothing, always the same."""
+    """Return a name that tells nothing, always the same."""
     return hashlib.sha256(f"arena {name}".encode()).hexdigest()[:16]
 
 
 def units(name: str, rows: Iterable[dict[str, Any]]) -> list[Unit]:
-    """Returns the units of a set from its label rows, by id."""
+    """Return the units of a set from its label rows, by id."""
     verdict, kind = _TRUTH.get(name, "task_success"), _KIND.get(name)
     truths: dict[tuple[str, str], dict[str, Any]] = {}
     wrong: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -84,13 +84,13 @@ def units(name: str, rows: Iterable[dict[str, Any]]) -> list[Unit]:
 
 
 def of_set(name: str) -> list[Unit]:
-    """Returns all units of a set in ``../shared/data``."""
+    """Return all units of a set in ``../shared/data``."""
     with lzma.open(DATA / name / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
         return units(name, map(json.loads, lines))
 
 
 def draw(every: Sequence[Unit], half: str, count: int, seed: int) -> list[Unit]:
-    """Draws ``count`` units of a half, as many right ones as wrong ones, in an order that tells nothing; fewer where
+    """Draw ``count`` units of a half, as many right ones as wrong ones, in an order that tells nothing; fewer where
     one kind is rare. Of pairs both sides are drawn, and only where both are of the half: what is tuned on one side
     may not be measured on the other. The draw of a larger ``count`` holds that of a smaller one."""
     chance = random.Random(seed)
@@ -115,7 +115,7 @@ def draw(every: Sequence[Unit], half: str, count: int, seed: int) -> list[Unit]:
 
 
 def lines_of(name: str, wanted: Iterable[str]) -> Iterator[str]:
-    """Yields the requests of the wanted units, as they stand in the set."""
+    """Yield the requests of the wanted units, as they stand in the set."""
     kept = frozenset(wanted)
     with lzma.open(DATA / name / "traces.jsonl.xz", "rt", encoding="utf-8") as file:
         for line in file:
@@ -124,13 +124,13 @@ def lines_of(name: str, wanted: Iterable[str]) -> Iterator[str]:
 
 
 def session_of(line: str) -> str:
-    """Returns the id of a request's session, of one without: of its trace."""
+    """Return the id of a request's session, of one without: of its trace."""
     name = _SESSION.search(line) or _TRACE.search(line)
     return "" if name is None else name[1]
 
 
 def traces_of(lines: Iterable[str]) -> list[Trace]:
-    """Returns the traces in the requests of a session, in order."""
+    """Return the traces in the requests of a session, in order."""
     chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
     for line in lines:
         for fragment in split_traces(traces_from_json(decode_json(line.encode())).SerializeToString()).fragments:
@@ -140,7 +140,7 @@ def traces_of(lines: Iterable[str]) -> list[Trace]:
 
 
 def neutral_line(line: str) -> str:
-    """Returns a request without the names of set, service, agent and session: what runs say and do stays to the
+    """Return a request without the names of set, service, agent and session: what runs say and do stays to the
     letter."""
     request = json.loads(line)
     for resource in request["resourceSpans"]:
@@ -172,7 +172,7 @@ def _text(key: str, value: str) -> dict[str, Any]:
 
 
 def write_traces(name: str, drawn: Sequence[Unit], path: Path) -> int:
-    """Writes the traces of the units, and returns their number."""
+    """Write the traces of the units, and return their number."""
     traces = set()
     with path.open("w", encoding="utf-8") as file:
         for line in lines_of(name, {unit.id for unit in drawn}):
@@ -191,7 +191,7 @@ def write_traces(name: str, drawn: Sequence[Unit], path: Path) -> int:
 
 
 def places(traces: Sequence[Trace]) -> tuple[dict[str, int], dict[str, str]]:
-    """Returns the place of each span in a session, and the span that each step of the record names: ``"7"`` is the
+    """Return the place of each span in a session, and the span that each step of the record names: ``"7"`` is the
     seventh call, ``"turn 2"`` the last model call of the second turn. ``traces``: of the session, in order."""
     whole = conversation(traces, "").trace
     spans = [span for trace in traces for span in trace.spans]
@@ -205,7 +205,7 @@ def places(traces: Sequence[Trace]) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def distance(unit: Unit, step: str | None, traces: Sequence[Trace]) -> int | None:
-    """Returns how many spans lie from a step to the nearest that people name; ``None`` where there is no such step."""
+    """Return how many spans lie from a step to the nearest that people name; ``None`` where there is no such step."""
     at, steps = places(traces)
     span = steps.get(step or "", "")
     apart = [abs(at[span] - at[wrong]) for wrong in unit.steps if span in at and wrong in at]

@@ -57,14 +57,14 @@ class Letter:
     codes: tuple[tuple[str, str], ...] = ()
 
     def put_back(self, reply: str) -> str:
-        """Returns the reply with the codes of the request."""
+        """Return the reply with the codes of the request."""
         for here, there in self.codes:
             reply = reply.replace(here, there)
         return reply
 
 
 def letter(messages: Sequence[Mapping[str, Any]]) -> Letter:
-    """Makes the text of a request's messages, with codes that follow from it."""
+    """Make the text of a request's messages, with codes that follow from it."""
     text = "\n\n".join(f"######## {message['role'].upper()}\n{content_of(message)}" for message in messages)
     echo, bare = _ECHO.search(text), _ECHO.sub('Set "echo" to ECHO.', text)
     for number, fence in enumerate(fences := [*dict.fromkeys(_FENCE.findall(text))]):
@@ -80,7 +80,7 @@ def letter(messages: Sequence[Mapping[str, Any]]) -> Letter:
 
 
 def content_of(message: Mapping[str, Any]) -> str:
-    """Returns the text of a message."""
+    """Return the text of a message."""
     content = message["content"]
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
@@ -109,7 +109,7 @@ class Folder:
         return " ".join(file.read_text(encoding="utf-8").split()) if file.exists() else ""
 
     def post(self, text: str) -> str:
-        """Puts a request into the folder, unless it is there, and returns its number."""
+        """Put a request into the folder, unless it is there, and return its number."""
         digest = _digest(text)
         with self._lock:
             if digest not in self._numbers:
@@ -122,7 +122,7 @@ class Folder:
         return (self.path / f"{name}.request.txt").read_bytes().decode()
 
     def reply(self, name: str) -> str | None:
-        """Returns the content of a reply; ``None`` while there is none that counts."""
+        """Return the content of a reply; ``None`` while there is none that counts."""
         file, note = self.path / f"{name}.reply.json", self.path / f"{name}.problem.txt"
         try:
             content, written = file.read_text(encoding="utf-8").strip(), file.stat().st_mtime
@@ -143,7 +143,7 @@ class Folder:
         return text
 
     def waiting(self, names: Sequence[str]) -> list[str]:
-        """Returns those of the requests that have no reply."""
+        """Return those of the requests that have no reply."""
         return [name for name in names if self.reply(name) is None]
 
 
@@ -152,7 +152,7 @@ def _digest(text: str) -> str:
 
 
 def _content(value: Any) -> str:
-    """Returns the content of a chat completion; any other object is the content itself."""
+    """Return the content of a chat completion; any other object is the content itself."""
     if isinstance(value, dict) and isinstance(value.get("choices"), list):
         message = (value["choices"] or [{}])[0].get("message") or {}
         content = message.get("content")
@@ -166,7 +166,7 @@ reply; ``None``: a request that is none of ours, and that nobody has to answer."
 
 
 def as_it_stands(messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callable[[str], str]]:
-    """Shows the request to the letter."""
+    """Show the request to the letter."""
     shown = letter(messages)
     return shown, shown.put_back
 
@@ -189,11 +189,11 @@ class Mailbox:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def begin(self) -> None:
-        """Forgets which requests came."""
+        """Forget which requests came."""
         self.asked, self.refused = set(), set()
 
     def answer(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
-        """Returns the content of the reply; ``None``: there is none yet."""
+        """Return the content of the reply; ``None``: there is none yet."""
         made = self.rewrite(messages)
         if made is None:
             return None

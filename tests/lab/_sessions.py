@@ -31,12 +31,12 @@ _GOOD = ("task_success", "chosen")
 
 
 def is_even(name: str) -> bool:
-    """Returns whether a session belongs to the half that rules are made on."""
+    """Return whether a session belongs to the half that rules are made on."""
     return hashlib.sha256(name.encode()).digest()[0] % 2 == 0
 
 
 def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[str, bool | None, list[Trace]]]:
-    """Yields the id of each session (of a trace without one: the trace's), whether its label says that it went well,
+    """Yield the id of each session (of a trace without one: the trace's), whether its label says that it went well,
     and its traces in order."""
     good = success(name)
     lines: dict[str, list[Request]] = defaultdict(list)
@@ -52,7 +52,7 @@ def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[s
 
 
 def requests(name: str, half: str, limit: int | None = None) -> Iterator[Request]:
-    """Yields the export requests of the sessions of a half, of the first ``limit`` sessions."""
+    """Yield the export requests of the sessions of a half, of the first ``limit`` sessions."""
     seen: set[str] = set()
     for session, request in _requests(name, half):
         seen.add(session)
@@ -69,7 +69,7 @@ def _requests(name: str, half: str) -> Iterator[tuple[str, Request]]:
 
 
 def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
-    """Yields each trace of a session with what the earlier ones leave."""
+    """Yield each trace of a session with what the earlier ones leave."""
     packed: list[bytes] = []
     responses: set[str] = set()
     for trace in traces:
@@ -79,7 +79,7 @@ def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
 
 
 def success(name: str) -> dict[str, bool]:
-    """Returns by session (else trace) whether its label says that it went well; empty for a set without such labels."""
+    """Return by session (else trace) whether its label says that it went well; empty for a set without such labels."""
     found: dict[str, bool] = {}
     with lzma.open(DATA / name / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:

@@ -88,11 +88,11 @@ class FileQuestion:
 
     @property
     def prompt(self) -> str:
-        """Identifies the words of the question."""
+        """Identify the words of the question."""
         return _short(BEFORE, self.text)
 
     def rewrite(self, messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callable[[str], str]] | None:
-        """Shows the record with the file's question alone; the reply becomes the verdict that the pipeline expects."""
+        """Show the record with the file's question alone; the reply becomes the verdict that the pipeline expects."""
         agent, _, criteria = content_of(messages[1]).rpartition("# Criteria\n")
         if not criteria.startswith(self.text):
             return None
@@ -113,7 +113,7 @@ class FileQuestion:
 
 
 def parsed(reply: str) -> dict[str, Any]:
-    """Returns ``correct``, ``sure``, ``first_wrong_step`` and ``reason`` of a reply. Raises ``ValueError``, saying what
+    """Return ``correct``, ``sure``, ``first_wrong_step`` and ``reason`` of a reply. Raises ``ValueError``, saying what
     is wrong, for one that does not hold."""
     text = reply[reply.find("{") : reply.rfind("}") + 1]
     try:
@@ -134,7 +134,7 @@ def parsed(reply: str) -> dict[str, Any]:
 
 
 def step_of(value: Any) -> str | None:
-    """Returns a step in one form: ``"7"`` for a call, ``"turn 2"`` for an answer; ``None`` for none."""
+    """Return a step in one form: ``"7"`` for a call, ``"turn 2"`` for an answer; ``None`` for none."""
     match = None if value is None or isinstance(value, bool) else _STEP.match(str(value).strip())
     if match is None:
         return None
@@ -151,9 +151,10 @@ class Questions:
     metrics: tuple[str, ...]
     file: FileQuestion | None
     level: str
+    rulings: Path | None = None
 
     @classmethod
-    def of(cls, given: str, level: str) -> Questions:
+    def of(cls, given: str, level: str, rulings: Path | None = None) -> Questions:
         """Reads ``--questions``. Raises ``SystemExit`` for a name that nothing has."""
         names = [name.strip() for name in given.split(",") if name.strip()]
         files = [name for name in names if name.endswith(".txt")]
@@ -163,7 +164,7 @@ class Questions:
                 sys.exit(f"{name} is no judged metric: `pandaeval metrics` lists them, with their level before the dot")
         if len(files) > 1 or not names:
             sys.exit("--questions takes at least one question, and at most one of a file")
-        return cls(metrics, FileQuestion(Path(files[0]).resolve()) if files else None, level)
+        return cls(metrics, FileQuestion(Path(files[0]).resolve()) if files else None, level, rulings)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -171,11 +172,11 @@ class Questions:
         return (*self.metrics, *((f"{self.level}.{_arena_question.NAME}",) if self.file else ()))
 
     def name(self, key: str) -> str:
-        """Returns how a question is called in figures and ledger."""
+        """Return how a question is called in figures and ledger."""
         return self.file.path.name if self.file and key.endswith(f".{_arena_question.NAME}") else key
 
     def prompt(self, key: str) -> str:
-        """Identifies the words of a question: what changes them changes it."""
+        """Identify the words of a question: what changes them changes it."""
         if self.file and key.endswith(f".{_arena_question.NAME}"):
             return self.file.prompt
         rubrics = registry()[key].rubrics
@@ -183,7 +184,7 @@ class Questions:
 
     @property
     def rewrite(self) -> Rewrite:
-        """Makes letters of the questions that are put; what the command asks besides, such as which failures have the
+        """Make letters of the questions that are put; what the command asks besides, such as which failures have the
         same cause, is for nobody."""
         others = [f"# Criteria\n{rubric.text.strip()}" for rubric in (grouping.RUBRIC, same_cause.RUBRIC)]
 
@@ -197,20 +198,28 @@ class Questions:
 
     def config(self, url: str) -> dict[str, Any]:
         """Returns the configuration of ``pandaeval evaluate``."""
-        judge = {"model": "openai/reader", "api_base": url, "api_key_env": _KEY, "timeout": "600s", "concurrency": 16}
+        judge: dict[str, Any] = {
+            "model": "openai/reader",
+            "api_base": url,
+            "api_key_env": _KEY,
+            "timeout": "600s",
+            "concurrency": 16,
+        }
+        if self.rulings is not None:
+            judge["rulings"] = str(self.rulings.resolve())
         modules = [str(Path(_arena_question.__file__).resolve())] if self.file else []
         return {"judge": judge, "metrics": {"modules": modules}}
 
     @property
     def environment(self) -> dict[str, str]:
-        """Returns the variables of ``pandaeval evaluate``: none of the caller's settings counts."""
+        """Return the variables of ``pandaeval evaluate``: none of the caller's settings counts."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PANDAEVAL_")}
         file = {_arena_question.FILE: str(self.file.path), _arena_question.LEVEL: self.level} if self.file else {}
         return {**kept, **file, _KEY: "none", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 
 def evaluate(traces: Path, questions: Questions, url: str) -> list[dict[str, Any]]:
-    """Runs the command over the traces, and returns its results. Raises ``SystemExit`` where it fails."""
+    """Run the command over the traces, and return its results. Raises ``SystemExit`` where it fails."""
     config, results = traces.with_name("arena.yaml"), traces.with_name("results.jsonl")
     config.write_text(json.dumps(questions.config(url)), encoding="utf-8")
     command = [str(Path(sys.executable).with_name("pandaeval")), "evaluate", str(traces), "--config", str(config)]
@@ -224,7 +233,7 @@ def evaluate(traces: Path, questions: Questions, url: str) -> list[dict[str, Any
 def asked(
     run: Callable[[], list[dict[str, Any]]], mailbox: Mailbox, wait: Callable[[set[str]], None]
 ) -> list[dict[str, Any]]:
-    """Evaluates until every question has its reply: answers bring further questions, and what did not hold is asked
+    """Evaluate until every question has its reply: answers bring further questions, and what did not hold is asked
     for again. Returns the last results."""
     while True:
         mailbox.begin()
@@ -235,7 +244,7 @@ def asked(
 
 
 def wait_for_replies(folder: Folder, names: set[str]) -> None:
-    """Returns when all of the requests have a reply; shows how many do."""
+    """Return when all of the requests have a reply; shows how many do."""
     shown = -1
     with progress(console(stderr=True), "answered") as on_answered:
         while True:
@@ -268,7 +277,7 @@ class Sitting:
 def rows_of(
     sitting: Sitting, drawn: Sequence[Unit], questions: Questions, results: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Returns a row for each run and question."""
+    """Return a row for each run and question."""
     by_unit: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for result in results:
         unit = result["session_id"] or result["trace_id"]
@@ -305,7 +314,7 @@ def rows_of(
 
 
 def _verdict(results: Sequence[Mapping[str, Any]]) -> tuple[float | None, bool | None, str | None]:
-    """Returns score, verdict and first wrong step of a run: of several traces the mean score."""
+    """Return score, verdict and first wrong step of a run: of several traces the mean score."""
     scored = [result for result in results if result["score"] is not None]
     if not scored:
         return None, None, None
@@ -317,7 +326,7 @@ def _verdict(results: Sequence[Mapping[str, Any]]) -> tuple[float | None, bool |
 
 
 def _distances(name: str, stepped: Sequence[Unit]) -> dict[str, Callable[[str | None], int | None]]:
-    """Returns for each run with steps that people name how far a step is from them, in spans."""
+    """Return for each run with steps that people name how far a step is from them, in spans."""
     requests: dict[str, list[str]] = defaultdict(list)
     for line in lines_of(name, {unit.id for unit in stepped}) if stepped else ():
         requests[session_of(line)].append(line)
@@ -334,7 +343,7 @@ def _short(*texts: str) -> str:
 
 
 def new_rows(rows: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns the rows that the ledger does not hold yet: the same reply is noted once."""
+    """Return the rows that the ledger does not hold yet: the same reply is noted once."""
 
     def content(row: Mapping[str, Any]) -> str:
         return json.dumps({key: row[key] for key in row if key not in ("commit", "date")}, sort_keys=True)
@@ -344,7 +353,7 @@ def new_rows(rows: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any
 
 
 def costs(folder: Folder, names: set[str], traces: int, sessions: int) -> Iterator[str]:
-    """Yields what the questions cost: calls, tokens (estimated) and characters."""
+    """Yield what the questions cost: calls, tokens (estimated) and characters."""
     requests = [folder.request(name) for name in sorted(names)]
     replies = [folder.reply(name) or "" for name in sorted(names)]
     per = (("trace", traces), ("session", sessions))
@@ -361,7 +370,7 @@ def costs(folder: Folder, names: set[str], traces: int, sessions: int) -> Iterat
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=SETS, nargs="?")
     parser.add_argument("--questions", help="metrics with their levels, or a text file, comma-separated")
@@ -369,6 +378,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=30, help="runs; of pairs both sides count")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--folder", type=Path, help="where requests and replies are; its name should tell nothing")
+    parser.add_argument("--rulings", type=Path, help="YAML file of rulings that the judge follows")
     parser.add_argument("--label", default="", help="a name of this sitting, for the ledger")
     parser.add_argument("--reader", default="", help="who answers; else as reader.txt in the folder says")
     parser.add_argument("--resume", action="store_true", help="go on with the replies in the folder")
@@ -385,7 +395,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.table:
         print("\n".join(comparison(lines(given.ledger))))
         return
-    questions = Questions.of(given.questions, "trace" if given.set == "bfcl" else "session")
+    questions = Questions.of(given.questions, "trace" if given.set == "bfcl" else "session", given.rulings)
     drawn = draw(of_set(given.set), given.half, given.count, given.seed)
     path = given.folder or Path(tempfile.gettempdir()) / f"arena-{opaque(f'{given.set} {given.half} {given.seed}')}"
     if not given.resume and any(path.glob("*.request.txt")):

@@ -31,7 +31,7 @@ RECORDINGS = files("pandaeval_lab.cli._recordings")
 
 
 def messages_of_users() -> dict[str, list[str]]:
-    """Returns the messages of each session's user, which tell it from the others."""
+    """Return the messages of each session's user, which tell it from the others."""
     found: dict[str, list[str]] = {}
     with TraceFiles() as run:
         run.add_all(requests())
@@ -41,7 +41,7 @@ def messages_of_users() -> dict[str, list[str]]:
 
 
 def recorded(folder: Folder, names: set[str], reader: str, day: date) -> dict[str, Any]:
-    """Returns the replies to the requests ``names``, each with the session that it is about."""
+    """Return the replies to the requests ``names``, each with the session that it is about."""
     replies = []
     for session, messages in sorted(messages_of_users().items()):
         for name in sorted(names):

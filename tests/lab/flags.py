@@ -94,7 +94,7 @@ def _tell_sessions(
     of_sessions: dict[str, Result],
     good: dict[str, bool],
 ) -> None:
-    """Prints how many sessions have a failing result, how many of them are good, and how many read as fine."""
+    """Print how many sessions have a failing result, how many of them are good, and how many read as fine."""
     named = {trace.trace_id: session for session, traces in sessions.items() for trace in traces}
     failing = {named[trace] for (_, trace), each in results.items() for one in each.values() if one.success is False}
     decided = [of_sessions[session] for session in failing if session in of_sessions]
@@ -164,7 +164,7 @@ def draw(
     out: Path,
     source: Callable[[str, str], Iterator[Request]] = requests,
 ) -> dict[str, Counter[str]]:
-    """Writes the drawn flags; returns how many of each metric come from which set. What two sets hold of one session is
+    """Write the drawn flags; return how many of each metric come from which set. What two sets hold of one session is
     drawn once."""
     by_set = {}
     for name in sets:

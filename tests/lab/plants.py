@@ -52,12 +52,12 @@ def context(earlier: Any) -> TraceContext:
 
 
 def fails(found: Any) -> bool:
-    """Returns whether a finding fails the run."""
+    """Return whether a finding fails the run."""
     return isinstance(found, Score) and (found.failed or found.value < (METRIC.threshold or 0.0))
 
 
 def made_up(kind: str, value: str, draw: random.Random) -> str:
-    """Returns another value of the same form."""
+    """Return another value of the same form."""
     if kind == "date":
         month, day = draw.randint(1, 12), draw.randint(1, 28)
         if value[0].isdigit():
@@ -76,7 +76,7 @@ def made_up(kind: str, value: str, draw: random.Random) -> str:
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yields the texts and numbers of a result, each with its key."""
+    """Yield the texts and numbers of a result, each with its key."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         with suppress(ValueError):
             value = json.loads(value)
@@ -91,7 +91,7 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def contradicts(trace: Trace, value: str) -> bool:
-    """Returns whether the results of the turn have only this value of its kind, or under a key that its line names."""
+    """Return whether the results of the turn have only this value of its kind, or under a key that its line names."""
     kind = next(kind for kind, pattern in _KINDS.items() if pattern.fullmatch(value))
     plain = value.strip("$").replace(",", "")
     found = [leaf for call in trace.tool_calls for leaf in leaves(call.result)]
@@ -108,7 +108,7 @@ def contradicts(trace: Trace, value: str) -> bool:
 
 
 def slipped(value: str, draw: random.Random) -> str:
-    """Returns a number with one digit dropped, doubled or swapped."""
+    """Return a number with one digit dropped, doubled or swapped."""
     whole, point, cents = value.strip("$").replace(",", "").partition(".")
     at, how = draw.randrange(len(whole) - 1), draw.choice(("drop", "double", "swap"))
     if how == "swap":
@@ -120,7 +120,7 @@ def slipped(value: str, draw: random.Random) -> str:
 
 
 def planted(trace: Trace, old: str, new: str) -> Trace:
-    """Returns the trace with a value of its answers replaced, wherever the model says it in this trace's output."""
+    """Return the trace with a value of its answers replaced, wherever the model says it in this trace's output."""
 
     def message(each: Message) -> Message:
         parts = (

@@ -26,7 +26,7 @@ _LEAST = 1_024
 
 
 def alike(one: str, other: str) -> int:
-    """Returns the length of the common beginning of two texts."""
+    """Return the length of the common beginning of two texts."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

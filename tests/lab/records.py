@@ -27,7 +27,7 @@ _RESULT = re.compile(r"\nresult: (?:\(the same as that of call (\d+)\))?")
 
 
 def deciding(trace: Trace) -> Iterator[tuple[int, set[str]]]:
-    """Yields the number of each call whose result decides something, with the values that do."""
+    """Yield the number of each call whose result decides something, with the values that do."""
     values = [set(_VALUE.findall(as_text(call.result))) if call.has_result else set() for call in trace.tool_calls]
     given = [set(_VALUE.findall(as_text(call.arguments))) for call in trace.tool_calls]
     answer = set(_VALUE.findall(" ".join(turn.assistant or "" for turn in trace.turns)))
@@ -40,7 +40,7 @@ def deciding(trace: Trace) -> Iterator[tuple[int, set[str]]]:
 
 
 def results(text: str) -> dict[int, set[str]]:
-    """Returns the values in the result of each call in a record."""
+    """Return the values in the result of each call in a record."""
     found: dict[int, set[str]] = {}
     for block in _BLOCK.finditer(text):
         result = _RESULT.search(block[0])

@@ -57,8 +57,8 @@ def test_a_span_of_a_longer_trace_takes_no_more_work(name: str, monkeypatch: pyt
 def test_the_page_names_the_counts() -> None:
     """What is beyond each is left to ``test_grounding.py`` (``TestLimits``) and ``test_tool_loop.py`` (48 subjects)."""
     page = " ".join((_ROOT / "docs/internals/performance.md").read_text().split())
-    counts = f"{MOST_CLAIMS} values of a trace are checked, {MOST_DOUBTED} are compared with results"
-    assert f"{counts}, a request is held against those of the last {_rewording._SUBJECTS} subjects" in page
+    counts = f"at most {MOST_CLAIMS} values of a trace, and compares at most {MOST_DOUBTED} of them with results"
+    assert f"{counts}. It compares a request with the last {_rewording._SUBJECTS} subjects" in page
 
 
 @pytest.mark.parametrize(

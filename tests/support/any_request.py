@@ -18,7 +18,7 @@ _LONGEST = 30_000
 
 
 def ask_anything(schema: BaseSchema, examples: int) -> int:
-    """Asks every operation so many times with right and with wrong values; returns how many operations there are.
+    """Ask every operation so many times with right and with wrong values; return how many operations there are.
     Raises for an answer that the document does not know, and for every 5xx."""
     operations = [each.ok() for each in schema.get_all_operations()]
     for operation in operations:

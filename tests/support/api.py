@@ -49,7 +49,7 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
 
 @contextmanager
 def listening(app: ASGIApp) -> Iterator[str]:
-    """Serves it on a free port of the loopback; gives its address."""
+    """Serve it on a free port of the loopback; give its address."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -72,7 +72,7 @@ def document() -> dict[str, Any]:
 
 
 def reference_page() -> str:
-    """Returns the reference page in Markdown."""
+    """Return the reference page in Markdown."""
     described = document()
     return "\n".join([_HEAD, *_operations(described), "", *_filters(described), "", *_bodies(described), ""])
 

@@ -86,7 +86,7 @@ TURN: dict[str, Fields] = {
 
 
 def of_turn(parts: Mapping[str, Fields]) -> Callable[[str], Fields]:
-    """Answers a question about a turn: a part for each that it asks, or the one that it asks by itself."""
+    """Answer a question about a turn: a part for each that it asks, or the one that it asks by itself."""
     return lambda question: {name: parts[name] for name in _PART.findall(question) if name in parts} or parts
 
 

@@ -78,7 +78,7 @@ class Balanced:
         return made.start()
 
     def open(self) -> None:
-        """Starts the balancer; returns when it answers."""
+        """Start the balancer; return when it answers."""
         self._stack.enter_context(self.balancer)
         with contextlib.closing(GrpcDoor(self.balancer.grpc)) as door:
             until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the balancer's start", 120)

@@ -41,7 +41,7 @@ class Code:
     """Files that define two or more constants after their first function or class."""
 
     def add(self, text: str) -> None:
-        """Adds the counts of one file's text."""
+        """Add the counts of one file's text."""
         tree = ast.parse(text)
         code_lines = _code_lines(text, tree)
         self.lines += len(code_lines)
@@ -87,7 +87,7 @@ def measured() -> dict[str, float]:
 
 
 def complaints(numbers: Mapping[str, float], limits: Mapping[str, float]) -> Iterator[str]:
-    """Yields a sentence for each number above its limit, and for each number or limit without its counterpart."""
+    """Yield a sentence for each number above its limit, and for each number or limit without its counterpart."""
     for name, number in numbers.items():
         if name not in limits:
             yield f"{name} is {number:,} and has no limit: add it to budget.toml."
@@ -99,7 +99,7 @@ def complaints(numbers: Mapping[str, float], limits: Mapping[str, float]) -> Ite
 
 
 def raised_without_reason(before: str, after: str) -> Iterator[str]:
-    """Yields a sentence for each limit that rises from ``before`` to ``after`` without a new reason on its line.
+    """Yield a sentence for each limit that rises from ``before`` to ``after`` without a new reason on its line.
 
     Both are texts of ``budget.toml``. A reason is a comment ``# raised: …`` on the line of the number.
     """
@@ -148,7 +148,7 @@ def _weight(node: ast.AST, depth: int) -> int:
 
 
 def _step(node: ast.AST, depth: int) -> tuple[int, int]:
-    """Returns the weight of one node and the levels that it adds."""
+    """Return the weight of one node and the levels that it adds."""
     if isinstance(node, (*_LOOPS, ast.IfExp, *_COMPREHENSIONS)):
         return 1 + depth, 1
     if isinstance(node, _WRAPPERS):
@@ -190,7 +190,7 @@ def _configuration_keys() -> int:
 
 
 def _package_changes() -> int:
-    """Changes between packages on the path of two traces; see ``support.walk``. Runs in a fresh interpreter."""
+    """Change between packages on the path of two traces; see ``support.walk``. Runs in a fresh interpreter."""
     command = [sys.executable, str(Path(__file__).with_name("walk.py")), "--total"]
     return int(subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True).stdout)
 

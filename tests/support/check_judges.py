@@ -31,7 +31,7 @@ _BAD = ("Unfortunately I cannot help", "Volcanic soil", "23 of them are ready", 
 
 
 def good(messages: Messages, nth: int) -> float | None:
-    """Looks at what the agent answered, and knows what of it is wrong."""
+    """Look at what the agent answered, and knows what of it is wrong."""
     if "Otter Bikes" in record_of(messages):
         return 0.05 if any(words in record_of(messages) for words in _WRONG) else 0.95
     answered = _ANSWER.search(record_of(messages))
@@ -70,7 +70,7 @@ def hasty(messages: Messages, nth: int) -> float | None:
 
 
 def formless(messages: Messages, nth: int) -> float | None:
-    """Gives no verdict."""
+    """Give no verdict."""
     return None
 
 

@@ -85,19 +85,19 @@ class Page:
         os.close(self._read)
 
     def open(self, file: Path, address: str = "#/") -> None:
-        """Opens a report and waits until it is there."""
+        """Open a report and wait until it is there."""
         self._call("Page.navigate", url="about:blank")  # to the same file, only the fragment would change
         self._call("Page.navigate", url=f"{file.absolute().as_uri()}{address}")
         self.wait("document.documentElement?.dataset.ready === ''")
 
     def visit(self, address: str) -> None:
-        """Opens the live page of a collector and waits until it is there."""
+        """Open the live page of a collector and wait until it is there."""
         self._call("Page.navigate", url="about:blank")
         self._call("Page.navigate", url=address)
         self.wait("document.documentElement?.dataset.ready === ''")
 
     def browse(self, address: str, until: str) -> None:
-        """Opens a page of others and waits until an expression is true on it."""
+        """Open a page of others and wait until an expression is true on it."""
         self._call("Page.navigate", url="about:blank")
         self._call("Page.navigate", url=address)
         self.wait(until)
@@ -148,7 +148,7 @@ class Page:
             self._call("Input.dispatchKeyEvent", type="keyUp", **shared)
 
     def drag(self, selector: str, start: float, end: float) -> None:
-        """Drags over an element, from one share of its width to another."""
+        """Drag over an element, from one share of its width to another."""
         box = self.run(
             f"(() => {{ const box = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); "
             "return [box.x, box.y + box.height / 2, box.width]; })()"

@@ -25,12 +25,12 @@ _FIRST = re.compile(r"(.+?)(?:[;:] |\.$|\. (?=[A-Z])|, (?=such as|as |else ))")
 _HEAD = """\
 # Commands
 
-`pandaeval COMMAND --help` describes each option. This page lists the options that several commands share, then each
-command with its own options and their defaults. It is generated from the help by
-`cd tests && python -m support.cli_page`.
+`pandaeval COMMAND --help` describes each option. This page first lists the options that several commands share. Then it
+lists each command with its own options. `cd tests && python -m support.cli_page` generates the page from the help.
 
-These options have the same meaning everywhere. `-c` names a configuration file, and `-o` the file to write. `--format`
-is `table` or `json`. `--store` reads a data directory, and `--url` (`PANDAEVAL_URL`) a running collector.
+These options have the same meaning in every command: `-c` names a configuration file, and `-o` names the file to
+write. `--format` sets the output format, `table` or `json`. `--store` names a data directory to read. `--url`
+(`PANDAEVAL_URL`) names a running collector to query.
 """
 
 
@@ -101,14 +101,13 @@ def _words(option: Any) -> str:
     """Return the first clause of the help; the rest is in the terminal."""
     text = " ".join((getattr(option, "help", None) or "").split())
     first = _FIRST.match(text)
-    text = f"{first[1] if first else text}."
-    return f"{text}{_default(option)}"
+    return f"{first[1] if first else text}{_default(option)}."
 
 
 def _default(option: Any) -> str:
     default = option.default
     shown = isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
-    return f" ({default})" if shown else ""
+    return f" (default {default})" if shown else ""
 
 
 def _summary(command: click.Command) -> str:

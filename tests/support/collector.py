@@ -105,7 +105,7 @@ class CollectorProcess:
     # -- life ----------------------------------------------------------------------------------------------------
 
     def launch(self, **variables: str) -> None:
-        """Starts the process and returns at once. ``variables`` are added to its environment."""
+        """Start the process and return at once. ``variables`` are added to its environment."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         outside = {key: value for key, value in environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
         path = pathsep.join(entry for entry in sys.path if entry)
@@ -123,7 +123,7 @@ class CollectorProcess:
         return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def start(self, **variables: str) -> CollectorProcess:
-        """Starts it and waits until it is ready. Raises :class:`DiedError`."""
+        """Start it and wait until it is ready. Raises :class:`DiedError`."""
         self.launch(**variables)
         self.until(self.ready, "ready", START_S)
         return self
@@ -139,7 +139,7 @@ class CollectorProcess:
         return self.process is not None and self.process.poll() is None
 
     def until(self, condition: Callable[[], bool], what: str, timeout: float = DONE_S) -> None:
-        """Returns when the condition holds; :class:`DiedError` when the process ends first."""
+        """Return when the condition holds; :class:`DiedError` when the process ends first."""
         deadline = time.monotonic() + timeout
         while not condition():
             if not self.running():

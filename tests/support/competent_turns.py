@@ -63,7 +63,7 @@ class Seen:
 
 
 def look(record: Record) -> Seen:
-    """Reads all of that from the record."""
+    """Read all of that from the record."""
     answer, steps = record.answer, record.steps
     asked = record.asked + f" {record.given.get('goal', '')}"
     results = " ".join(step.result for step in steps)
@@ -147,7 +147,7 @@ def agent_behavior_failure(seen: Seen, record: Record) -> dict[str, list[int]]:
 
 
 def tool_call_behavior_failure(seen: Seen, record: Record) -> dict[str, list[int]]:
-    """Calls that do not serve the task, arguments that nobody named, results that the answer contradicts."""
+    """Call that do not serve the task, arguments that nobody named, results that the answer contradicts."""
     last = [step.number for step in record.steps[-1:]]
     ignored = last if seen.untold or (seen.made_up and not seen.hidden) else []
     missing = not record.steps and bool(record.tools) and bool(seen.made_up)

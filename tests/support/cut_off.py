@@ -118,7 +118,7 @@ def cut(recorded: Recorded, cuts: int, seed: int, scratch: Path, start_each: int
 
 
 def _look(left: Path, recorded: Recorded, owed: set[SpanKey], found: Cuts) -> list[str]:
-    """Counts what is lost; returns what must not be even where something may be lost."""
+    """Count what is lost; return what must not be even where something may be lost."""
     told = Told(recorded.told.sent, owed, sessions=recorded.told.sessions)
     problems = [_LOST] if owed else []
     if (left / "data/pandaeval.db").exists():

@@ -56,7 +56,7 @@ class Outcome:
 
 
 def leave(folder: Path) -> Left:
-    """Makes them: ``early``, all in the log; ``middle``, copied into the file; ``late``, with a newer log."""
+    """Make them: ``early``, all in the log; ``middle``, copied into the file; ``late``, with a newer log."""
     loop, composer = SteppedLoop(), Composer(3, sessions=2)
     life = _life(loop, folder / "data")
     _run(life, loop, life.start())
@@ -121,7 +121,7 @@ _SIGNS = {
 
 
 def _wrong(data: Path, left: Left, state: str, how: str) -> list[str]:
-    """Returns problems: scores that are not those of whole data, and spans or results that are silently missing."""
+    """Return problems: scores that are not those of whole data, and spans or results that are silently missing."""
     expected, found = left.expected[state], _results(data)
     problems = []
     wrong = [key for key, said in found.items() if said[1] is not None and expected.get(key) != said]
@@ -236,7 +236,7 @@ def _life(loop: SteppedLoop, data: Path) -> Life:
 
 
 def _live(data: Path) -> None:
-    """Starts and comes to rest; once more where the log asks for a restart."""
+    """Start and comes to rest; once more where the log asks for a restart."""
     for _ in range(2):
         loop = SteppedLoop()
         try:

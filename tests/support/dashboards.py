@@ -56,7 +56,7 @@ def searches(kind: str) -> list[dict[str, Any]]:
 
 
 def variables(dashboard: dict[str, Any]) -> dict[str, str]:
-    """Queries of a dashboard's variables by name."""
+    """Query of a dashboard's variables by name."""
     found = dashboard["templating"]["list"]
     return {each["name"]: each["query"]["query"] for each in found if each["type"] == "query"}
 

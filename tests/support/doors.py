@@ -70,7 +70,7 @@ class CountingTelemetry(Telemetry):
 
 
 def settings(admission: Admission | None, options: dict[str, Any]) -> DoorSettings:
-    """Takes the settings of a door out of ``options``."""
+    """Take the settings of a door out of ``options``."""
     names = ("max_bytes", "max_items", "token", "telemetry", "reading")
     given = {name: options.pop(name) for name in names if name in options}
     return DoorSettings(admission or Admission(256 << 20), **given)
@@ -122,7 +122,7 @@ def http_client(where: Address, scheme: str = "http", **options: Any) -> httpx.A
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60, every: float = 0.01) -> None:
-    """Returns when the condition holds, which is looked at ``every`` so many seconds; fails after so many ``seconds``,
+    """Return when the condition holds, which is looked at ``every`` so many seconds; fails after so many ``seconds``,
     which are for machines with a lot to do."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is watched knows nothing of events

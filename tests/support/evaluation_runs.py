@@ -13,6 +13,6 @@ from pandaeval_collector.store.access import READER_TABLES, writing
 
 
 def evaluation_runs(store: Store, config: Config | None = None) -> EvaluationRuns:
-    """Returns the runs of a store, whose processes write to it directly."""
+    """Return the runs of a store, whose processes write to it directly."""
     answers = {"write": writing(store, READER_TABLES)}
     return EvaluationRuns(RunSurroundings(store, config or Config(), os.environ, answers), Telemetry())

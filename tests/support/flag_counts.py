@@ -28,7 +28,7 @@ def recorded(path: Path = LEDGER) -> list[dict[str, str]]:
 def record(
     verdicts: Iterable[Mapping[str, Any]], index: Iterable[Mapping[str, str]], reader: str, ledger: Path = LEDGER
 ) -> tuple[int, int]:
-    """Adds verdicts to the ledger: ``flag`` (number of a drawn flag, of which ``index`` says what it is), ``verdict``
+    """Add verdicts to the ledger: ``flag`` (number of a drawn flag, of which ``index`` says what it is), ``verdict``
     and ``cause``. Another verdict of the same reader on a flag replaces the earlier one. Returns how many were taken,
     and how many flags of the index have none. Raises ``ValueError`` for an unknown flag or verdict, or no cause."""
     known = {each["number"]: each for each in index}

@@ -189,7 +189,7 @@ def _started() -> Path:
 
 
 def helper(kind: str, folder: Path, listening: Sequence[int]) -> subprocess.Popen[bytes]:
-    """Starts one. It ends when its standard input does, which we hold."""
+    """Start one. It ends when its standard input does, which we hold."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _SERVE, kind, str(folder), *map(str, listening)],

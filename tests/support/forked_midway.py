@@ -50,7 +50,7 @@ class Application:
 
 
 def line_by_line(run: Callable[[], Any], watched: list[Any]) -> Iterator[str]:
-    """Runs it on another thread, which stands still before each line that it passes of what is watched, and of all that
+    """Run it on another thread, which stands still before each line that it passes of what is watched, and of all that
     is called from there."""
     codes: set[CodeType] = {function.__code__ for function in watched}
     places: list[str] = []

@@ -52,7 +52,7 @@ class Helper:
         self._judges: subprocess.Popen[bytes] | None = None
 
     def serve(self) -> dict[str, Any] | None:
-        """Returns with its request in every process that is forked, and with ``None`` at the end."""
+        """Return with its request in every process that is forked, and with ``None`` at the end."""
         for readable in (0, self._listener, *self._others):
             self._events.register(readable, selectors.EVENT_READ)
         while True:
@@ -122,7 +122,7 @@ class Helper:
 
 
 def serve() -> None:
-    """Returns in each process that was forked with its end."""
+    """Return in each process that was forked with its end."""
     expect_imports()
     kind, folder = sys.argv[1], Path(sys.argv[2])
     first, *others = (socket.socket(fileno=int(each)) for each in sys.argv[3:])

@@ -9,7 +9,7 @@ from support.judge import JudgeServer, Say, rubric_of
 
 
 def good_judge() -> JudgeServer:
-    """Answers each question after a tenth of a second."""
+    """Answer each question after a tenth of a second."""
     return JudgeServer(lambda number, body: _verdict(body))
 
 

@@ -38,7 +38,7 @@ class HalfSender:
         await asyncio.gather(self.listening, return_exceptions=True)
 
     async def call(self, path: str, announced: int, sent: int) -> int:
-        """Begins a call whose message is ``announced`` bytes long and sends as many of ``sent`` as the server lets it,
+        """Begin a call whose message is ``announced`` bytes long and sends as many of ``sent`` as the server lets it,
         then leaves it there. Returns the stream when they are sent; waits for as long as they are not."""
         stream = self._machine.get_next_available_stream_id()
         headers = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "half-sent", "te": "trailers"}

@@ -68,7 +68,7 @@ class House:
 
 @contextmanager
 def house(folder: Path) -> Iterator[House]:
-    """Starts everything, lets agents work, and waits until every result is everywhere."""
+    """Start everything, lets agents work, and wait until every result is everywhere."""
     with ExitStack() as stack:
         jaeger = stack.enter_context(Jaeger(folder / "jaeger"))
         fed = stack.enter_context(Prometheus(folder / "fed", None))

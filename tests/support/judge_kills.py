@@ -91,7 +91,7 @@ class Found:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def add(self, other: Found) -> None:
-        """Adds up what can be added up, and keeps the worst of the rest."""
+        """Add up what can be added up, and keep the worst of the rest."""
         worst = {"per_kill", "rpm_share", "usd_over", "tokens_over"}
         for name in self.to_dict():
             mine, its = getattr(self, name), getattr(other, name)
@@ -139,7 +139,7 @@ class FailingProvider:
 
 
 def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: None) -> Found:
-    """Runs a batch to its end and judges it."""
+    """Run a batch to its end and judge it."""
     found, chance = Found(), random.Random(batch.seed)
     provider = FailingProvider(batch.seed, batch.faults)
     began = time.monotonic()
@@ -201,7 +201,7 @@ def _wait(server: JudgeServer, chance: random.Random) -> None:
 
 
 def _kill(collector: CollectorProcess, chance: random.Random) -> str:
-    """Kills the collector (which is started again) or the process that it asks judges with."""
+    """Kill the collector (which is started again) or the process that it asks judges with."""
     worker = worker_of(collector)
     if worker is not None and chance.random() < 0.5:
         os.kill(worker, signal.SIGKILL)

@@ -30,7 +30,7 @@ def flattered(runs: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
 
 
 def filled(folder: Path, runs: int = 400, labelled: int = 120, agent: str = "helper") -> Store:
-    """Runs of one agent, the first of them labelled, as drawn at random."""
+    """Run of one agent, the first of them labelled, as drawn at random."""
     store = Store(folder, "off")
     people, scores = flattered(runs)
     store.commit(WriteSet(judged=[judged_row(at, float(score), agent) for at, score in enumerate(scores)])).result()

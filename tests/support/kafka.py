@@ -48,7 +48,7 @@ def missing() -> str:
 
 
 def fetch() -> None:
-    """Fetches the jars, unless they are there."""
+    """Fetch the jars, unless they are there."""
     if JARS.exists():
         return
     JARS.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class Broker:
         self.kill()
 
     def start(self) -> None:
-        """Starts it, again too; returns when it answers."""
+        """Start it, again too; return when it answers."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._properties)), stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -129,7 +129,7 @@ class Broker:
         self._process = None
 
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
-        """Makes a topic; returns when it is there."""
+        """Make a topic; return when it is there."""
         from confluent_kafka.admin import AdminClient, NewTopic
 
         new = NewTopic(topic, partitions, 1, config=settings)
@@ -137,7 +137,7 @@ class Broker:
         admin.create_topics([new])[topic].result(60)
 
     def produce(self, topic: str, values: Sequence[tuple[bytes | None, bytes]], partition: int | None = None) -> None:
-        """Writes (key, value) pairs; returns when the broker has acknowledged all of them."""
+        """Write (key, value) pairs; return when the broker has acknowledged all of them."""
         from confluent_kafka import Producer
 
         producer = Producer({**self._client, "acks": "all", "partitioner": "murmur2_random", "linger.ms": 5})

@@ -39,7 +39,7 @@ class Share:
         return self._missing_s
 
     def wait_whole(self, timeout: float) -> None:
-        """Returns when each partition is with one collector that runs. Raises ``AssertionError``."""
+        """Return when each partition is with one collector that runs. Raises ``AssertionError``."""
         self._whole.clear()
         assert self._whole.wait(timeout), f"partitions without a collector after {timeout} s"
 

@@ -65,7 +65,7 @@ class Figures:
         return asdict(self) | {"points": dict(sorted(self.points.items()))}
 
     def add(self, other: Figures) -> None:
-        """Sums up."""
+        """Sum up."""
         for name in ("cycles", "acknowledged", "sent", "traces", "results", "resent", "rewritten", "redelivered"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.points.update(other.points)
@@ -73,7 +73,7 @@ class Figures:
 
 
 def at_random_times(cycles: int, chance: random.Random) -> list[str]:
-    """Kills some time after the process was ready, written ``time:SECONDS``, and some while it starts, ``start:``."""
+    """Kill some time after the process was ready, written ``time:SECONDS``, and some while it starts, ``start:``."""
     return [
         f"start:{chance.uniform(0.1, 2.0):.3f}" if number % 4 == 3 else f"time:{chance.expovariate(1.0):.3f}"
         for number in range(cycles)
@@ -81,7 +81,7 @@ def at_random_times(cycles: int, chance: random.Random) -> list[str]:
 
 
 def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
-    """Kills at fail points, each equally often, in random order."""
+    """Kill at fail points, each equally often, in random order."""
     points = FAIL_POINTS | WORKER_POINTS
     names = [list(points)[number % len(points)] for number in range(cycles)]
     chance.shuffle(names)
@@ -89,7 +89,7 @@ def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
 
 
 def of_workers(cycles: int, chance: random.Random) -> list[str]:
-    """Kills of processes of the line at random times, written ``worker:SECONDS``, and then of the collector."""
+    """Kill of processes of the line at random times, written ``worker:SECONDS``, and then of the collector."""
     return [f"worker:{chance.expovariate(2.0):.3f}" for _ in range(cycles)]
 
 
@@ -210,7 +210,7 @@ def _has_tables(database: sqlite3.Connection) -> bool:
 
 
 def _lines_again(collector: CollectorProcess, seen: dict[tuple[str, int], bytes]) -> list[str]:
-    """Remembers the result lines that anyone could have read by now; an id and a revision stand for the same bytes."""
+    """Remember the result lines that anyone could have read by now; an id and a revision stand for the same bytes."""
     if not collector.results_file.exists():
         return []
     text = collector.results_file.read_bytes()

@@ -16,7 +16,7 @@ def lines(ledger: Path) -> list[dict[str, Any]]:
 
 
 def note(ledger: Path, proof: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Adds a line, and returns it."""
+    """Add a line, and return it."""
     line = {"proof": proof, "commit": commit(), "time": datetime.now(UTC).isoformat(timespec="seconds"), **found}
     with ledger.open("a") as file:
         file.write(json.dumps(line) + "\n")

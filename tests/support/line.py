@@ -120,11 +120,11 @@ class RunningLine:
         return await self.pipeline.traces(trace.request(spans).SerializeToString())
 
     async def adopt(self, members: Iterable[bytes]) -> None:
-        """Takes in packed members of sessions, as from a topic."""
+        """Take in packed members of sessions, as from a topic."""
         await self.pipeline.adopt([MemberMessage.read(each) for each in members], [])
 
     async def wait(self, seconds: float) -> None:
-        """Moves the clock on, and returns when what is due then is decided and committed, or dropped as too old."""
+        """Move the clock on, and return when what is due then is decided and committed, or dropped as too old."""
         self.now += seconds
         before = self.pipeline.rounds
         # A minute: processes may have to be started again.

@@ -17,7 +17,7 @@ _HOUR_MS = 3_600_000
 
 
 def fill(store: Store, traces: int, seed: int = 1, results: int = len(_METRICS)) -> None:
-    """Decides ``traces`` traces with so many ``results`` each, spread over the last seven days."""
+    """Decide ``traces`` traces with so many ``results`` each, spread over the last seven days."""
     chance, now = random.Random(seed), int(time.time() * 1000)
     for first in range(0, traces, _BATCH):
         rows = [_trace(chance, at, traces, now, results) for at in range(first, min(traces, first + _BATCH))]

@@ -40,7 +40,7 @@ class Otelcol:
         self._process.end()
 
     def start(self) -> None:
-        """Starts it; it is ready a moment later."""
+        """Start it; it is ready a moment later."""
         self._process.__enter__()
 
     def stop(self) -> None:

@@ -94,7 +94,7 @@ class OtlpSink:
         self._http: HttpServer | None = None
 
     async def listen(self, grpc_port: int = 0, http_port: int = 0, tls: Tls | None = None) -> tuple[int, int]:
-        """Opens both doors; returns their ports."""
+        """Open both doors; return their ports."""
         self._grpc = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         self._grpc.add_generic_rpc_handlers((_Handlers(self),))
         if tls is None:
@@ -108,7 +108,7 @@ class OtlpSink:
         return grpc_port, (await self._http.start()).port
 
     async def hang_up(self) -> None:
-        """Closes both doors. Safe to call twice."""
+        """Close both doors. Safe to call twice."""
         if self._grpc is not None and self._http is not None:
             await self._grpc.stop(None)
             await self._http.stop(0.1)

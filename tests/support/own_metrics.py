@@ -19,34 +19,34 @@ _RATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`"
 _OF_AGENT = "`gen_ai.agent.name`, `service`"
 _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
 ATTRIBUTES: Mapping[str, str] = {
-    "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored; `reason`",
-    "pandaeval.logs": "as spans",
-    "pandaeval.claims": "`outcome`: own_output; `reason`: spans, logs",
+    "pandaeval.spans": "`outcome` (decoded = stored + duplicate + own_output + rejected + ignored), `reason`",
+    "pandaeval.logs": "the attributes of `pandaeval.spans`",
+    "pandaeval.claims": "`outcome` (own_output), `reason` (spans, logs)",
     "pandaeval.pass_rate": _RATED,
     "pandaeval.pass_rate.low": _RATED,
     "pandaeval.pass_rate.high": _RATED,
     "pandaeval.pass_rate.labels": _RATED,
-    "pandaeval.failure_groups": "`failure.group`: the 200 with the newest failures, `__other__`; `failure.severity`",
+    "pandaeval.failure_groups": "`failure.group` (ID of the incident, or `__other__`), `failure.severity`",
     "pandaeval.failures": "`failure.label`, `failure.severity`, `gen_ai.agent.name`, `service`",
-    "pandaeval.items": "`outcome`: resumed, decided, moved",
-    "pandaeval.members": "`outcome`: taken, rejected; `reason`: failed",
-    "pandaeval.log.messages": "`outcome`: read, dead, lost; `reason`: malformed, lost",
-    "pandaeval.log.partitions": "`outcome`: taken, released",
-    "pandaeval.log.errors": "`outcome`: retried, told, not_committed",
-    "pandaeval.traces": "`outcome`: decided, failed; `reason`: root_ended, explicit, idle, max_age, span_limit …",
-    "pandaeval.sessions": "`outcome`: failed; `reason`",
-    "pandaeval.workers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
-    "pandaeval.judges": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
-    "pandaeval.readers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
-    "pandaeval.jobs": "`outcome`: done, put_back, dead, cancelled, parked; `reason`",
-    "pandaeval.runs": "`outcome`: ended, failed, given_up, scheduled, process_ended",
-    "pandaeval.requests": "`outcome`: accepted, partial, or the reason of a refusal; `reason`: the protocol",
-    "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",
-    "pandaeval.component.errors": "`component`: its name; `kind`: dialect, metric, exporter, embedder",
-    "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe",
-    "pandaeval.queue.size": "`queue`: store, judge, outbox.logs, outbox.traces",
+    "pandaeval.items": "`outcome` (resumed, decided, moved)",
+    "pandaeval.members": "`outcome` (taken, rejected), `reason` (failed)",
+    "pandaeval.log.messages": "`outcome` (read, dead, lost), `reason` (malformed, lost)",
+    "pandaeval.log.partitions": "`outcome` (taken, released)",
+    "pandaeval.log.errors": "`outcome` (retried, told, not_committed)",
+    "pandaeval.traces": "`outcome` (decided, failed), `reason` (root_ended, explicit, idle, max_age, span_limit …)",
+    "pandaeval.sessions": "`outcome` (failed), `reason`",
+    "pandaeval.workers": "`outcome` (started, ended, not_started), `reason` (signal_9, exit_1 …)",
+    "pandaeval.judges": "`outcome` (started, ended, not_started), `reason` (signal_9, exit_1 …)",
+    "pandaeval.readers": "`outcome` (started, ended, not_started), `reason` (signal_9, exit_1 …)",
+    "pandaeval.jobs": "`outcome` (done, put_back, dead, cancelled, parked), `reason`",
+    "pandaeval.runs": "`outcome` (ended, failed, given_up, scheduled, process_ended)",
+    "pandaeval.requests": "`outcome` (accepted, partial, or the reason of a refusal), `reason` (the protocol)",
+    "pandaeval.exporter.items": "`exporter`, `signal`, `outcome` (sent, dropped), `reason`",
+    "pandaeval.component.errors": "`component` (its name), `kind` (dialect, metric, exporter, embedder)",
+    "pandaeval.store.errors": "`outcome` (refused, retried, left, upkeep, put_aside, probe)",
+    "pandaeval.queue.size": "`queue` (store, judge, outbox.logs, outbox.traces)",
     "pandaeval.exporter.state": "`exporter`, `signal`",
-    "pandaeval.judge.answers": "`outcome`: asked, remembered",
+    "pandaeval.judge.answers": "`outcome` (asked, remembered)",
     "pandaeval.evaluation.score": _EVALUATED,
     "pandaeval.evaluations": f"{_EVALUATED}, `outcome`, `why`, `passed`, `verdict`",
     "pandaeval.revisions": "`gen_ai.evaluation.name`, `level`, `service`",
@@ -85,7 +85,7 @@ def prometheus_name(each: Instrument) -> str:
 def _item(each: Instrument) -> str:
     unit, by = each.unit.strip("{}"), ATTRIBUTES.get(each.name)
     text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}): {each.description}."
-    return f"{text} *By* {by}." if by else text
+    return f"{text} Attributes: {by}." if by else text
 
 
 if __name__ == "__main__":

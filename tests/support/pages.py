@@ -10,7 +10,7 @@ _SHOWN = re.compile(r"^`([\w./-]+)`[^\n]*\n(?:[^\n`]+\n)*\n```\w+\n(.*?)^```$", 
 
 
 def files_of(page: str, folder: Path) -> dict[str, Path]:
-    """Writes each file whose name stands at the beginning of the paragraph before a block of code, by name."""
+    """Write each file whose name stands at the beginning of the paragraph before a block of code, by name."""
     found: dict[str, Path] = {}
     for name, text in _SHOWN.findall((DOCS / page).read_text(encoding="utf-8")):
         found[name] = folder / name

@@ -177,7 +177,7 @@ def attributes_of(item: Any) -> dict[str, Any]:
 
 
 def until(condition: Callable[[], Any], what: str = "it", timeout: float = 120.0) -> None:
-    """Waits for something to become true."""
+    """Wait for something to become true."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout} s"

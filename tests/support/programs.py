@@ -66,7 +66,7 @@ def helm() -> None:
 
 
 def compose() -> None:
-    """Reads and checks compose files without an engine."""
+    """Read and checks compose files without an engine."""
     _build(_COMPOSE, "./cmd", CACHE / "bin" / "docker-compose", "-ldflags=-s -w")
 
 
@@ -82,7 +82,7 @@ _ONLY_BY_NAME = {"helm": helm, "docker-compose": compose}
 
 
 def main(names: list[str]) -> None:
-    """Builds the named programs; without names, those of the end-to-end tests that are missing."""
+    """Build the named programs; without names, those of the end-to-end tests that are missing."""
     CACHE.mkdir(parents=True, exist_ok=True)
     os.nice(10)
     for name in names or [name for name, (_, binary) in _PROGRAMS.items() if not binary.exists()]:

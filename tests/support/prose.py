@@ -67,7 +67,7 @@ class Prose:
         return 100 * sum(length > words for length in self.lengths) / len(self.lengths)
 
     def rate(self, habit: str) -> float:
-        """Uses of a habit in 1,000 words."""
+        """Use of a habit in 1,000 words."""
         return 1000 * len(re.findall(HABITS[habit], "\n".join(self.sentences), re.I | re.M)) / self.words
 
 
@@ -120,7 +120,7 @@ _CODE = re.compile(r"\\[bwsd]|\(\?|<[a-z!]|\b(?:SELECT|BEGIN|PRAGMA|INSERT|UPDAT
 
 
 def literals(module: Path) -> Iterator[tuple[int, str]]:
-    """Yields the line and the text of each sentence-like string of a module, with ``X`` for inserted values.
+    """Yield the line and the text of each sentence-like string of a module, with ``X`` for inserted values.
 
     Docstrings and texts of several lines, such as prompts, are left out.
     """
@@ -140,7 +140,7 @@ def literals(module: Path) -> Iterator[tuple[int, str]]:
 
 
 def _is_own(node: ast.AST, inner: ast.Constant) -> bool:
-    """Returns whether a constant is a docstring, or a part of a formatted text."""
+    """Return whether a constant is a docstring, or a part of a formatted text."""
     return inner in getattr(node, "values", ()) or getattr(node, "value", None) is inner
 
 

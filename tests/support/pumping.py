@@ -63,7 +63,7 @@ class Slow:
 
 
 def patterns(packages: Iterable[str]) -> list[Pattern]:
-    """Returns every pattern that the modules of ``packages`` hold or write out, each once."""
+    """Return every pattern that the modules of ``packages`` hold or write out, each once."""
     modules = [module for package in packages for module in _modules(package)]
     trees = {module.__name__: ast.parse(Path(str(module.__file__)).read_text()) for module in modules}
     asked = {name: _asked_by(tree) for name, tree in trees.items()}
@@ -88,12 +88,12 @@ def patterns(packages: Iterable[str]) -> list[Pattern]:
 
 
 def _costliest(methods: set[str]) -> str:
-    """Returns the costliest way in which a name is asked: from every place, from one, or as a whole."""
+    """Return the costliest way in which a name is asked: from every place, from one, or as a whole."""
     return next((method for method in ("search", "match", "fullmatch") if method in methods), "search")
 
 
 def slow_texts(pattern: Pattern) -> Iterator[Slow]:
-    """Yields the texts on which a pattern takes more than linear time."""
+    """Yield the texts on which a pattern takes more than linear time."""
     ask = getattr(pattern.compiled, pattern.method)
     plain = _cpu(ask, "x y " * (SIZES[-1] // 4))
     for start, middle, end in sorted(_pumps(pattern)):
@@ -117,7 +117,7 @@ def _pumped(start: str, middle: str, end: str, size: int) -> str:
 
 
 def _ratio(ask: Any, start: str, middle: str, end: str, size: int, tries: int) -> float:
-    """Measures what four times a text costs, the best of several each: a machine is busy at times."""
+    """Measure what four times a text costs, the best of several each: a machine is busy at times."""
     small, large = (_pumped(start, middle, end, n) for n in (size // 4, size))
     fast, slow = (
         min(_cpu(ask, text) for _ in range(times)) for text, times in ((small, 3), (large[: 4 * len(small)], tries))
@@ -140,7 +140,7 @@ def _modules(package: str) -> Iterator[Any]:
 
 
 def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
-    """Yields the patterns in a module's constant, also in tables and in objects that it holds."""
+    """Yield the patterns in a module's constant, also in tables and in objects that it holds."""
     if isinstance(value, re.Pattern):
         text = value.pattern if isinstance(value.pattern, str) else value.pattern.decode("latin-1")
         yield re.compile(text, value.flags & ~re.UNICODE)
@@ -158,7 +158,7 @@ def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
 
 
 def _asked_by(tree: ast.Module) -> dict[str, set[str]]:
-    """Returns by which methods a module asks each name; one that it hands on, or searches with, is searched with. What
+    """Return by which methods a module asks each name; one that it hands on, or searches with, is searched with. What
     stands in a table is asked as the table's items are in loops over it."""
     nodes = list(ast.walk(tree))
     called = {id(n.value): n.attr for n in nodes if isinstance(n, ast.Attribute)}
@@ -194,7 +194,7 @@ def _asked_by(tree: ast.Module) -> dict[str, set[str]]:
 
 
 def _written_out(tree: ast.Module, module: str) -> Iterator[Pattern]:
-    """Yields the patterns that stand as text within functions: ``re.sub("…", …)``. A module's own are held by it."""
+    """Yield the patterns that stand as text within functions: ``re.sub("…", …)``. A module's own are held by it."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for node in (node for function in functions for node in ast.walk(function)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
@@ -208,7 +208,7 @@ def _written_out(tree: ast.Module, module: str) -> Iterator[Pattern]:
 
 
 def _pumps(pattern: Pattern) -> set[tuple[str, str, str]]:
-    """Returns texts in three parts: what leads to a repetition, what it repeats, and an end that does not fit."""
+    """Return texts in three parts: what leads to a repetition, what it repeats, and an end that does not fit."""
     tree = parser.parse(pattern.text, pattern.flags)
     pumps: set[tuple[str, str, str]] = set()
     for lead, bodies, rest in _repetitions(tree, "", "", pattern.flags):
@@ -221,7 +221,7 @@ def _pumps(pattern: Pattern) -> set[tuple[str, str, str]]:
 
 
 def _repetitions(tree: Any, lead: str, rest: str, flags: int) -> Iterator[tuple[str, list[str], str]]:
-    """Yields what leads to each repetition that has no small bound, the texts that it may repeat, and what may follow
+    """Yield what leads to each repetition that has no small bound, the texts that it may repeat, and what may follow
     it."""
     for at, (op, given) in enumerate(tree):
         behind = _sample(tree[at + 1 :], flags, full=True) + rest
@@ -250,7 +250,7 @@ def _inner(op: Any, given: Any) -> list[Any]:
 
 
 def _bodies(body: Any, flags: int) -> list[str]:
-    """Returns what a repetition may repeat: its own sample, and for one character several that it takes."""
+    """Return what a repetition may repeat: its own sample, and for one character several that it takes."""
     samples = {_sample(body, flags)}
     if len(body) == 1 and body[0][0] in (code.IN, code.ANY, code.NOT_LITERAL, code.CATEGORY):
         takes = [c for c in POOL if _takes(body[0], c, flags)]
@@ -294,7 +294,7 @@ def _in_category(category: Any, character: str) -> bool:
 
 
 def _sample(tree: Any, flags: int, full: bool = False) -> str:
-    """Returns a text that a pattern takes, more or less: assertions are taken for granted. ``full``: with what may
+    """Return a text that a pattern takes, more or less: assertions are taken for granted. ``full``: with what may
     be left out."""
     text = ""
     for op, given in tree:

@@ -10,7 +10,7 @@ _TIME = re.compile(r'("(?:start|end|observed)?[tT]imeUnixNano": ?"?)(\d{16,20})'
 
 
 def recent(files: list[Path], folder: Path, minutes: int = 50) -> list[Path]:
-    """Copies in ``folder`` whose traces began some time in the last ``minutes``, one file after the other."""
+    """Copy in ``folder`` whose traces began some time in the last ``minutes``, one file after the other."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for number, file in enumerate(files):

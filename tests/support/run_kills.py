@@ -109,7 +109,7 @@ def _run(collector: CollectorProcess, run_id: str) -> dict[str, Any]:
 
 
 def _reached(collector: CollectorProcess, server: JudgeServer, run_id: str, requests: int) -> bool:
-    """Waits until so many questions were asked; false where the run ends before."""
+    """Wait until so many questions were asked; false where the run ends before."""
     while len(server.requests) < requests:
         if _run(collector, run_id)["ended_at"] is not None:
             return False

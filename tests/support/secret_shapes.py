@@ -202,7 +202,7 @@ LAST = {
 
 
 def said(shape: str, draw: random.Random) -> tuple[str, str]:
-    """Returns a text and the secret in it."""
+    """Return a text and the secret in it."""
     text = _PLACE.sub(lambda place: "".join(draw.choices(_LETTERS[place[1]], k=int(place[2]))), shape)
     before, _, rest = text.partition("«")
     secret, _, after = rest.partition("»")
@@ -264,7 +264,7 @@ _ORDINARY = (
 
 
 def ordinary(draw: random.Random) -> Iterator[str]:
-    """Yields 500 texts with values that look like secrets and are none."""
+    """Yield 500 texts with values that look like secrets and are none."""
     for number in range(500):
         shape = _ORDINARY[number % len(_ORDINARY)]
         yield _PLACE.sub(lambda place: "".join(draw.choices(_LETTERS[place[1]], k=int(place[2]))), shape)

@@ -42,7 +42,7 @@ def content_off(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def since_the_last_user(held: Any) -> Any:
-    """Returns a list of messages without those before the user's last one, except instructions; else ``held``."""
+    """Return a list of messages without those before the user's last one, except instructions; else ``held``."""
     if not isinstance(held, list) or not all(isinstance(each, dict) and "role" in each for each in held):
         return held
     users = [at for at, each in enumerate(held) if each["role"] in ("user", "human")]
@@ -64,7 +64,7 @@ def history_off(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def _repeats(trace: Trace) -> bool:
-    """Returns whether some model call's input holds an answer before the last message of the user."""
+    """Return whether some model call's input holds an answer before the last message of the user."""
     for span in trace.spans:
         roles = [message.role for message in span.input or ()]
         if "user" in roles and "assistant" in roles[: len(roles) - 1 - roles[::-1].index("user")]:

@@ -38,6 +38,6 @@ def make(folder: Path, decided: int = 6, kept: int = 2, undecided: int = 2, seed
 
 
 def change(folder: Path, statement: str) -> int:
-    """Changes rows behind the store's back; returns how many."""
+    """Change rows behind the store's back; return how many."""
     with open_database(folder / "pandaeval.db") as database:
         return database.execute(statement).rowcount

@@ -93,7 +93,7 @@ class Collector:
         self._admission = Admission.beside_reading(server.max_inflight_bytes, read_bytes)
 
     async def start(self) -> Listening:
-        """Opens the store, resumes, opens the doors. Raises what keeps it from starting; nothing is left running."""
+        """Open the store, resumes, open the doors. Raises what keeps it from starting; nothing is left running."""
         try:
             return await self._begin()
         except sqlite3.DatabaseError as error:
@@ -115,7 +115,7 @@ class Collector:
         return pipeline is not None and not (pipeline.open_traces or pipeline.open_sessions or self._unjudged())
 
     async def stop(self) -> None:
-        """Closes the doors, finishes what is at hand, and keeps the rest in the store for the next start."""
+        """Close the doors, finishes what is at hand, and keep the rest in the store for the next start."""
         self._admission.draining = True  # every new request is asked to come back later
         self._ready = dict.fromkeys(self._ready, False)
         await self._parts.aclose()
@@ -153,7 +153,7 @@ class Collector:
         return Listening(grpc, http, health)
 
     def _publish(self, store: Store, pipeline: Pipeline) -> None:
-        """Registers gauges that read ``store`` and ``pipeline`` whenever they are looked at."""
+        """Register gauges that read ``store`` and ``pipeline`` whenever they are looked at."""
         gauge = self.telemetry.gauge
         gauge("pandaeval.traces.open", lambda: pipeline.open_traces)
         gauge("pandaeval.lag", lambda: pipeline.lag)
@@ -166,7 +166,7 @@ class Collector:
     async def _open_doors(
         self, pipeline: Pipeline, watching: Watching, grpc: Address, http: Address, routes: Sequence[BaseRoute]
     ) -> tuple[Address, Address]:
-        """Starts the listeners for OTLP in front of ``pipeline``. ``routes``: what HTTP answers beside OTLP. Returns
+        """Start the listeners for OTLP in front of ``pipeline``. ``routes``: what HTTP answers beside OTLP. Returns
         their addresses (gRPC, HTTP) with real port numbers."""
         server = self._config.server
         settings = DoorSettings(
@@ -191,7 +191,7 @@ class Collector:
         return grpc_address, http_address
 
     async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
-        """Starts the processes of the line. Raises ``ChildStartError``."""
+        """Start the processes of the line. Raises ``ChildStartError``."""
         config = self._config
         self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
@@ -201,7 +201,7 @@ class Collector:
         return line
 
     async def _start_judge(self, store: Store, line: LineProcesses, pipeline: Pipeline) -> Calls | None:
-        """Starts the judge that the configuration names: a process that packs traces, asks a model and reads what it
+        """Start the judge that the configuration names: a process that packs traces, asks a model and reads what it
         says. Jobs are leased to it, what it has to keep is written here, and its answers go through the line. Returns
         ``None`` if none is named. Raises ``ChildStartError``."""
         config, telemetry = self._config, self.telemetry
@@ -258,7 +258,7 @@ class Collector:
         return server, address
 
     async def _open_store(self, health: HttpServer) -> Store:
-        """Opens the store and starts its guard. The store is closed after ``health``, whose scrapes read it."""
+        """Open the store and start its guard. The store is closed after ``health``, whose scrapes read it."""
         while (store := await self._store_with_room()) is None:
             pass
         self.waits_for = ""
@@ -271,7 +271,7 @@ class Collector:
         return store
 
     async def _store_with_room(self) -> Store | None:
-        """Opens the store and writes to it; where the disk has no room for that, says so and returns ``None`` after a
+        """Open the store and write to it; where the disk has no room for that, says so and returns ``None`` after a
         pause."""
         config = self._config.store
         store: Store | None = None

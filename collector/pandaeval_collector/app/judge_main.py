@@ -67,7 +67,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         return Runner(store, attempts, SLOTS * configured.concurrency, lambda: longest_wait)
 
     async def run() -> None:
-        """Runs jobs. What keeps it from that ends the process, and the front starts another."""
+        """Run jobs. What keeps it from that ends the process, and the front starts another."""
         nonlocal longest_wait
         try:
             await (await runner()).start()

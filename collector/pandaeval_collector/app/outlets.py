@@ -27,7 +27,7 @@ _TIDY_S, _BOUND_EVERY = 1.0, 30
 
 
 async def instance_id(store: Store) -> str:
-    """Returns the id of this collector: made once at random, kept in its store."""
+    """Return the id of this collector: made once at random, kept in its store."""
     known = store.reads.get("instance_id")
     if known is None:
         known = str(uuid.uuid4())
@@ -36,7 +36,7 @@ async def instance_id(store: Store) -> str:
 
 
 def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Yields every exporter that the configuration asks for."""
+    """Yield every exporter that the configuration asks for."""
     around = replace(around, config=config)
     for way in ways():
         yield from way.exporters(getattr(config.exporters, way.name), around)
@@ -67,22 +67,22 @@ class Outlets:
         return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
 
     async def start(self) -> None:
-        """Starts every exporter at its cursor."""
+        """Start every exporter at its cursor."""
         for outlet in self._outlets:
             await outlet.start()
         self._tidying = Every(_TIDY_S, self._upkeep, "pandaeval-outlets", grace=_TIDY_S)
 
     def newest(self) -> dict[str, int]:
-        """Returns the number of the newest item of each kind that some exporter sends. Any thread."""
+        """Return the number of the newest item of each kind that some exporter sends. Any thread."""
         found = {signal: self._store.outbox.newest(signal) for signal in self.signals}
         return {**found, "results": self._store.reads.newest_seq()}
 
     def have_sent(self, upto: Mapping[str, int]) -> bool:
-        """Returns whether every exporter has sent the items up to these numbers, by kind. Any thread."""
+        """Return whether every exporter has sent the items up to these numbers, by kind. Any thread."""
         return all(outbox.seq >= upto.get(outbox.source, 0) for outbox in self._outboxes)
 
     def wake(self) -> None:
-        """Tells the exporters that there are new results."""
+        """Tell the exporters that there are new results."""
         for outbox in self._outboxes:
             outbox.wake()
 
@@ -111,7 +111,7 @@ class Outlets:
         return cursors
 
     async def _bound(self) -> None:
-        """Deletes the oldest items that wait: those older than a day in which a collector ran, those beyond a fifth of
+        """Delete the oldest items that wait: those older than a day in which a collector ran, those beyond a fifth of
         the disk budget, and those that would make the collector refuse spans."""
         while True:
             held = await asyncio.to_thread(self._store.outbox.size)
@@ -129,5 +129,5 @@ class Outlets:
 
 
 def _room(held: int, size: int, budget: int) -> int:
-    """Returns how many bytes the outbox may take of a store of ``size`` bytes, ``held`` of them its own."""
+    """Return how many bytes the outbox may take of a store of ``size`` bytes, ``held`` of them its own."""
     return max(0, min(int(_DISK_SHARE * budget), int(_FULL * budget) - (size - held)))

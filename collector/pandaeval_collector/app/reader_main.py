@@ -54,7 +54,7 @@ _RATES_S = 60.0
 
 
 def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, address: str | None = None) -> ASGIApp:
-    """Returns what answers on the HTTP listener. ``address``: where people reach the page, if there is one."""
+    """Return what answers on the HTTP listener. ``address``: where people reach the page, if there is one."""
     api = api_app(reads, work, installed_version() or "0", runs)
     at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpDoor(api, address)}
 
@@ -66,7 +66,7 @@ def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, ad
 
 
 def _asking(front: Peer, name: str) -> Callable[..., Awaitable[Any]]:
-    """Returns a handler that passes a request of the process of a run on to the front."""
+    """Return a handler that passes a request of the process of a run on to the front."""
 
     async def ask(_: Any, *arguments: Any) -> Any:
         return await front.ask(name, *arguments)
@@ -118,7 +118,7 @@ _kept: list[Any] = []
 
 
 def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
-    """Returns what the API knows of the collector."""
+    """Return what the API knows of the collector."""
     port = config.server.grpc.rpartition(":")[2]
     page = PageWork(config.ui.links, int(port) if port.isdecimal() else None)
 
@@ -138,7 +138,7 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
 
 
 def _whole(body: bytes) -> Receive:
-    """Returns a ``receive`` that gives the body of a request, and then waits until the answer is dropped."""
+    """Return a ``receive`` that gives the body of a request, and then waits until the answer is dropped."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:

@@ -66,7 +66,7 @@ class ReaderProcess:
         )
 
     async def look(self) -> None:
-        """Starts the process where it has work that nobody asks for: labels to count with, runs, schedules. Raises
+        """Start the process where it has work that nobody asks for: labels to count with, runs, schedules. Raises
         ``ChildStartError``."""
         if self.calls.pid is None and await asyncio.to_thread(self._has_work):
             await self.calls.start()
@@ -106,7 +106,7 @@ class ReaderProcess:
 
 
 def _told(scope: Scope) -> dict[str, Any]:
-    """Returns the parts of a request that the process is sent: not the client's address, nor its token."""
+    """Return the parts of a request that the process is sent: not the client's address, nor its token."""
     headers = [each for each in scope["headers"] if each[0] not in (b"authorization", b"cookie")]
     return {**{key: scope[key] for key in _TOLD if key in scope}, "root_path": "", "headers": headers}
 
@@ -116,6 +116,6 @@ def _not_there(seconds: float) -> Any:
 
 
 async def _gone(receive: Receive) -> None:
-    """Returns when the client has hung up."""
+    """Return when the client has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass

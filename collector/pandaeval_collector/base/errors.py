@@ -18,6 +18,6 @@ _NO_EXTRA = ("pandaeval-collector", "./collector")
 
 
 def installation(extra: str) -> str:
-    """Returns the commands that install the collector with an extra (``""``: none), from an index and from a clone."""
+    """Return the commands that install the collector with an extra (``""``: none), from an index and from a clone."""
     named, below = (f'"pandaeval-collector[{extra}]"', f'"./collector[{extra}]"') if extra else _NO_EXTRA
     return f"pip install {named} (in a clone of the repository: pip install . {below})"

@@ -40,12 +40,13 @@ FILTERS = (
     Filter("environment", "text", "Deployment environment."),
     Filter("user", "text", "ID of the user."),
     Filter("session", "text", "ID of the session."),
-    Filter("failed", "flag", "Show traces with (or without) a failure or an error.", "--failed/--not-failed"),
-    Filter("status", "status", "How the run ended: with an error, or ok."),
-    Filter("metric", "text", "Show units with a result of this metric, such as trace.tool_loop.", "--with-metric"),
-    Filter("outcome", "outcome", "Show units with a result of this outcome.", "--with-outcome"),
-    Filter("label", "text", "Show units with a result of this label.", "--with-label"),
-    Filter("success", "flag", "Show units with a result that passed, or failed.", "--with-pass/--with-fail"),
+    Filter("failed", "flag", "Show traces with a failure or error; if negated, other traces.", "--failed/--not-failed"),
+    Filter("status", "status", "Show traces that ended with this status."),
+    Filter("metric", "text", "Show traces and sessions with a result of this metric.", "--with-metric"),
+    Filter("outcome", "outcome", "Show traces and sessions with a result of this outcome.", "--with-outcome"),
+    Filter("label", "text", "Show traces and sessions with a result of this label.", "--with-label"),
+    Filter("success", "flag", "Show runs with a passed (if negated: failed) result.", "--with-pass/--with-fail"),
+    Filter("incident", "text", "Show traces and sessions with a failure of this incident."),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
     Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),
@@ -54,20 +55,20 @@ FILTERS = (
 
 
 def meaning(name: str) -> str:
-    """Returns what a filter means, as a sentence."""
+    """Return what a filter means, as a sentence."""
     [found] = (each for each in FILTERS if each.name == name)
     return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
 
 
 def but_times() -> Iterator[Filter]:
-    """Returns the filters of schedules, which know their times themselves."""
+    """Return the filters of schedules, which know their times themselves."""
     return (each for each in FILTERS if each.kind != "time")
 
 
 def in_place_of(
     name: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Returns a decorator that gives a command or a tool ``options`` (annotation and default by name) in place of its
+    """Return a decorator that gives a command or a tool ``options`` (annotation and default by name) in place of its
     parameter ``name``, whose value ``make`` makes of the options' values."""
 
     def made(command: Callable[..., Any]) -> Callable[..., Any]:

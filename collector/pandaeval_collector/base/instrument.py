@@ -28,7 +28,7 @@ class Instrument:
 
 
 def instruments(table: str, bounds: Mapping[str, tuple[float, ...]] | None = None) -> Mapping[str, Instrument]:
-    """Reads instruments by name from a table: in each line one with its name, kind and unit, and what it says; indented
+    """Read instruments by name from a table: in each line one with its name, kind and unit, and what it says; indented
     lines go on with the one before. ``bounds``: of histograms, by name."""
     lines = (line.split(" ", 3) for line in table.strip().replace("\n  ", " ").split("\n"))
     given = bounds or {}
@@ -37,5 +37,5 @@ def instruments(table: str, bounds: Mapping[str, tuple[float, ...]] | None = Non
 
 @functools.lru_cache(maxsize=1024)  # a few combinations are asked for again and again, several times a request
 def attributes(**values: str) -> Attributes:
-    """Makes ``pandaeval.*`` attributes of their last words, sorted; those without a value are left out."""
+    """Make ``pandaeval.*`` attributes of their last words, sorted; those without a value are left out."""
     return tuple((f"pandaeval.{key}", bounded(value)) for key, value in sorted(values.items()) if value)

@@ -32,7 +32,7 @@ class Isolated(Iterator[Sequence[T]], Generic[T]):
         return self._part
 
     def split(self) -> bool:
-        """Queues the items of the last part one by one. Returns ``False`` if it had only one."""
+        """Queue the items of the last part one by one. Returns ``False`` if it had only one."""
         if len(self._part) < 2:
             return False
         self._waiting.extendleft([item] for item in reversed(self._part))

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 def lazily(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Returns what ``re.compile`` gives, by its methods and attributes; functions of ``re`` do not take it for a
+    """Return what ``re.compile`` gives, by its methods and attributes; functions of ``re`` do not take it for a
     pattern. Case does not matter, unless other ``flags`` are given."""
     return cast(re.Pattern[str], _Uncompiled(pattern, flags))
 
@@ -17,7 +17,7 @@ class _Uncompiled:
         self._arguments = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
-        """Compiles the pattern and keeps its attribute on this object, so that each name is asked for once."""
+        """Compile the pattern and keep its attribute on this object, so that each name is asked for once."""
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(re.compile(*self._arguments), name)

@@ -28,7 +28,7 @@ class ListPrice(NamedTuple):
 
 
 def usd_of(usage: Usage, *models: str) -> float | None:
-    """Returns the list price of a call by the first of ``models`` that has a price; ``None`` if none has."""
+    """Return the list price of a call by the first of ``models`` that has a price; ``None`` if none has."""
     found = next(filter(None, map(_price, models)), None)
     if found is None:
         return None
@@ -39,7 +39,7 @@ def usd_of(usage: Usage, *models: str) -> float | None:
 
 @cache
 def _price(model: str) -> ListPrice | None:
-    """Returns the price of a model, named with or without its provider, and with or without its date."""
+    """Return the price of a model, named with or without its provider, and with or without its date."""
     name = model.strip().lower()
     for known in (name, name.partition("/")[2], name.rpartition("/")[2]):
         if known and (held := _listed().get(known)) is not None:

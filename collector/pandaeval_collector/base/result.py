@@ -41,7 +41,7 @@ _TIMES = 512
 
 
 def wire_name(level: str, metric: str) -> str:
-    """Returns the name of a metric in OpenTelemetry (``gen_ai.evaluation.name``).
+    """Return the name of a metric in OpenTelemetry (``gen_ai.evaluation.name``).
 
     >>> wire_name("turn", "coherence"), wire_name("trace", "coherence")
     ('turn_coherence', 'coherence')
@@ -50,7 +50,7 @@ def wire_name(level: str, metric: str) -> str:
 
 
 def metric_of(level: str, name: str) -> str:
-    """Returns the metric that has a name in OpenTelemetry: the reverse of :func:`wire_name`."""
+    """Return the metric that has a name in OpenTelemetry: the reverse of :func:`wire_name`."""
     return _METRICS.get((level, name), name)
 
 
@@ -84,7 +84,7 @@ class Unit:
     trial: str = ""
 
     def with_evidence(self, evidence: str) -> Unit:
-        """Returns a copy with another evidence digest."""
+        """Return a copy with another evidence digest."""
         return replace(self, evidence=evidence)
 
 
@@ -139,6 +139,18 @@ class Result:
     time_ns: int = field(init=False)
     """When the result was concluded, Unix nanoseconds, exact to the microsecond."""
 
+    @property
+    def verdict(self) -> str:
+        """How rates count the result: ``passed``, ``failed``, a label of :data:`OPEN`, ``scored`` without a threshold,
+        ``assumed`` or ``unscored: WHY``; ``""`` if it does not enter rates."""
+        if not self.is_rated:
+            return ""
+        if self.outcome != "scored":
+            return f"unscored: {self.why}" if self.why else self.outcome
+        if self.label in OPEN:
+            return str(self.label)
+        return {True: "passed", False: "failed", None: "scored"}[self.success]
+
     def __post_init__(self) -> None:
         self.time_ns = nanoseconds(self.time)
         self.is_rated = not self.finding.metadata.get("selected")
@@ -173,7 +185,7 @@ class Result:
         return tokens.get("cached", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON object of a result, in the order in which people read it. ``span_ids``: the spans that the
+        """Return the JSON object of a result, in the order in which people read it. ``span_ids``: the spans that the
         reason speaks of, at most 200."""
         finding, unit = self.finding, self.unit
         of_run = {} if self.run_id is None else {"run_id": self.run_id}
@@ -240,16 +252,16 @@ class Identity:
         self._shared = orjson.dumps([key, version, model, canonical.decode()])[1:-1]
 
     def of(self, unit: Unit) -> str:
-        """Returns a result's id: 32 hex digits of the shared part, the unit and its evidence."""
+        """Return a result's id: 32 hex digits of the shared part, the unit and its evidence."""
         return self.of_encoded(*encoded_unit(unit))
 
     def of_encoded(self, about: bytes, evidence: bytes) -> str:
-        """Returns a result's id like :meth:`of`, for a unit as :func:`encoded_unit` gives it."""
+        """Return a result's id like :meth:`of`, for a unit as :func:`encoded_unit` gives it."""
         return hashlib.blake2b(b"[%b,%b,%b]" % (about, self._shared, evidence), digest_size=16).hexdigest()
 
 
 def encoded_unit(unit: Unit) -> tuple[bytes, bytes]:
-    """Encodes what a unit is, and its evidence, as they enter the ids of its results."""
+    """Encode what a unit is, and its evidence, as they enter the ids of its results."""
     return orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
 
 
@@ -264,12 +276,12 @@ class Origin:
 
 
 def keep_little(finding: Finding) -> None:
-    """Cuts a finding to what is kept of it in memory until its batch is committed, which has thousands of findings."""
+    """Cut a finding to what is kept of it in memory until its batch is committed, which has thousands of findings."""
     finding.reason, finding.metadata = cut(finding.reason, MAX_REASON_CHARS), bounded(finding.metadata)
 
 
 def conclude(unit: Unit, found: Iterable[tuple[Origin, Finding, float]]) -> list[Result]:
-    """Makes a result of each finding about ``unit``, with the milliseconds that it took."""
+    """Make a result of each finding about ``unit``, with the milliseconds that it took."""
     time, encoded = now(), encoded_unit(unit)
     return [
         Result(
@@ -289,12 +301,12 @@ def conclude(unit: Unit, found: Iterable[tuple[Origin, Finding, float]]) -> list
 
 
 def cut(text: str, most: int) -> str:
-    """Returns the text, cut to ``most`` characters."""
+    """Return the text, cut to ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the details that a metric, another's perhaps, gives beside its score: of too many the first ones, with a
+    """Return the details that a metric, another's perhaps, gives beside its score: of too many the first ones, with a
     note that there were more."""
     if _room_after(details, _MOST_DETAILS) >= 0:
         return details
@@ -302,7 +314,7 @@ def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
-    """Returns what is left of ``room`` after a value; less than 0 if it does not fit, and is read no further."""
+    """Return what is left of ``room`` after a value; less than 0 if it does not fit, and is read no further."""
     if type(value) in _SMALL:
         return room - 1
     match value:
@@ -323,7 +335,7 @@ def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
 
 
 def _pruned(value: Any, room: list[float], deep: int = _DEEPEST) -> Any:
-    """Returns the value without numbers that are too large and without what JSON has no form for, with long texts cut,
+    """Return the value without numbers that are too large and without what JSON has no form for, with long texts cut,
     and no more than ``deep`` objects and lists within each other; the keys of objects are cut texts, too. Takes what it
     keeps out of the ``room``, and ends where nothing of that is left."""
     room[0] -= 1
@@ -356,16 +368,16 @@ def now() -> datetime:
 
 @lru_cache(maxsize=_TIMES)
 def nanoseconds(time: datetime) -> int:
-    """Converts a time to Unix nanoseconds, exact to the microsecond."""
+    """Convert a time to Unix nanoseconds, exact to the microsecond."""
     return round(time.timestamp() * 1e6) * 1000
 
 
 @lru_cache(maxsize=_TIMES)
 def written(time: datetime) -> str:
-    """Formats a time by RFC 3339."""
+    """Format a time by RFC 3339."""
     return time.isoformat()
 
 
 def is_verdict(said: Mapping[str, Any]) -> bool:
-    """Returns whether the result in this JSON object is a verdict, as :attr:`Result.is_verdict`."""
+    """Return whether the result in this JSON object is a verdict, as :attr:`Result.is_verdict`."""
     return said["metadata"].get("threshold", 0.0) is not None or said["level"] == "task"

@@ -86,7 +86,7 @@ Finding = Score | Assumed | Unscored
 
 
 def ends(scale: str) -> tuple[float, float]:
-    """Returns the worst and best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
+    """Return the worst and best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
     if not scale:
         return 0.0, 1.0
     match = _SCALE.fullmatch(scale)

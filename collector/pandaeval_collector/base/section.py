@@ -37,7 +37,7 @@ _SIZE_UNITS = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
 
 
 def parse_duration(value: object) -> float:
-    """Returns seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d``; no number without a unit.
+    """Return seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d``; no number without a unit.
 
     Raises ``ValueError`` with a sentence that says what to write.
     """
@@ -53,7 +53,7 @@ def parse_duration(value: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Returns the shortest usual spelling; ``parse_duration`` of it gives the same float."""
+    """Return the shortest usual spelling; ``parse_duration`` of it gives the same float."""
     for unit, length, least in _DURATION_UNITS:
         amount = round(seconds / length)
         if amount >= least and parse_duration(text := f"{amount}{unit}") == seconds:
@@ -62,7 +62,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: object) -> int:
-    """Returns bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB``; no number without a unit.
+    """Return bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB``; no number without a unit.
 
     Raises ``ValueError`` with a sentence that says what to write.
     """
@@ -75,7 +75,7 @@ def parse_size(value: object) -> int:
 
 
 def format_size(size: int) -> str:
-    """Writes a size with the largest unit that divides it; ``parse_size`` of it gives the same number."""
+    """Write a size with the largest unit that divides it; ``parse_size`` of it gives the same number."""
     for unit in _SIZE_UNITS:
         amount, rest = divmod(size, _BYTES[unit.lower()])
         if amount and not rest:
@@ -108,7 +108,7 @@ class Section(BaseModel):
 
 
 def group(section: type[Section], description: str | None = None) -> Any:
-    """Makes a field that holds ``section`` with its defaults, described by ``description`` or its docstring."""
+    """Make a field that holds ``section`` with its defaults, described by ``description`` or its docstring."""
     return Field(default=section(), description=description or section.__doc__)
 
 
@@ -141,7 +141,7 @@ def _number(value: object) -> object:
 
 
 def without(reserved: frozenset[str], owner: str) -> AfterValidator:
-    """Returns a check that a map of settings holds none that its owner sets."""
+    """Return a check that a map of settings holds none that its owner sets."""
 
     def check(given: Mapping[str, Any]) -> Mapping[str, Any]:
         if taken := sorted(reserved & given.keys()):

@@ -21,8 +21,8 @@ pandaeval.spans counter {span} Number of decoded spans by outcome
 pandaeval.logs counter {record} Number of decoded log records by outcome
 pandaeval.claims counter {item} Number of spans and log records that imitate the collector's own output. The collector
   treats them as ordinary spans and log records
-pandaeval.pass_rate gauge {share} Corrected pass rate: the share of judged runs that people would pass. It needs 50
-  labels
+pandaeval.pass_rate gauge {share} Corrected pass rate: the share of judged runs that people would pass. The rate needs
+  50 labels
 pandaeval.pass_rate.low gauge {share} Lower end of the 95 % interval of the corrected pass rate
 pandaeval.pass_rate.high gauge {share} Upper end of the 95 % interval of the corrected pass rate
 pandaeval.pass_rate.labels gauge {run} Number of labelled runs behind the corrected pass rate
@@ -56,8 +56,8 @@ pandaeval.traces.open gauge {trace} Number of traces that are not decided yet
 pandaeval.queue.size gauge {item} Number of waiting items by queue
 pandaeval.store.size gauge By Size of the data in the store
 pandaeval.memory gauge By Resident memory of the collector's main process, without its helper processes
-pandaeval.judge.answers counter {answer} Number of verdicts: from a call of the judge, or from an earlier call
-pandaeval.judge.budget.spent gauge {USD} US dollars of this day (UTC) for the judge, including running calls
+pandaeval.judge.answers counter {answer} Number of verdicts, from a new call of the judge or from an earlier call
+pandaeval.judge.budget.spent gauge {USD} US dollars spent on the judge on this day (UTC), including calls in progress
 pandaeval.judge.budget.limit gauge {USD} Most US dollars for the judge per day (UTC)
 pandaeval.lag gauge s Time for which the oldest complete trace waits for its score
 pandaeval.accounting.residual gauge {item} Number of items that no counter includes. A value other than 0 is a bug
@@ -102,13 +102,13 @@ class Telemetry:
             self._counts[name, attributes(outcome=outcome, reason=reason)] = 0
 
     def add(self, name: str, outcome: str, value: int = 1, reason: str = "", **about: str) -> None:
-        """Adds to a counter; nothing for ``value`` 0. ``about``: further attributes (``exporter``, ``signal``)."""
+        """Add to a counter; nothing for ``value`` 0. ``about``: further attributes (``exporter``, ``signal``)."""
         if value:
             with self._lock:
                 self._counts[name, attributes(outcome=outcome, reason=reason, **about)] += value
 
     def relay(self) -> Relayed:
-        """Returns what was counted since the last call and the gauges as they stand, for :meth:`take_in` of the process
+        """Return what was counted since the last call and the gauges as they stand, for :meth:`take_in` of the process
         that this one works for."""
         with self._lock:
             counted = [(name, pairs, value) for (name, pairs), value in self._counts.items() if value]
@@ -116,26 +116,26 @@ class Telemetry:
         return counted, self._own_gauges()
 
     def take_in(self, source: str, relayed: Relayed) -> None:
-        """Adds what another process counted; its gauges stand as it told them last. ``source``: its name."""
+        """Add what another process counted; its gauges stand as it told them last. ``source``: its name."""
         counted, self._relayed[source] = relayed
         with self._lock:
             for name, pairs, value in counted:
                 self._counts[name, pairs] += value
 
     def request(self, door: str, outcome: str) -> None:
-        """Counts one request that came through ``door``."""
+        """Count one request that came through ``door``."""
         self.add("pandaeval.requests", outcome, 1, door)
 
     def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:
-        """Registers a gauge: calls ``read`` whenever it is looked at, on the event loop; ``read`` must not block."""
+        """Register a gauge: calls ``read`` whenever it is looked at, on the event loop; ``read`` must not block."""
         self._gauges[name, attributes(**about)] = read
 
     def family(self, read: Callable[[], Mapping[tuple[str, Attributes], float]]) -> None:
-        """Registers gauges whose number varies: ``read`` returns their values by name and attributes."""
+        """Register gauges whose number varies: ``read`` returns their values by name and attributes."""
         self._families.append(read)
 
     def counts(self) -> dict[Key, int]:
-        """Returns what was counted, by name, outcome and reason."""
+        """Return what was counted, by name, outcome and reason."""
         counts: Counter[Key] = Counter()
         for (name, pairs), value in self._copy().items():
             about = dict(pairs)
@@ -143,17 +143,17 @@ class Telemetry:
         return {key: value for key, value in counts.items() if value}
 
     def component_errors(self) -> Counter[Component]:
-        """Returns how often each component, by kind and name, raised since this object was made, in this process and in
+        """Return how often each component, by kind and name, raised since this object was made, in this process and in
         those that work for it. Any thread."""
         return ERRORS.counts() - self._raised_before
 
     def total(self, name: str, *outcomes: str) -> int:
-        """Returns the sum of a counter, of some outcomes if given."""
+        """Return the sum of a counter, of some outcomes if given."""
         counts = self.counts().items()
         return sum(n for (key, outcome, _), n in counts if key == name and (not outcomes or outcome in outcomes))
 
     def measures(self) -> list[Measure]:
-        """Returns all counters and gauges as they stand, sorted by name, without gauges that have no value now (NaN).
+        """Return all counters and gauges as they stand, sorted by name, without gauges that have no value now (NaN).
         On the event loop."""
         values: dict[tuple[str, Attributes], float] = dict(self._copy())
         values.update(self._own_gauges())

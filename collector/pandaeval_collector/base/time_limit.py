@@ -54,7 +54,7 @@ class TimeLimit:
         self._listens = True
 
     def run(self, seconds: float, work: Callable[..., T], *arguments: Any) -> T:
-        """Returns ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
+        """Return ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
         with what it has by then, again after as many."""
         self.reason = ""
         if not self._listens and threading.current_thread() is not threading.main_thread():
@@ -71,7 +71,7 @@ class TimeLimit:
                 signal.signal(signal.SIGALRM, handler)
 
     def step(self, name: str) -> None:
-        """Notes what is done next."""
+        """Note what is done next."""
         self._step = name
 
     def _end(self, *_: object) -> None:

@@ -50,9 +50,9 @@ class Server(Section):
     http: Address = "127.0.0.1:4328"
     """Address of OTLP over HTTP, of the API and of the page."""
     health: Address = "127.0.0.1:4329"
-    """Address of /healthz, /readyz and /metrics. It exposes no message content and needs no token."""
+    """Address of /healthz, /readyz and /metrics. This address exposes no message content and needs no token."""
     insecure_bind: bool = False
-    """Allow grpc and http on addresses that other machines reach without TLS and a token."""
+    """Allow addresses of grpc and http that other machines can reach, even if TLS or access control is missing."""
     tls: Tls | None = None
     """Certificates of grpc and http. null: no TLS."""
     token_env: EnvName | None = None
@@ -65,7 +65,7 @@ class Server(Section):
     max_inflight_bytes: Size = 160 << 20
     """Largest total size of requests in progress. Above this limit, senders must retry later."""
     max_open_bytes: Size = 256 << 20
-    """Largest memory of open traces, about 2.5 KB for 12 spans. Above this limit, senders must retry later."""
+    """Largest memory of open traces. Above this limit, senders must retry later. 12 spans take about 2.5 KB."""
 
 
 class Close(Section):
@@ -98,8 +98,9 @@ class LineSection(Section):
     workers: Annotated[Count, Field(le=MAX_PROCESSES)] = 1
     """Number of processes that score traces. Each process needs a CPU core. More than 3 do not help."""
     timeout: PositiveDuration = 60.0
-    """Longest time for a batch of traces. A process that takes longer is restarted, and its traces are tried one by
-    one. The limit for one trace is a third of this time, plus two seconds for each megabyte."""
+    """Longest CPU time for a batch of traces, or time if the process waits. A process that takes longer is restarted,
+    and its traces are tried one by one. The limit for one trace is a third of this time, plus two seconds for each
+    megabyte."""
 
 
 class StoreSection(Section):
@@ -114,11 +115,11 @@ class StoreSection(Section):
     retention: Duration = 604800.0
     """Time for which results and spans are kept. If max_bytes is too small, the time is shorter."""
     keep_content: bool = True
-    """Keep compressed spans after late.window, to show traces and score them again. They use at most a fifth of
+    """Keep compressed spans after late.window, to show traces and score them again. Kept spans use at most a fifth of
     max_bytes. false: keep only results."""
     listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = ("gen_ai.request.model", "service.version")
-    """Attributes of spans or resources that you can use as filters (attribute=KEY=VALUE), at most 16. They apply to
-    traces that arrive after the change."""
+    """Attributes of spans or resources that you can use as filters (attribute=KEY=VALUE), at most 16. A
+    change applies only to traces that arrive later."""
     on_shutdown: Literal["persist", "decide"] = "persist"
     """Open traces when the collector stops. persist: keep them for the next start. decide: score them at once, for
     disks that are deleted."""

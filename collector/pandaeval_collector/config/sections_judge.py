@@ -108,10 +108,10 @@ class JudgeSection(Section):
     of a session."""
     detail: Literal["failing", "all", "none"] = "failing"
     """failing: after the verdict, ask about traces and turns only if the run is wrong, unclear or has a finding; all:
-    ask about each; none: ask for the verdict only. A metric with a threshold is asked about each trace."""
+    ask about each; none: ask for the verdict only. Metrics in metrics.thresholds are asked about each trace."""
     unclear: Band = (25, 75)
-    """Lower and upper bound, 0 to 100, both included: if the judge's certainty of correctness is in between, the label
-    is unclear. Such a result neither passes nor fails, and no rate counts it."""
+    """Two bounds, 0 to 100. If the judge's certainty that the run is correct is between the bounds, or equals a bound,
+    the label is unclear. An unclear result neither passes nor fails, and no rate counts it."""
     rulings: FilePath | None = None
     """YAML file of rulings: sentences of the agent's owner that the judge follows. null: rulings.yaml in the data
     directory."""

@@ -1,4 +1,4 @@
-"""The sinks: one file for each wire format, and delivery of results from the outbox.
+"""Sinks, one file per wire format, and delivery from the outbox.
 
 Imports base, store.
 """
@@ -14,7 +14,7 @@ from pandaeval_collector.store import Store
 
 
 class RetryLaterError(Exception):
-    """The sink cannot take a request now. ``after_s``: for how many seconds it asks to be left alone."""
+    """The sink cannot take a request now. ``after_s``: seconds to wait."""
 
     def __init__(self, message: str, after_s: float | None = None) -> None:
         super().__init__(message)
@@ -32,8 +32,9 @@ class Row(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The outcome of a batch: the first ``rows`` rows are done with, ``dropped`` of them unsent, by reason.
-    ``position``: to be stored with the cursor."""
+    """The outcome of a batch. The first ``rows`` rows are finished, ``dropped`` of them unsent, by reason.
+    ``position``: stored with the cursor.
+    """
 
     rows: int
     position: str = ""
@@ -42,48 +43,51 @@ class Sent:
 
 @runtime_checkable
 class Exporter(Protocol):
-    """Sends rows. ``name`` keys its cursor in the store; ``source``: what it is given to send, ``results`` (JSON),
-    ``logs`` or ``traces`` (the outbox). Called on the event loop, one batch at a time."""
+    """Sends rows. ``name``: key of the cursor in the store. ``source``: ``results`` (JSON), or ``logs`` or ``traces``
+    (outbox). Called on the event loop, one batch at a time.
+    """
 
     name: str
     source: str
 
     @property
     def off(self) -> bool:
-        """Whether the sink does not take this signal at all: the outbox then skips its rows."""
+        """Whether the sink rejects this signal entirely; the outbox then skips its rows."""
         ...
 
     async def open(self, position: str) -> str:
-        """Opens the exporter, before the first batch. ``position``: that of the last :class:`Sent` that was noted,
-        ``""`` at first. Returns the position where it begins, which is noted before anything is sent."""
+        """Open the exporter before the first batch. ``position``: from the last stored :class:`Sent`, ``""`` at first.
+        Returns the start position, which is stored before sending.
+        """
         ...
 
     async def export(self, rows: Sequence[Row]) -> Sent:
-        """Sends as many of ``rows`` as it sees fit, at least one. Raises :class:`RetryLaterError`; any other exception
-        means "try this same batch again later" too, and is an error of its own (``pandaeval.component.errors``)."""
+        """Send at least one of ``rows``. Raises :class:`RetryLaterError`. Any other exception also retries the batch
+        and counts as a component error (``pandaeval.component.errors``).
+        """
         ...
 
     async def close(self) -> None:
-        """Closes connections and files. Safe to call twice."""
+        """Close connections and files. Safe to call twice."""
         ...
 
 
 @runtime_checkable
 class Repeating(Protocol):
-    """Sends the whole state every ``interval`` seconds, so nothing of it has to be kept for later."""
+    """Sends the whole state every ``interval`` seconds, so no data is kept for later."""
 
     name: str
     interval: float
 
     @property
     def off(self) -> bool:
-        """Whether the sink takes none of this, as of :class:`Exporter`."""
+        """Whether the sink rejects this signal, as in :class:`Exporter`."""
         ...
 
     async def open(self) -> None: ...
 
     async def send(self, last: bool = False) -> None:
-        """Sends the state. ``last``: nothing will follow for a while. Raises as :meth:`Exporter.export` does."""
+        """Send the state. ``last``: no other call follows soon. Raises as :meth:`Exporter.export`."""
         ...
 
     async def close(self) -> None: ...
@@ -91,8 +95,9 @@ class Repeating(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What exporters may need of the collector around them. ``instance_id``: of this collector, the same after a
-    restart; ``config``: the whole configuration."""
+    """The collector around an exporter. ``instance_id``: stable across restarts. ``config``: the whole
+    configuration.
+    """
 
     store: Store
     telemetry: Telemetry

@@ -1,7 +1,6 @@
-"""Evaluation spans: results of a unit as the events of one OTLP span.
+"""Evaluation spans: a unit's results as events of one OTLP span.
 
-A failing span is a child of the span that it blames, every other span a child of the evaluated span. Units that the
-application did not sample get no span.
+A failing span is a child of the blamed span, others of the evaluated span. Unsampled units get no span.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
 _SPAN_EVENTS = tag(11)
 """The field ``events`` of the message ``Span``."""
 _SPAN_NS = 1_000_000
-"""Length of an evaluation span. It starts at the end of the evaluated span, so that no waterfall is stretched."""
+"""Nanoseconds of an evaluation span. It starts at the evaluated span's end, so waterfalls are not stretched."""
 _EVENT_ALIKE = bytes(Span.Event(name=EVENT_NAME).SerializeToString())
 _NOTHING_FAILED = pairs({"pandaeval.failed": []})
 
@@ -36,11 +35,11 @@ def spans(
     judged: Collection[str] = (),
     undecided: Collection[str] = (),
 ) -> list[bytes]:
-    """Encode one span for the code results of a unit, one for the judged results of a trace and its turns, and one for
-    each judged result of a session. ``shows_failed``: whether a failing result gives the status ERROR. The others hold
-    IDs of traces: ``later``: other results were sent before, so these give no verdict; ``judged``: judged results were
-    sent before, so these are named by their metrics; ``undecided``: they do not pass yet, because a judge is still to
-    be called, or they failed before."""
+    """Encode one span for a unit's code results, one for the judged results of a trace and its turns, and one per
+    judged session result. ``shows_failed``: failing results set status ERROR. The others are trace IDs. ``later``:
+    results were sent before, so these give no verdict. ``judged``: judged results were sent before, so spans are named
+    by metric. ``undecided``: no pass yet, because a judge call is due or they failed before.
+    """
     sampled = [result for result in results if result.result.unit.sampled]
     failed = {result.result.unit.trace_id for result in sampled if result.result.success is False}
     encoded = []
@@ -52,8 +51,9 @@ def spans(
 
 
 def _groups(results: Iterable[EncodedResult]) -> Iterable[list[EncodedResult]]:
-    """Return the results of each span. An explanation goes with the failure that it explains, also that of a turn.
-    Judged results of a trace come before those of its turns."""
+    """Group the results per span. An explanation joins its failure, also of a turn. A trace's judged results precede
+    those of its turns.
+    """
     groups: dict[tuple[str, str], list[EncodedResult]] = {}
     failed: dict[str, tuple[str, str]] = {}
     for encoded in sorted(results, key=_order):
@@ -76,7 +76,7 @@ def _order(encoded: EncodedResult) -> tuple[bool, bool, bool]:
 
 
 def _is_judged(result: Result) -> bool:
-    """Return whether a judge had a part in a result. A result that code gives in its place, before a call, has none."""
+    """Return whether a judge contributed to a result. A code result instead of a judge call does not count."""
     return result.evaluator.kind == "llm" and (isinstance(result.finding, Score) or bool(result.judge))
 
 
@@ -122,7 +122,7 @@ def _span(group: Sequence[EncodedResult], results: Sequence[Result], fields: Spa
 
 
 def _place(results: Sequence[Result], blamed: bytes) -> tuple[bytes, ...]:
-    """Encode the IDs of a span's trace, its parent and itself. All spans about a session share a trace of their own."""
+    """Encode the IDs of a span's trace, parent and itself. Spans about one session share a separate trace."""
     unit = results[0].unit
     own_id = evaluation_span_id([result.id for result in results])
     if unit.level == "session":
@@ -136,7 +136,7 @@ def _session_trace_id(unit_id: str) -> bytes:
 
 
 def _links(results: Sequence[Result]) -> list[bytes]:
-    """Encode links to the spans that findings name; those of a session lead to its traces."""
+    """Encode links to the spans in findings; for a session, links to its traces."""
     unit = results[0].unit
     if unit.level != "session":
         return links(results)
@@ -166,7 +166,7 @@ def _evaluated_at(time: datetime) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=16)
 def _span_alike(level: str) -> bytes:
-    """Encode the fields that all spans about units of a level share. A session's span has no remote parent."""
+    """Encode the fields shared by all spans of a level. A session's span has no remote parent."""
     flags = _SAMPLED | _HAS_IS_REMOTE
     if level != "session":
         flags |= _IS_REMOTE

@@ -1,7 +1,6 @@
-"""Fields of protobuf messages as bytes, to be put one behind the other: encoded messages may be joined.
+"""Protobuf message fields as bytes, to be concatenated.
 
-What is the same in many messages is encoded once, by ``opentelemetry-proto``, and kept; only what differs is put
-together here, in the few forms that it has.
+Repeated content is encoded once by ``opentelemetry-proto`` and cached; only the differing fields are built here.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ varint = lru_cache(maxsize=4096)(fields.varint)
 
 
 def sized(number: int, data: bytes) -> bytes:
-    """Encodes a field of bytes, text or a message; an empty one takes no bytes. ``number`` < 16."""
+    """Encode a field of bytes, text or a message; an empty one takes no bytes. ``number`` < 16."""
     return bytes((number << 3 | 2,)) + varint(len(data)) + data if data else b""
 
 
 def measured(message: bytes) -> bytes:
-    """Puts the length of an encoded message before it."""
+    """Put the length of an encoded message before it."""
     return varint(len(message)) + message
 
 
 def tag(number: int) -> bytes:
-    """Encodes the tag of a field of bytes, text or a message. ``number`` < 16."""
+    """Encode the tag of a field of bytes, text or a message. ``number`` < 16."""
     return bytes((number << 3 | 2,))
 
 
 def repeated(tag: bytes, messages: Sequence[bytes]) -> bytes:
-    """Encodes a repeated field of messages, each with its length before it."""
+    """Encode a repeated field of messages, each with its length before it."""
     return tag + tag.join(messages) if messages else b""
 
 
 def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
-    """Encodes one attribute behind its length; none without a value."""
+    """Encode one attribute behind its length; none without a value."""
     if not value:
         return ()
     text = value.encode()
@@ -49,12 +48,12 @@ def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
 
 
 def number_pair(key: str, value: float | None) -> tuple[bytes, ...]:
-    """Encodes one attribute behind its length; none without a value."""
+    """Encode one attribute behind its length; none without a value."""
     return () if value is None else (before_number(key) + double(value),)
 
 
 def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Encodes attributes, each behind its length. Attributes without a value are left out; an empty list is a value, an
+    """Encode attributes, each behind its length. Attributes without a value are left out; an empty list is a value, an
     empty text is not."""
     return tuple(
         measured(KeyValue(key=key, value=_value(value)).SerializeToString())
@@ -65,7 +64,7 @@ def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=4096)
 def before_text(key: str, size: int) -> bytes:
-    """Encodes all of an attribute that stands before its text of ``size`` bytes."""
+    """Encode an attribute up to its text of ``size`` bytes."""
     text = b"\x0a" + varint(size)
     pair = _key(key) + b"\x12" + varint(len(text) + size) + text
     return varint(len(pair) + size) + pair
@@ -73,7 +72,7 @@ def before_text(key: str, size: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def before_number(key: str) -> bytes:
-    """Encodes all of an attribute that stands before the eight bytes of its number."""
+    """Encode an attribute up to its eight-byte number."""
     pair = _key(key) + b"\x12\x09\x21"
     return varint(len(pair) + 8) + pair
 

@@ -159,8 +159,9 @@ def _score(failure: tuple[float, Result]) -> float:
 
 
 def _leaves_it_open(result: Result) -> bool:
-    """Return whether a session's result leaves the verdict to ``correctness``. If a judge is configured, a right
-    refusal that completes no goal is no failure, nor is a crash that the agent made up for."""
+    """Return whether a session's result leaves the verdict to ``correctness``. With a judge, a justified refusal is no
+    failure, nor is a crash that the agent compensated.
+    """
     if result.unit.level != "session":
         return False
     return result.metric in ("goal_completion", "user_friction") or "band" in result.finding.metadata
@@ -234,7 +235,7 @@ def _step(result: Result) -> tuple[bytes, ...]:
 
 
 def _blamed(result: Result) -> bytes:
-    """Return the first span that a failure names, else the step that broke the run; empty if neither is a span."""
+    """Return the first span in a failure, else the step that broke the run; empty if neither is a span."""
     span_ids = [*_named(result)]
     step = result.finding.metadata.get("blame")
     if isinstance(step, Mapping):

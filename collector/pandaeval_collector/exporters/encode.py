@@ -1,8 +1,7 @@
-"""The attributes of a result for OpenTelemetry, and its log event ``gen_ai.evaluation.result``.
+"""OpenTelemetry attributes of a result, and its log event ``gen_ai.evaluation.result``.
 
-A result is encoded once, when it is committed, and without the SDK. The SDK cannot derive a span ID from content or set
-the sampled flag, and encodes shared attributes again for each result. Here the attributes of a unit and of a verdict
-are cached, and only a result's own attributes are encoded for it.
+Results are encoded once at commit, without the SDK. The SDK cannot derive a span ID from content or set the sampled
+flag, and it encodes shared attributes per result. Attributes of units and verdicts are cached here.
 """
 
 from __future__ import annotations
@@ -42,8 +41,9 @@ _AS_IN_BROWSERS = "!'()*"
 
 @dataclass(slots=True)
 class EncodedResult:
-    """A result with its attributes. ``own``: those that no other result has, each behind its length; ``about``: those
-    that it shares with others of its unit; ``verdict``: those that it shares with others of its metric."""
+    """A result with encoded attributes. ``own``: unique to it. ``about``: shared within its unit. ``verdict``: shared
+    within its metric.
+    """
 
     result: Result
     own: Sequence[bytes]
@@ -52,7 +52,7 @@ class EncodedResult:
 
 
 class Alike(NamedTuple):
-    """The same attributes, encoded as fields of a log record, of a span event and of a span."""
+    """Equal attributes, encoded for a log record, a span event and a span."""
 
     log: bytes
     event: bytes
@@ -60,9 +60,10 @@ class Alike(NamedTuple):
 
 
 class SharedAttributes(NamedTuple):
-    """The attributes that the results of a unit share. ``place``: the trace and span of a log record; ``ids``: response
-    and session, each behind its length, and as fields of a log record (with the address on the page) and of a span
-    event; ``span``: session and address as fields of a span; ``kind``: those that other units have too."""
+    """Attributes shared within a unit. ``place``: trace and span of a log record. ``ids``: response and session,
+    length-prefixed, as fields of a log record (with page address) and span event. ``span``: session and address as span
+    fields. ``kind``: shared with other units.
+    """
 
     place: bytes
     ids: tuple[bytes, ...]
@@ -73,8 +74,9 @@ class SharedAttributes(NamedTuple):
 
 
 def encode_attributes(results: Sequence[Result], page: str = "") -> list[EncodedResult]:
-    """Encodes all attributes of each result, ready to be put into a log record, a span or a span event. ``page``:
-    address of the page that shows the results, without a slash at its end; ``""``: none."""
+    """Encode each result's attributes for log records, spans and span events. ``page``: base address of the results
+    page without a trailing slash, or ``""``.
+    """
     encoded = []
     for result in results:
         reason, unit = cut(result.finding.reason, MAX_TEXT), result.unit
@@ -190,7 +192,7 @@ def _about(
     level: str,
     *kind: Any,
 ) -> SharedAttributes:
-    """Encodes what results of a unit share; cached, since they come one after the other."""
+    """Encode attributes shared within a unit. Cached, because such results are consecutive."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return SharedAttributes(
@@ -227,7 +229,7 @@ def _alike(facts: Mapping[str, Any]) -> Alike:
 
 
 def log_record(each: EncodedResult) -> bytes:
-    """Encodes an OTLP ``LogRecord`` in the context of the evaluated span."""
+    """Encode an OTLP ``LogRecord`` in the context of the evaluated span."""
     result, about = each.result, each.about
     alike = _log_alike(result.why in FAILED, result.unit.sampled)
     own = LOG_ATTRIBUTES + LOG_ATTRIBUTES.join(each.own)
@@ -244,7 +246,7 @@ def _log_times(time_ns: int) -> bytes:
 
 @lru_cache(maxsize=4)
 def _log_alike(failed: bool, sampled: bool) -> bytes:
-    """Encodes the fields that are the same in all log records."""
+    """Encode the fields that are the same in all log records."""
     record = LogRecord(
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if failed else "INFO",
@@ -255,7 +257,7 @@ def _log_alike(failed: bool, sampled: bool) -> bytes:
 
 
 def address(page: str, level: str, trace_id: str, span_id: str, session_id: str | None) -> str:
-    """Returns where the page at ``page`` shows what was evaluated; ``""`` without a page."""
+    """Return the page address of an evaluated unit; ``""`` without a page."""
     if not page:
         return ""
     if level == "session":

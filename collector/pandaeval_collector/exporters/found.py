@@ -1,8 +1,7 @@
-"""All exporters: those of this folder, and those of installed packages (entry points ``pandaeval.exporters``).
+"""All exporters: of this folder and of installed packages (entry points ``pandaeval.exporters``).
 
-A module of either holds ``exporters``, a function from settings to exporters, and ``SETTINGS``, the model of its
-section of the configuration; without ``SETTINGS`` the section has no keys. The section goes by the module's name, that
-of another package by the name of its entry point.
+A module defines ``exporters``, from settings to exporters, and optionally ``SETTINGS``, its config model. The section
+is named after the module or entry point.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _PLUGINS = {"kafka": "pandaeval_collector.kafka.exporters"}
 """Our modules of exporters outside the folder, by the names of their sections."""
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 _TAKEN = frozenset({"scrape_results"})
-"""Names in the section around the exporters' own."""
+"""Names used by the surrounding section."""
 _SOURCES = ("logs", "results", "traces")
 
 Make = Callable[[Any, Surroundings], Iterable[Exporter | Repeating]]
@@ -36,8 +35,9 @@ Make = Callable[[Any, Surroundings], Iterable[Exporter | Repeating]]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way out: ``name`` of its section, ``settings``, the section's model, and ``make``, which makes its exporters.
-    ``origin``: the package that it comes with, ``""`` for ours; without ``settings`` that package is broken."""
+    """A kind of exporter. ``name``: its section. ``settings``: the section's model; missing if the package is broken.
+    ``make``: creates exporters. ``origin``: its package, ``""`` for ours.
+    """
 
     name: str
     settings: type[Section] | None
@@ -45,8 +45,9 @@ class Way:
     origin: str = ""
 
     def exporters(self, settings: Any, around: Surroundings) -> Iterator[Exporter | Repeating]:
-        """Makes the exporters that the section asks for. What another package raises is logged, and none of its
-        exporters are given; only a :class:`UserError`, by which it says what the user can put right, is raised."""
+        """Create the section's exporters. Exceptions of other packages are logged and give no exporters. A
+        :class:`UserError`, which the user can fix, is raised.
+        """
         if self.make is None:
             return
         if not self.origin:
@@ -75,8 +76,9 @@ class Way:
 
 @cache
 def ways() -> tuple[Way, ...]:
-    """Finds every way out: ours by name, then those of installed packages. Raises :class:`ImportError` when one of ours
-    cannot be imported; of another package that cannot be used the name is left, so that its section stays valid."""
+    """Find all exporter kinds: ours by name, then those of installed packages. Raises :class:`ImportError` if ours fail
+    to import. A broken package keeps its name, so its section stays valid.
+    """
     settings, makes = find_by_module(_PACKAGE, "SETTINGS"), find_by_module(_PACKAGE, "exporters")
     for name, path in _PLUGINS.items():
         module = importlib.import_module(path)

@@ -1,7 +1,7 @@
-"""Writes results as lines of JSON to a file, each exactly once.
+"""Writes results as JSON lines to a file, exactly once.
 
-The file's length after each batch is stored with the cursor; after a crash the file is cut back to that length, and
-lines that were written without being noted are written again.
+The file's length after each batch is stored with the cursor. After a crash the file is truncated to that length, and
+unrecorded lines are written again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SETTINGS = Jsonl
 
 
 def exporters(settings: Jsonl, _: Surroundings) -> Iterator[JsonlExporter]:
-    """Makes the exporter, if there is a file to write to."""
+    """Make the exporter, if there is a file to write to."""
     if settings.path is not None:
         yield JsonlExporter(Path(settings.path))
 
 
 class JsonlExporter:
-    """Appends results to one file, which is ours alone: lines that others append are cut off at the next start."""
+    """Appends results to one file, exclusively. Other writers' lines are cut at the next start."""
 
     name = "jsonl"
     source = "results"

@@ -1,5 +1,4 @@
-"""Sends results to an OpenTelemetry backend: log events, spans and metrics, each with an endpoint and a cursor of its
-own."""
+"""Sends results to an OpenTelemetry backend: log events, spans and metrics, each with its endpoint and cursor."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class Otlp(Section):
     interval."""
 
     def endpoint_of(self, signal: Signal) -> str | None:
-        """Returns where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""
+        """Return where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""
         settings: OtlpSignal = getattr(self, signal)
         return (settings.endpoint or self.endpoint) if settings.enabled else None
 
@@ -56,7 +55,7 @@ SETTINGS = Otlp
 
 
 def exporters(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Makes an exporter for each signal that has an endpoint."""
+    """Make an exporter for each signal that has an endpoint."""
     if any(settings.endpoint_of(signal) for signal in SIGNALS):
         # Here, since a collector without OTLP output needs no HTTP client.
         from pandaeval_collector.exporters._otlp.build import build

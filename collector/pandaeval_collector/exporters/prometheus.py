@@ -1,5 +1,4 @@
-"""Series for Prometheus to scrape, some at a time: OpenMetrics with exemplars for those who ask for it, else the
-classic text."""
+"""Prometheus scrape endpoint, paged: OpenMetrics with exemplars on request, else classic text."""
 
 from __future__ import annotations
 
@@ -39,9 +38,9 @@ SETTINGS = Prometheus
 
 
 class Scrape:
-    """Answers scrapes with the collector's own numbers and, given ``series``, with the scores. However many scrapes
-    there are at a time, one page is rendered at a time, on a thread of its own. Scores that cannot be read from the
-    store are left out of an answer, and counted; the collector's own numbers are always in it."""
+    """Answers scrapes with the collector's own metrics and, with ``series``, scores. One page is rendered at a time, on
+    a separate thread. If scores cannot be read, they are omitted and counted; own metrics are always present.
+    """
 
     def __init__(self, telemetry: Telemetry, series: ZeroFirst | None) -> None:
         self._telemetry, self._series = telemetry, series
@@ -49,7 +48,7 @@ class Scrape:
         self._notes: set[asyncio.Task[None]] = set()
 
     def answer(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        """Returns content type and body that fit the ``accept`` header of the request."""
+        """Return content type and body that fit the ``accept`` header of the request."""
         kind, openmetrics = content_type(accept)
         return kind, self._body(ScrapeText(openmetrics))
 
@@ -92,8 +91,9 @@ class Scrape:
 # text of a page of series is the same to the byte.
 @functools.lru_cache(maxsize=256)
 def metric_name(name: str, unit: str) -> tuple[str, str]:
-    """Returns the name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit;
-    ``""`` for other units, such as words in braces."""
+    """Return a metric family's name with its unit suffix (counters also get ``_total``), and the unit. Other units,
+    such as words in braces, are ``""``.
+    """
     escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""
@@ -104,12 +104,12 @@ def metric_name(name: str, unit: str) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=256)
 def label_name(key: str) -> str:
-    """Returns the name of an attribute as a label."""
+    """Return the name of an attribute as a label."""
     return re.sub(r"[^A-Za-z0-9_:]+", "_", key)
 
 
 def _number(value: float) -> str:
-    """Writes a number as Go does, which goes over to exponents at a million."""
+    """Format a number as Go does, with exponents from a million on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -122,21 +122,21 @@ def _number(value: float) -> str:
 
 
 def content_type(accept: str) -> tuple[str, bool]:
-    """Returns the content type that fits the ``accept`` header of a request, and whether it is OpenMetrics."""
+    """Return the content type that fits the ``accept`` header of a request, and whether it is OpenMetrics."""
     if _OPENMETRICS in accept:
         return f"{_OPENMETRICS}; version=1.0.0; charset=utf-8", True
     return "text/plain; version=0.0.4; charset=utf-8", False
 
 
 class ScrapeText:
-    """Writes one answer to a scrape. Give it all points of an instrument one after the other."""
+    """Writes one scrape. Pass an instrument's points consecutively."""
 
     def __init__(self, openmetrics: bool) -> None:
         self._openmetrics = openmetrics
         self._family = ""
 
     def render(self, points: Iterable[Point]) -> bytes:
-        """Renders points as lines, with the instrument's type and help above its first point."""
+        """Render points as lines, with the instrument's type and help above its first point."""
         pieces: list[str] = []
         for point in points:
             if point.instrument.name != self._family:
@@ -146,7 +146,7 @@ class ScrapeText:
         return "".join(pieces).encode()
 
     def end(self) -> bytes:
-        """Returns the line after the last point."""
+        """Return the line after the last point."""
         return b"# EOF\n" if self._openmetrics else b""
 
 
@@ -188,7 +188,7 @@ def _bounds(instrument: Instrument) -> tuple[str, ...]:
 
 
 def _exemplar(exemplar: Exemplar | None) -> str:
-    """Writes an exemplar: 64 characters of labels, where OpenMetrics allows 128."""
+    """Write an exemplar: 64 characters of labels, where OpenMetrics allows 128."""
     if exemplar is None:
         return ""
     value, seconds = _number(exemplar.value), exemplar.time_ns / 1e9

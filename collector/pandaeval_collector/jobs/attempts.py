@@ -100,11 +100,11 @@ class Attempts:
         """While a pause lasts, no job should be started."""
 
     def close(self) -> None:
-        """Ends the thread that loads traces."""
+        """End the thread that loads traces."""
         self._traces.close()
 
     async def run(self, job: Job, too_old: bool = False) -> None:
-        """Asks a judge the question of a leased job, and files its end or puts it back. What is asked about one trace
+        """Ask a judge the question of a leased job, and files its end or put it back. What is asked about one trace
         at a time is filed together once the last of it has ended, so that its results leave as one span. An error that
         prevents that uses up one attempt; with none left, the job is marked dead. ``too_old``: it has waited too long,
         and is ended unscored (``over_budget``) without asking a judge."""
@@ -146,7 +146,7 @@ class Attempts:
             self._telemetry.add("pandaeval.jobs", "dead", 1, "unfinished")
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
-        """Concludes a job with what a judge says of it, or with ``instead``."""
+        """Conclude a job with what a judge says of it, or with ``instead``."""
         budget, settings = USUAL_RECORD, self._evaluator.settings.judge
         if instead is None and settings is not None and (later := self._paused(settings.model_of(job.metric))):
             return await self._put_back(job, later)
@@ -179,7 +179,7 @@ class Attempts:
     async def _conclude(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge, finding: Finding | Later | GivenUp | None
     ) -> None:
-        """Puts the job back, or ends it with the result that ``finding`` makes."""
+        """Put the job back, or end it with the result that ``finding`` makes."""
         match finding:
             case Later():
                 await self._put_back(job, finding)
@@ -199,7 +199,7 @@ class Attempts:
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
 
     async def _group(self, result: Result, model: str) -> None:
-        """Sets the group of a failed result; asks the judge for it where the failure's text leaves it open."""
+        """Set the group of a failed result; asks the judge for it where the failure's text leaves it open."""
         failure = failure_of(result) if self._failures is not None else None
         if failure is None or self._failures is None:
             return
@@ -213,7 +213,7 @@ class Attempts:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
     def _questions(self, job: Job, loaded: JobTrace) -> list[Question]:
-        """Returns all questions about what was ``loaded`` that the present settings ask."""
+        """Return all questions about what was ``loaded`` that the present settings ask."""
         about, subject = orjson.loads(job.body), loaded.subject
         suspicious = bool(about.get("suspicious"))
         if DETAIL in about:

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def cause(model: str) -> str:
-    """Returns why a model is paused, and what to do."""
+    """Return why a model is paused, and what to do."""
     return (
         f"the judge {model} is paused: it gave no valid reply for {MOST_TRACES} traces in a row; one call every "
         f"{PAUSE_S / 60:.0f} minutes tries it again; choose another judge.model, or set judge.parameters: "
@@ -43,19 +43,19 @@ class FormatPauses:
         self._in_vain: dict[str, int] = {}
 
     def paused_until(self, model: str) -> float:
-        """Returns from when on a model may be asked again; 0 for now."""
+        """Return from when on a model may be asked again; 0 for now."""
         until = self._until.get(model, 0.0)
         return until if until > self._store.clock.running() else 0.0
 
     def permit(self, model: str) -> Permit:
-        """Returns whether a model may be asked. The test of a paused model is permitted once in ten minutes."""
+        """Return whether a model may be asked. The test of a paused model is permitted once in ten minutes."""
         if (until := self.paused_until(model)) or model not in self._until:
             return Permit(until)
         self._pause(model, self._store.clock.running())
         return Permit(is_test=True)
 
     def note(self, model: str, is_valid: bool) -> None:
-        """Notes whether any reply about a trace was valid."""
+        """Note whether any reply about a trace was valid."""
         self._in_vain[model] = 0 if is_valid else self._in_vain.get(model, 0) + 1
         if is_valid and self._until.pop(model, None) is not None:
             _log.info("the judge %s gives valid replies again", model)

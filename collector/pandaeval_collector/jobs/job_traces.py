@@ -57,7 +57,7 @@ class JobTrace:
     turn: TurnView | None = None
 
     def about(self, metric: str) -> Trace | TurnView | Conversation:
-        """Returns what a metric, given by its key, is about."""
+        """Return what a metric, given by its key, is about."""
         return self.turn if self.turn is not None and metric.startswith("turn.") else self.subject
 
 
@@ -74,7 +74,7 @@ class JobTraceLoader:
         self._secret, self._earlier = secret, EarlierTraces(store, self._shown)
 
     def __call__(self, job: Job, budget: int = USUAL_RECORD) -> JobTrace:
-        """Returns a job's trace, packed in ``budget`` tokens. Raises :class:`GoneError`. On :attr:`thread`."""
+        """Return a job's trace, packed in ``budget`` tokens. Raises :class:`GoneError`. On :attr:`thread`."""
         held = self._store.held(job.trace_id)
         if held is None:
             raise GoneError("it is not kept any more")
@@ -109,7 +109,7 @@ class JobTraceLoader:
         return replace(self._view(trace, index), record=(shown, index + 1))
 
     def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
-        """Rebuilds a trace with the session that it is in. The last one is kept, as a trace's jobs come together."""
+        """Rebuild a trace with the session that it is in. The last one is kept, as a trace's jobs come together."""
         trace = rebuilt(self._store.contents(trace_id), closing).trace
         if trace is None:
             raise GoneError("its spans are not kept any more")
@@ -134,7 +134,7 @@ class JobTraceLoader:
         return JobTrace(whole, packed, _against(traces, results))
 
     def _suspects(self, traces: Sequence[Trace], rows: Results) -> tuple[Mapping[str, str], ...]:
-        """Returns the values that ``grounding`` found nowhere in these traces, each once, redacted: first those that
+        """Return the values that ``grounding`` found nowhere in these traces, each once, redacted: first those that
         fail a trace."""
         hide = self._hide or (lambda text: text)
         found: dict[tuple[str, str], Mapping[str, str]] = {}
@@ -156,7 +156,7 @@ class JobTraceLoader:
 
 
 def _index(trace: Trace, span_id: str) -> int:
-    """Returns the index of the turn that a span answers. Raises :class:`GoneError`."""
+    """Return the index of the turn that a span answers. Raises :class:`GoneError`."""
     for index, turn in enumerate(trace.turns):
         if (turn.span_id or trace.root_span_id) == span_id:
             return index
@@ -164,7 +164,7 @@ def _index(trace: Trace, span_id: str) -> int:
 
 
 def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None:
-    """Returns the failure that contradicts the verdict that the agent did right: a claim of success after a failure in
+    """Return the failure that contradicts the verdict that the agent did right: a claim of success after a failure in
     any trace, or the crash of the last trace."""
     for trace in reversed(traces):
         row = rows.get((trace.trace_id, RESPONSE))
@@ -175,7 +175,7 @@ def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None
 
 
 def fence_secret(store: StoreAccess) -> bytes:
-    """Returns the secret that this store's fences are made with; creates it once."""
+    """Return the secret that this store's fences are made with; creates it once."""
     kept = store.reads.get("judge.secret")
     if kept is None:
         kept = secrets.token_hex(32)
@@ -192,7 +192,7 @@ class EarlierTraces:
         self._lines = lru_cache(_REMEMBER_SAID)(self._read)
 
     def before(self, trace: Trace) -> tuple[str, ...]:
-        """Returns what was said, called and returned in the session before ``trace`` began, oldest first, redacted;
+        """Return what was said, called and returned in the session before ``trace`` began, oldest first, redacted;
         nothing without a session. Leaves out traces whose spans were deleted."""
         if trace.session_id is None:
             return ()
@@ -201,7 +201,7 @@ class EarlierTraces:
         return tuple(line for each in kept for line in self._lines(*each))
 
     def turns(self, trace: Trace) -> int | None:
-        """Returns how many turns of its conversation came before ``trace``; ``None`` without a session."""
+        """Return how many turns of its conversation came before ``trace``; ``None`` without a session."""
         if trace.session_id is None:
             return None
         return sum(from_row(row).facts.turns for row in self._before(trace))
@@ -211,7 +211,7 @@ class EarlierTraces:
         return [row for row in rows if row.end_ns <= trace.start_ns and row.trace_id != own]
 
     def whole(self, session_id: str) -> tuple[list[Trace], int]:
-        """Returns the first and the newest traces of a session, oldest first, redacted, and how many are missing."""
+        """Return the first and the newest traces of a session, oldest first, redacted, and how many are missing."""
         ids = [row.trace_id for row in self._store.session_traces(session_id)]
         shown = ids if len(ids) <= NEWEST else [ids[0], *ids[1 - NEWEST :]]
         found = [self._shown(trace) for trace_id in shown if (trace := self._trace(trace_id)) is not None]
@@ -221,6 +221,6 @@ class EarlierTraces:
         return rebuilt(self._store.contents(trace_id), Closing(Trigger.SESSION_CHANGED)).trace
 
     def _read(self, trace_id: bytes, digest: str) -> tuple[str, ...]:
-        """Returns the lines of a trace as far as its evidence of ``digest`` is kept."""
+        """Return the lines of a trace as far as its evidence of ``digest`` is kept."""
         trace = self._trace(trace_id)
         return () if trace is None else lines_of(self._shown(trace))

@@ -60,7 +60,7 @@ class Patience:
     interactive: bool = False
 
     def wait(self, attempts: int) -> float:
-        """Returns the seconds until the next attempt, after this many."""
+        """Return the seconds until the next attempt, after this many."""
         return random.uniform(0.0, min(self.longest, self.first * 2.0 ** (attempts - 1)))
 
 
@@ -85,7 +85,7 @@ class GivenUp:
 
 
 def after_failure(job: Job, error: CallFailedError, patience: Patience, now: float) -> Later | GivenUp:
-    """Decides what happens to a job whose call failed in spite of the call's own retries. ``now``: of the store's
+    """Decide what happens to a job whose call failed in spite of the call's own retries. ``now``: of the store's
     running clock."""
     message = told(error)
     why = Why.TIMEOUT if error.failure is CallFailure.TIMEOUT else Why.JUDGE_FAILED
@@ -128,7 +128,7 @@ class Pauses:
         return f"the judge could not be reached: {self._last or 'no answer'} (not tried again)"
 
     def room(self, now: float, slots: int) -> int:
-        """Returns how many jobs may run now: none in a pause; after one, a single job to test the judge."""
+        """Return how many jobs may run now: none in a pause; after one, a single job to test the judge."""
         if self.given_up:
             return slots
         if now < self._until:
@@ -136,17 +136,17 @@ class Pauses:
         return 1 if self._in_vain else slots
 
     def begin(self, until: float) -> None:
-        """Begins a pause until ``until``, after a call that was not even tried."""
+        """Begin a pause until ``until``, after a call that was not even tried."""
         if until > self._until + _SAME_PAUSE_S:
             self._until = until
             self._in_vain += 1
 
     def answered(self) -> None:
-        """Notes that a judge answered, whatever it said, and ends the count of pauses in vain."""
+        """Note that a judge answered, whatever it said, and ends the count of pauses in vain."""
         self._in_vain, self._answered = 0, True
 
     def failed(self, error: CallFailedError) -> None:
-        """Notes the error of a failed call for :attr:`given_up`."""
+        """Note the error of a failed call for :attr:`given_up`."""
         if error.failure is not CallFailure.COOLDOWN:
             self._last = told(error)
 
@@ -158,7 +158,7 @@ class FailureWarnings:
         self._logged: set[tuple[str, str]] = set()
 
     def add(self, model: str, error: CallFailedError) -> None:
-        """Logs the cure of a failure, once per model and cure; nothing for failures that pass by themselves."""
+        """Log the cure of a failure, once per model and cure; nothing for failures that pass by themselves."""
         cure = cure_of(error)
         if cure and (model, cure) not in self._logged:
             self._logged.add((model, cure))
@@ -166,7 +166,7 @@ class FailureWarnings:
 
 
 def cure_of(error: CallFailedError) -> str:
-    """Returns what to do about a failed call; ``""`` where waiting is all that helps."""
+    """Return what to do about a failed call; ``""`` where waiting is all that helps."""
     said = str(error).lower()
     signed = next((cure for sign, cure in _SIGNS if sign in said), None)
     return signed or _CURES.get(error.failure, "")
@@ -181,7 +181,7 @@ class RecordBudgets:
         self._smaller: dict[str, int] = {}
 
     async def of(self, model: str) -> int:
-        """Returns the tokens of a record for a model: 400 to 32,000 unless the configuration says more."""
+        """Return the tokens of a record for a model: 400 to 32,000 unless the configuration says more."""
         if model in self._smaller:
             return self._smaller[model]
         try:
@@ -190,7 +190,7 @@ class RecordBudgets:
             return USUAL_RECORD
 
     def was_too_long(self, model: str, shown: int) -> int:
-        """Returns a smaller budget after a model refused a record of ``shown`` tokens, and limits all later ones to
+        """Return a smaller budget after a model refused a record of ``shown`` tokens, and limits all later ones to
         it."""
         smaller = max(LEAST_RECORD, min(SMALLER_RECORD, shown * 2 // 3))
         if smaller < self._smaller.get(model, MOST_RECORD):

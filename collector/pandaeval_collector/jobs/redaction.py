@@ -15,7 +15,7 @@ _recognisers = cache(PersonalData)
 
 
 def hider(judge: JudgeSettings) -> Hide | None:
-    """Makes the function that redacts the texts of a trace, ``None`` if nothing is redacted. For one thread. Raises
+    """Make the function that redacts the texts of a trace, ``None`` if nothing is redacted. For one thread. Raises
     :class:`pandaeval_collector.base.errors.UserError` for what is not installed or cannot be imported."""
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
@@ -28,7 +28,7 @@ def hider(judge: JudgeSettings) -> Hide | None:
 
 
 def _named(name: str) -> Callable[[str], str]:
-    """Imports ``package.module:function``, a function from text to text."""
+    """Import ``package.module:function``, a function from text to text."""
     module, _, function = name.partition(":")
     try:
         found: Callable[[str], str] = getattr(importlib.import_module(module), function)

@@ -40,18 +40,18 @@ class Runner:
         self._rounds: Every | None = None
 
     async def start(self) -> None:
-        """Releases the jobs that an earlier process had leased, and starts to run due ones."""
+        """Release the jobs that an earlier process had leased, and start to run due ones."""
         await self._take_over()
         self._rounds = Every(_TICK_S, self._round, "pandaeval-judge")
 
     async def stop(self) -> None:
-        """Cancels the running jobs; the next start runs them again."""
+        """Cancel the running jobs; the next start runs them again."""
         if self._rounds is not None:
             await self._rounds.stop()
         await self._leave()
 
     async def drain(self, ended: Callable[[], None] = lambda: None) -> None:
-        """Runs jobs until none is left, also those that are due later; calls ``ended`` after each. For files."""
+        """Run jobs until none is left, also those that are due later; calls ``ended`` after each. For files."""
         self._ended = ended
         await self._take_over()
         try:
@@ -82,7 +82,7 @@ class Runner:
         await self._begin_due()
 
     async def _begin_due(self) -> int:
-        """Starts as many jobs as there is room for. Runs a job during which the judge's process died alone: if the
+        """Start as many jobs as there is room for. Runs a job during which the judge's process died alone: if the
         process dies again, that job is the cause. Returns how many jobs were leased."""
         now = self._store.clock.running()
         too_old, free = now - self._longest_wait(), self._slots - len(self._ending)

@@ -55,7 +55,7 @@ another order" has a different cause, although both concern refunds. If it is th
 
 
 async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | None:
-    """Returns the id of a failure's group, ``""`` for a new one: by its text where that is sure, else as a judge says.
+    """Return the id of a failure's group, ``""`` for a new one: by its text where that is sure, else as a judge says.
     ``None`` where the judge gives no answer: then the text decides alone."""
     found = groups.candidates(failure)
     if not found:
@@ -72,7 +72,7 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
 
 
 def record(failure: Failure, found: Sequence[FailureGroupRow]) -> Pack:
-    """Writes what the judge is shown of a failure and the groups found for it, all of it fenced."""
+    """Write what the judge is shown of a failure and the groups found for it, all of it fenced."""
     known = "\n".join(
         f"{number}. [{failure.label}] {shown_line(each.text, _MOST_CHARS)}" for number, each in enumerate(found, 1)
     )
@@ -81,7 +81,7 @@ def record(failure: Failure, found: Sequence[FailureGroupRow]) -> Pack:
 
 
 def fenced(*parts: tuple[str, str]) -> Pack:
-    """Writes a record of parts, each a headline and a text, which is fenced."""
+    """Write a record of parts, each a headline and a text, which is fenced."""
     fence = secrets.token_hex(NONCE_DIGITS // 2)
     text = "\n\n".join(f"{head}\n<<{fence}>>\n{held.replace(fence, '[…]')}\n<</{fence}>>" for head, held in parts)
     shown = "\n".join(held for _, held in parts)
@@ -90,5 +90,5 @@ def fenced(*parts: tuple[str, str]) -> Pack:
 
 
 def shown_line(text: str, most: int) -> str:
-    """Makes one line of a text that came from traces, of at most ``most`` characters."""
+    """Make one line of a text that came from traces, of at most ``most`` characters."""
     return one_line(elided(neutral(text), most))

@@ -57,7 +57,7 @@ class StoredMemory:
 
 
 def check_installed(api_base: str | None) -> None:
-    """Raises :class:`NoJudgeError` when the judge's packages are missing, without importing them. Recorded replies need
+    """Raise :class:`NoJudgeError` when the judge's packages are missing, without importing them. Recorded replies need
     none."""
     missing = [name for name in ("litellm", "aiolimiter") if find_spec(name) is None]
     if missing and not (api_base or "").startswith(RECORDED):
@@ -69,7 +69,7 @@ def check_installed(api_base: str | None) -> None:
 def open_caller(
     store: StoreAccess, judge: JudgeConfig, environ: Mapping[str, str]
 ) -> tuple[WorkerProcess, LimitedCaller]:
-    """Makes the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
+    """Make the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
     check_installed(judge.api_base)
     process = WorkerProcess(judge, environ)
     purse = None if judge.daily_usd is None else StoredPurse(store, judge.daily_usd)
@@ -77,7 +77,7 @@ def open_caller(
 
 
 def client_of(caller: Caller, judge: JudgeSettings | None, memory: Memory) -> JudgeClient:
-    """Makes the client that asks through ``caller``. ``judge``: the settings; ``None``: the defaults."""
+    """Make the client that asks through ``caller``. ``judge``: the settings; ``None``: the defaults."""
     if judge is None:
         return JudgeClient(caller, memory)
     return JudgeClient(caller, memory, parameters=judge.answer_parameters, secrets=judge.secrets)

@@ -29,7 +29,7 @@ _MORE_TIMES, _MORE = 4, 8_000
 
 
 def room(asked: int, parameters: Mapping[str, Any], reasons: bool, most: int | None, more: bool = False) -> int:
-    """Returns how many tokens an answer may take.
+    """Return how many tokens an answer may take.
 
     ``asked``: tokens that the question needs; ``reasons``: the model is known to think before it answers; ``most``: the
     model's limit, if known; ``more``: the previous answer was cut.
@@ -45,7 +45,7 @@ def room(asked: int, parameters: Mapping[str, Any], reasons: bool, most: int | N
 
 
 def answer_parameters(parameters: Mapping[str, Any]) -> str:
-    """Returns the parameters that may change an answer, as a text; ``""`` without any.
+    """Return the parameters that may change an answer, as a text; ``""`` without any.
 
     Neither the limit of an answer nor the enforced format changes its content.
     """
@@ -138,7 +138,7 @@ class Caller(Protocol):
     """Something that answers calls. On one event loop."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        """Asks the model. Raises :class:`CallFailedError` or :class:`OverBudgetError`."""
+        """Ask the model. Raises :class:`CallFailedError` or :class:`OverBudgetError`."""
         ...
 
 

@@ -83,13 +83,13 @@ class AnswerCost:
         self.cached += answer.cached_tokens
 
     def pay(self, other: AnswerCost) -> None:
-        """Adds the costs of other answers."""
+        """Add the costs of other answers."""
         for name in ("calls", "tokens", "prompt", "completion", "cached", "cost_usd"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.model = other.model or self.model
 
     def saw(self, pack: Pack) -> None:
-        """Notes the record that a judge was shown, or whose verdict was remembered."""
+        """Note the record that a judge was shown, or whose verdict was remembered."""
         self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
 
 
@@ -126,7 +126,7 @@ class JudgeClient:
         about: str = "",
         once: bool = False,
     ) -> V:
-        """Returns the verdict; waits if the same question is being asked already. The costs go to the first asker.
+        """Return the verdict; wait if the same question is being asked already. The costs go to the first asker.
 
         ``asker``: the metric that asks. A failure that would not pass is raised once for each asker without a call;
         whoever asks again, or has no name, has the model asked again. ``about``: the trace, about which at most nine
@@ -182,7 +182,7 @@ class JudgeClient:
         count: ReplyCount,
         once: bool,
     ) -> tuple[V, str]:
-        """Returns the remembered verdict with its model; else asks, and asks once more with what is wrong with the
+        """Return the remembered verdict with its model; else asks, and asks once more with what is wrong with the
         answer if it is no verdict."""
         remembered = None if self._memory is None else self._memory.recall(key)
         if remembered is not None:
@@ -210,7 +210,7 @@ class JudgeClient:
         count: ReplyCount,
         once: bool,
     ) -> tuple[V, ModelAnswer]:
-        """Asks, and unless ``once`` repairs an invalid reply once."""
+        """Ask, and unless ``once`` repairs an invalid reply once."""
         wrong = ""
         for is_last in (True,) if once else (False, True):
             if count.is_over:
@@ -230,7 +230,7 @@ class JudgeClient:
         raise NoVerdictError(Why.INVALID_VERDICT, f"no verdict: {wrong}" if once else f"twice no verdict: {wrong}")
 
     async def _whole(self, call: ModelCall, spent: AnswerCost) -> tuple[ModelAnswer, ModelCall]:
-        """Returns an answer that was not cut, with its call, which is made once more with more room if that helps.
+        """Return an answer that was not cut, with its call, which is made once more with more room if that helps.
         Raises :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
         answer = await self._get(call, spent)
         if answer.cut and not call.more:
@@ -285,7 +285,7 @@ class Judge:
         return self._pack
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
-        """Returns the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
+        """Return the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
         ``once``: an invalid reply is not repaired.
 
         Raises :class:`NoVerdictError` when the reply is no verdict, or when the trace tries to instruct the judge: such
@@ -308,7 +308,7 @@ class Judge:
         return verdict
 
     async def answer(self, part: QuestionPart[P], subject: Any) -> tuple[P, dict[str, Any]]:
-        """Returns the answer to a question about the subject, and the facts that it needs: from the call that it shares
+        """Return the answer to a question about the subject, and the facts that it needs: from the call that it shares
         with others, or, as far as that does not hold, from calls of their own. Raises as :meth:`ask` does."""
         own = self._guidance.added_to(part) in self.together
         shared = await self._shared({part.level: subject, **self._subjects}) if own else None
@@ -329,7 +329,7 @@ class Judge:
     def _facts(
         self, part: QuestionPart[Any], subject: Any, shared: Verdict | None
     ) -> tuple[dict[str, Any], list[Extraction[Any]]]:
-        """Returns the facts from code and the shared call, and the extractions that are still lacking."""
+        """Return the facts from code and the shared call, and the extractions that are still lacking."""
         facts: dict[str, Any] = {}
         lacking: list[Extraction[Any]] = []
         for needed in part.needs:
@@ -341,7 +341,7 @@ class Judge:
         return facts, lacking
 
     async def _again(self, parts: tuple[QuestionPart[Any], ...], subject: Any, facts: Facts) -> Any:
-        """Asks once more for the part, with the facts that it lacks, that did not hold in the shared call."""
+        """Ask once more for the part, with the facts that it lacks, that did not hold in the shared call."""
         if self.is_test:
             raise NoVerdictError(Why.INVALID_VERDICT, "the shared call has no valid answer to this question")
         given: dict[str, Any] = {}
@@ -354,7 +354,7 @@ class Judge:
         return verdict if rubric.parts else SimpleNamespace(**{parts[0].name: verdict})
 
     async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
-        """Returns the verdict of the shared call, which is asked for once; ``None`` where nothing of it holds, or there
+        """Return the verdict of the shared call, which is asked for once; ``None`` where nothing of it holds, or there
         is one question alone. ``subjects``: by level."""
         facts: dict[str, Any] = {}
         asked: dict[QuestionPart[Any], None] = {}

@@ -42,12 +42,12 @@ class EarlierTurns:
 
 
 def opening(trace: Trace) -> Span | None:
-    """Returns the run's first model call whose input was captured, if there is one."""
+    """Return the run's first model call whose input was captured, if there is one."""
     return next((span for span in trace.spans if span.kind is Kind.LLM and span.input), None)
 
 
 def before(trace: Trace) -> EarlierTurns:
-    """Reads from the run's first model call what came before the user's last words. Never raises."""
+    """Read from the run's first model call what came before the user's last words. Never raises."""
     told, span = instructions(trace), opening(trace)
     if span is None or not span.input:
         return EarlierTurns(told)
@@ -64,7 +64,7 @@ def before(trace: Trace) -> EarlierTurns:
 
 
 def instructions(trace: Trace) -> tuple[str, ...]:
-    """Returns the instructions that a trace's spans state, each once, in order. Where several agents ran, each text
+    """Return the instructions that a trace's spans state, each once, in order. Where several agents ran, each text
     begins with its agent's name, and agents without captured instructions are named at the end."""
     acting = agents(trace.spans)
     owners: dict[str, str] = {}
@@ -80,14 +80,14 @@ def instructions(trace: Trace) -> tuple[str, ...]:
 
 
 def instructions_of(span: Span) -> Iterator[str]:
-    """Yields the system prompt and the developer messages of one span."""
+    """Yield the system prompt and the developer messages of one span."""
     if span.system:
         yield span.system
     yield from (message.text for message in span.input or () if message.role == "system" and message.text)
 
 
 def lines_of(trace: Trace) -> tuple[str, ...]:
-    """Returns the messages, calls and results of a trace, in the form of :attr:`EarlierTurns.said`."""
+    """Return the messages, calls and results of a trace, in the form of :attr:`EarlierTurns.said`."""
     first, *others = trace.turns or (Turn(trace.input, trace.output),)
     # The turn of each call is not known, so all calls follow the first message.
     calls = (line for call in trace.tool_calls for line in _call_lines(call))
@@ -115,7 +115,7 @@ def _call_lines(call: ToolCall) -> Iterator[str]:
 
 
 def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
-    """Adds the lines of the session's ``earlier`` traces, unless the run's own spans show the conversation."""
+    """Add the lines of the session's ``earlier`` traces, unless the run's own spans show the conversation."""
     if known.said or not earlier:
         return known
     agent = [line for line in earlier if line.startswith(AGENT)]
@@ -123,13 +123,13 @@ def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
-    """Returns the message with ``change`` applied to its words and thoughts."""
+    """Return the message with ``change`` applied to its words and thoughts."""
     parts = [replace(p, text=change(p.text)) if isinstance(p, Reasoning | Text) else p for p in message.parts]
     return replace(message, parts=tuple(parts))
 
 
 def media_asked(trace: Trace) -> list[str]:
-    """Returns the kinds of the media in the user's last words, such as ``image``, ``""`` for unknown kinds."""
+    """Return the kinds of the media in the user's last words, such as ``image``, ``""`` for unknown kinds."""
     span = opening(trace)
     heard = [] if span is None else [message for message in span.input or () if message.role != "system"]
     last = heard[_last_words_of_user(heard) :]
@@ -137,7 +137,7 @@ def media_asked(trace: Trace) -> list[str]:
 
 
 def _last_words_of_user(messages: list[Message]) -> int:
-    """Returns the index of the first of the user's last messages in a row."""
+    """Return the index of the first of the user's last messages in a row."""
     at = max((index for index, message in enumerate(messages) if _speaks(message)), default=0)
     while at and _speaks(messages[at - 1]):
         at -= 1
@@ -145,7 +145,7 @@ def _last_words_of_user(messages: list[Message]) -> int:
 
 
 def _speaks(message: Message) -> bool:
-    """Returns whether a message holds words or media of the user: some frameworks send tools' results as the user's."""
+    """Return whether a message holds words or media of the user: some frameworks send tools' results as the user's."""
     return message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
 
 

@@ -35,7 +35,7 @@ class Conversation:
 
 
 def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
-    """Joins the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
+    """Join the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
     if len(traces) == 1 and not missing:  # the questions about it begin like those about the trace
         return Conversation(traces[0], 1, 0, *facts_of(traces[0], traces[0].spans))
     whole = replace(
@@ -59,7 +59,7 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
 
 
 def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
-    """Yields the spans for the record: with instructions, retrieved documents, and for the first trace the model call
+    """Yield the spans for the record: with instructions, retrieved documents, and for the first trace the model call
     that shows the conversation before it; without thoughts."""
     first = opening(traces[0])
     for trace in traces:
@@ -72,7 +72,7 @@ def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
 
 
 def _turns(traces: Sequence[Trace]) -> Iterator[Turn]:
-    """Yields all turns. A turn without a start or span of its own gets those of its trace, so that calls and spans can
+    """Yield all turns. A turn without a start or span of its own gets those of its trace, so that calls and spans can
     be assigned."""
     for trace in traces:
         for turn in trace.turns:
@@ -81,7 +81,7 @@ def _turns(traces: Sequence[Trace]) -> Iterator[Turn]:
 
 
 def _tools(traces: Sequence[Trace]) -> tuple[ToolDefinition, ...]:
-    """Returns the newest definition of each tool."""
+    """Return the newest definition of each tool."""
     tools: dict[tuple[str, tuple[str, ...]], ToolDefinition] = {}
     for trace in traces:
         tools.update(((tool.name, tool.agents), tool) for tool in trace.tools)
@@ -93,7 +93,7 @@ def _unique(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 
 
 def facts_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, str, tuple[str, ...]]:
-    """Returns the first goal and the first profile of the user that ``spans`` state, ``""`` without any; and what is
+    """Return the first goal and the first profile of the user that ``spans`` state, ``""`` without any; and what is
     known, with the documents retrieved in ``trace``, each once, the first 100."""
     known = [text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE))]
     known += [_text(document) for span in trace.spans for document in span.documents]
@@ -106,7 +106,7 @@ def _first(spans: Sequence[Span], key: str) -> str:
 
 
 def _items(stated: Any) -> Iterator[str]:
-    """Yields a text, the items of a list, or those of the JSON list in a text."""
+    """Yield a text, the items of a list, or those of the JSON list in a text."""
     if isinstance(stated, str):
         held: Any = None
         if stated.lstrip().startswith("["):

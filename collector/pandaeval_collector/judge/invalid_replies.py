@@ -30,7 +30,7 @@ class ReplyCounts:
         self._known: OrderedDict[str, ReplyCount] = OrderedDict()
 
     def of(self, about: str) -> ReplyCount:
-        """Returns the count of a trace; a new one for ``""``."""
+        """Return the count of a trace; a new one for ``""``."""
         count = self._known.pop(about, None) or ReplyCount()
         if about:
             self._known[about] = count

@@ -45,7 +45,7 @@ class KnownModel:
 
 
 def known(litellm: Any, model: str) -> KnownModel:
-    """Looks a model up in litellm's list, without the network."""
+    """Look a model up in litellm's list, without the network."""
     try:
         info = litellm.get_model_info(model)
     except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know
@@ -63,7 +63,7 @@ def known(litellm: Any, model: str) -> KnownModel:
 
 
 def record_budget(window: int | None, reply: int) -> int:
-    """Returns the limit of a record: 32,000 tokens if the window has 128,000, else 12,000; in small windows, three
+    """Return the limit of a record: 32,000 tokens if the window has 128,000, else 12,000; in small windows, three
     quarters of the rest. ``reply``: tokens that the answer may take."""
     if window is None:
         return USUAL_RECORD

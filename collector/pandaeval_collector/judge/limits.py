@@ -55,13 +55,13 @@ class AdaptiveLimit:
         return int(self._width)
 
     def resize(self, most: int) -> None:
-        """Sets the largest number of calls at a time; calls under way go on."""
+        """Set the largest number of calls at a time; calls under way go on."""
         self._most = most
         self._width = min(self._width, float(most))
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
-        """Waits for a place, in order of arrival, and holds it."""
+        """Wait for a place, in order of arrival, and hold it."""
         async with self._left:
             await self._left.wait_for(lambda: self._inside < self.width)
             self._inside += 1
@@ -76,7 +76,7 @@ class AdaptiveLimit:
         self._width = min(float(self._most), self._width + 1.0 / self._width)
 
     def congested(self, began: float, now: float) -> None:
-        """Halves the width after a call that failed; ignores calls that began before the last halving."""
+        """Halve the width after a call that failed; ignores calls that began before the last halving."""
         if began > self._narrowed_at:
             self._narrowed_at = now
             self._width = max(1.0, self._width / 2)
@@ -96,7 +96,7 @@ class PerMinute:
             self._bucket = AsyncLimiter(self._capacity, seconds * self._capacity / (limit * _STEADY))
 
     async def take(self, amount: float) -> None:
-        """Waits until ``amount`` fits; takes more than the bucket holds in several parts."""
+        """Wait until ``amount`` fits; take more than the bucket holds in several parts."""
         amount, self._owed = amount + self._owed, 0.0
         while self._bucket is not None and amount > 0:
             draught = min(amount, self._capacity)
@@ -104,7 +104,7 @@ class PerMinute:
             amount -= draught
 
     def owe(self, amount: float) -> None:
-        """Adds ``amount`` to the next :meth:`take`: by so much an earlier one was too small."""
+        """Add ``amount`` to the next :meth:`take`: by so much an earlier one was too small."""
         self._owed += max(0.0, amount)
 
 
@@ -112,13 +112,13 @@ class Purse(Protocol):
     """Keeps account of the day's budget."""
 
     async def reserve(self, usd: float) -> float | None:
-        """Reserves US dollars; returns when (Unix seconds), or ``None`` if the budget does not suffice."""
+        """Reserve US dollars; return when (Unix seconds), or ``None`` if the budget does not suffice."""
         ...
 
     async def settle(self, reserved: float, spent: float, reserved_at: float) -> None: ...
 
     def share(self, part: float) -> None:
-        """Limits this purse to a part, 0..1, of the day's budget from now on."""
+        """Limit this purse to a part, 0..1, of the day's budget from now on."""
         ...
 
 
@@ -152,7 +152,7 @@ class LimitedCaller:
         self._calls, self._tokens = PerMinute(rpm, minute), PerMinute(tpm, minute)
 
     def share(self, part: float) -> None:
-        """Uses only this part, 0..1, of every limit from now on, but at least one call at a time: others use the
+        """Use only this part, 0..1, of every limit from now on, but at least one call at a time: others use the
         rest."""
         concurrency, rpm, tpm, minute = self._limits
         self.gate.resize(max(1, int(concurrency * part)))
@@ -162,7 +162,7 @@ class LimitedCaller:
             self._purse.share(part)
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        """Asks the model within the limits. Raises :class:`CallFailedError`, or :class:`OverBudgetError` before
+        """Ask the model within the limits. Raises :class:`CallFailedError`, or :class:`OverBudgetError` before
         anything is sent."""
         async with self.gate.entered():
             await self._provider.start()
@@ -204,7 +204,7 @@ class Bill:
         self._began = 0.0
 
     async def another(self, most: float, answered: bool = False) -> None:
-        """Reserves ``most`` US dollars for one more try. ``answered``: the previous try got an unreadable answer.
+        """Reserve ``most`` US dollars for one more try. ``answered``: the previous try got an unreadable answer.
 
         Raises :class:`OverBudgetError`."""
         self.failed(maybe_billed=answered or time.monotonic() - self._began >= self._timeout)
@@ -216,18 +216,18 @@ class Bill:
         self._began = time.monotonic()
 
     def failed(self, *, maybe_billed: bool) -> None:
-        """Notes that the latest try failed. Providers bill for answers that came too late or were unreadable."""
+        """Note that the latest try failed. Providers bill for answers that came too late or were unreadable."""
         if not maybe_billed:
             self.answered(0.0)
 
     def answered(self, cost: float) -> None:
-        """Notes what the latest try has cost."""
+        """Note what the latest try has cost."""
         if self._tries:
             most, _, at = self._tries[-1]
             self._tries[-1] = most, cost, at
 
     async def settle(self) -> None:
-        """Replaces the reserved amounts by what was spent."""
+        """Replace the reserved amounts by what was spent."""
         for each in self._tries:
             assert self._purse is not None
             await self._purse.settle(*each)
@@ -244,13 +244,13 @@ class AnswerUsage:
 
 
 def estimated(call: ModelCall, price: Price) -> AnswerUsage:
-    """Estimates the most that an answer to a call can cost, which is reserved for it."""
+    """Estimate the most that an answer to a call can cost, which is reserved for it."""
     sent = sum(tokens(message["content"]) for message in call.messages)
     return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out)
 
 
 def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price) -> AnswerUsage:
-    """Returns the usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens``, ``cached_tokens`` and
+    """Return the usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens``, ``cached_tokens`` and
     ``cost_usd`` as the provider gave them, each of any type or missing; ``text``: of the answer. An implausible count
     of tokens replaces both counts by the estimate; an implausible cost becomes the list price, with cached tokens at
     their own price; an implausible count of cached tokens becomes 0."""

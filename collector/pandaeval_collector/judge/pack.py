@@ -93,22 +93,22 @@ class Pack:
     agent_key: str = ""
 
     def without_codes(self, text: str) -> str:
-        """Returns a text, such as a reply, without the codes of the fences: senders of traces never learn them."""
+        """Return a text, such as a reply, without the codes of the fences: senders of traces never learn them."""
         return re.sub("|".join(self.codes), "[…]", text, flags=re.IGNORECASE) if self.codes else text
 
 
 def fence(secret: bytes, title: str) -> str:
-    """Returns the code of the fences of the sections with this title."""
+    """Return the code of the fences of the sections with this title."""
     return nonce(secret, "fence", title)
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
-    """Returns hex digits that only this store can compute for this trace and evidence."""
+    """Return hex digits that only this store can compute for this trace and evidence."""
     return hmac.new(secret, f"{trace_id}:{evidence}".encode(), hashlib.sha256).hexdigest()[:NONCE_DIGITS]
 
 
 def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[str] = ()) -> Pack:
-    """Makes the pack of a trace within ``budget`` tokens (estimated). ``earlier``: what was said in the session before,
+    """Make the pack of a trace within ``budget`` tokens (estimated). ``earlier``: what was said in the session before,
     oldest first, for a trace whose spans do not show it. Pure; raises ``ValueError`` for a budget below 400."""
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
@@ -160,14 +160,14 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
 
 
 def _size(shown: Sequence[PromptSection]) -> int:
-    """Estimates the tokens of sections with their fences."""
+    """Estimate the tokens of sections with their fences."""
     return tokens(_render(shown, dict.fromkeys((section.title for section in shown), _ANY_CODE), _ANY_CODE))
 
 
 def _fitted(
     whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int
 ) -> tuple[list[PromptSection], float]:
-    """Returns the ``whole`` if the budget holds it; else the sections with the longest values that fit; else those with
+    """Return the ``whole`` if the budget holds it; else the sections with the longest values that fit; else those with
     the shortest values, squeezed. And the share of what happened that is shown."""
     if _size(whole) <= budget:
         return whole, 1.0
@@ -185,7 +185,7 @@ def _fitted(
 
 
 def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSection]]) -> StepLimits:
-    """Returns limits with values of ``value`` characters. The earlier conversation gets the rest of the budget, at
+    """Return limits with values of ``value`` characters. The earlier conversation gets the rest of the budget, at
     least its share."""
     text, tool = max(value, 200, int(budget * _TEXT_SHARE)), max(_LEAST_TOOL, value)
     limits = StepLimits(value, text, tool, _LISTED, 0)
@@ -209,7 +209,7 @@ def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptS
 
 
 def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
-    """Returns the first and the last block, as many others as fit, and an index of those that are left out; and the
+    """Return the first and the last block, as many others as fit, and an index of those that are left out; and the
     share of the blocks that is shown. Calls that changed something or read a change back are kept first, then failed
     ones, then those whose results later steps use, then the latest."""
     joined = "\n\n".join(blocks)
@@ -246,7 +246,7 @@ def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
 
 
 def _render(shown: Sequence[PromptSection], codes: Mapping[str, str], own: str) -> str:
-    """Writes the sections with each text of the trace between two fences, whose code cannot occur inside."""
+    """Write the sections with each text of the trace between two fences, whose code cannot occur inside."""
     parts = []
     for number, section in enumerate(shown, 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
@@ -268,6 +268,6 @@ def _free(text: str, codes: Mapping[str, str], own: str) -> str:
 
 
 def suspected(texts: Iterable[str]) -> bool:
-    """Returns whether any text names fields of our verdicts, speaks to a judge, or says what a verdict should be. A
+    """Return whether any text names fields of our verdicts, speaks to a judge, or say what a verdict should be. A
     hint for people, no proof: it changes no verdict."""
     return any(_SUSPECT.search(text) for text in texts)

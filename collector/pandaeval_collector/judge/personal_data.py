@@ -29,7 +29,7 @@ _DATE = re.compile(r"\d{4}[.-]\d{1,2}[.-]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}")
 
 
 def check_installed() -> None:
-    """Raises ``UserError`` when the packages are missing, without importing them."""
+    """Raise ``UserError`` when the packages are missing, without importing them."""
     if find_spec("presidio_analyzer") is None:
         raise UserError(
             f"redact.pii is set, and presidio-analyzer is not installed; install it with: {installation('pii')}"
@@ -44,7 +44,7 @@ class PersonalData:
 
         class Mail(known.EmailRecognizer):
             def validate_result(self, pattern_text: str) -> bool:
-                """Accepts any domain: the list of top-level domains would be downloaded."""
+                """Accept any domain: the list of top-level domains would be downloaded."""
                 return True
 
         self._everywhere: list[Any] = [
@@ -56,7 +56,7 @@ class PersonalData:
         self._phones: Any = known.PhoneRecognizer()
 
     def __call__(self, text: str) -> str:
-        """Returns the text with personal data replaced by ``[personal: kind]``."""
+        """Return the text with personal data replaced by ``[personal: kind]``."""
         places = [place for recognizer in self._everywhere for place in _places(recognizer, text, 0)]
         for maybe in _MAYBE_PHONE.finditer(text):
             if _SIGNS.search(maybe[0]) and not _DATE.fullmatch(maybe[0]):
@@ -70,7 +70,7 @@ class PersonalData:
 
 
 def _places(recognizer: Any, text: str, offset: int) -> Iterator[tuple[int, int, str]]:
-    """Yields start, end and kind of what a recogniser finds."""
+    """Yield start, end and kind of what a recogniser finds."""
     for each in recognizer.analyze(text, recognizer.supported_entities, None) or ():
         if each.score >= _SURE and each.entity_type in _SAID:
             yield offset + each.start, offset + each.end, each.entity_type

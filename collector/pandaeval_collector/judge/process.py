@@ -58,20 +58,20 @@ class WorkerProcess:
         return self._calls.pid
 
     async def start(self) -> None:
-        """Starts the process unless it runs. Raises :class:`CallFailedError` when that fails."""
+        """Start the process unless it runs. Raises :class:`CallFailedError` when that fails."""
         if self._calls.pid is None or not self._budgets:
             known: dict[str, Any] = await self._asked("known")
             self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
             self._budgets = {model: each["budget"] for model, each in known.items()}
 
     async def record_budget(self, model: str) -> int:
-        """Returns how many tokens of a record fit into the windows of a model and its fallbacks, at most 32,000. Raises
+        """Return how many tokens of a record fit into the windows of a model and its fallbacks, at most 32,000. Raises
         :class:`CallFailedError` when the process does not start."""
         await self.start()
         return self._budgets.get(model, USUAL_RECORD)
 
     async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
-        """Asks the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died
+        """Ask the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died
         meanwhile), and what ``permit`` raises."""
 
         async def permitted(attempt: tuple[str, bool, int]) -> None:
@@ -106,5 +106,5 @@ class WorkerProcess:
             raise CallFailedError(CallFailure.TIMEOUT if error.hung else CallFailure.CRASHED, str(error)) from error
 
     async def close(self) -> None:
-        """Ends the process, if one runs."""
+        """End the process, if one runs."""
         await self._calls.close()

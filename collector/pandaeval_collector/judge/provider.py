@@ -71,7 +71,7 @@ class ProviderCaller:
         self._routes = {model: Route.of(litellm, setup, model) for model in self.models}
 
     def known(self) -> dict[str, Any]:
-        """Returns for each model its US dollars per token (in, out, in from the cache), if listed, and how many tokens
+        """Return for each model its US dollars per token (in, out, in from the cache), if listed, and how many tokens
         of a record it and its fallbacks can be shown."""
         return {
             model: {
@@ -82,7 +82,7 @@ class ProviderCaller:
         }
 
     def _in_order(self, model: str) -> list[str]:
-        """Returns the model and its fallbacks."""
+        """Return the model and its fallbacks."""
         return [model] if model in self._fallbacks else [model, *self._fallbacks]
 
     async def warm_up(self) -> None:
@@ -92,7 +92,7 @@ class ProviderCaller:
             await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
-        """Returns the reply of the call's model, or of the first fallback that answers."""
+        """Return the reply of the call's model, or of the first fallback that answers."""
         failures: list[Reply] = []
         unread = False
         for model in self._in_order(call["model"]):
@@ -107,7 +107,7 @@ class ProviderCaller:
         return {**tried[0], "answered": unread}
 
     async def _tried(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Returns the reply of one model after its retries; tells the breaker how each try went."""
+        """Return the reply of one model after its retries; tells the breaker how each try went."""
         if route.keyless:
             return failed("denied", f"{route.keyless} is not set", answered=unread)
         reply: Reply | None = None
@@ -135,7 +135,7 @@ class ProviderCaller:
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Makes one try; repeats it in another form if the provider may not accept the first."""
+        """Make one try; repeats it in another form if the provider may not accept the first."""
         form = wanted = route.form(call)
         while True:
             request = route.request(call, form)
@@ -168,7 +168,7 @@ class ProviderCaller:
         return reply
 
     def _other_form(self, route: Route, form: str, error: Exception, reply: Reply) -> str | None:
-        """Returns the form to try after an error; ``None`` if the form cannot be the reason for it.
+        """Return the form to try after an error; ``None`` if the form cannot be the reason for it.
 
         Some servers report errors of their chat templates as their own.
         """
@@ -181,7 +181,7 @@ class ProviderCaller:
 
 
 def _pause(number: int, reply: Reply) -> float | None:
-    """Returns the seconds until the next try after this many; ``None``: no other try."""
+    """Return the seconds until the next try after this many; ``None``: no other try."""
     if reply["ok"] or reply["failure"] not in _AGAIN:
         return None
     asked = float(reply["retry_after"] or 0.0)
@@ -190,13 +190,13 @@ def _pause(number: int, reply: Reply) -> float | None:
 
 
 def failed(kind: str, message: str, retry_after: float | None = None, answered: bool = False) -> Reply:
-    """Makes the reply of a failed call. ``kind``: a :class:`pandaeval_collector.judge.call.CallFailure`; ``answered``:
+    """Make the reply of a failed call. ``kind``: a :class:`pandaeval_collector.judge.call.CallFailure`; ``answered``:
     the provider sent something unreadable, and may bill for it."""
     return {"ok": False, "failure": kind, "message": message, "retry_after": retry_after, "answered": answered}
 
 
 def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Reply:
-    """Turns an exception of litellm into a failed reply, whose message contains none of ``secrets``."""
+    """Turn an exception of litellm into a failed reply, whose message contains none of ``secrets``."""
     said, message = str(error).lower(), explained(error, secrets)
     # Some servers have error classes of their own for a prompt that is too long.
     of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
@@ -219,7 +219,7 @@ def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Repl
 
 
 def unreadable(error: BaseException | None) -> bool:
-    """Returns whether a try failed over the content of the answer: no network error, no status code."""
+    """Return whether a try failed over the content of the answer: no network error, no status code."""
     link = error
     while link is not None:
         if isinstance(link, OSError | httpx.HTTPError):
@@ -231,7 +231,7 @@ def unreadable(error: BaseException | None) -> bool:
 
 
 def answered(response: Any, model: str, max_tokens: int) -> Reply:
-    """Turns litellm's response into a reply. ``cut``: it ended at its limit of tokens. An answer that the provider or
+    """Turn litellm's response into a reply. ``cut``: it ended at its limit of tokens. An answer that the provider or
     the model broke off or refused is a failure, even where its words look like a verdict."""
     choice = response.choices[0] if response.choices else None
     message = getattr(choice, "message", None)
@@ -252,12 +252,12 @@ def answered(response: Any, model: str, max_tokens: int) -> Reply:
 
 
 def _own(part: Any, name: str) -> Any:
-    """Returns a field of the provider's own that litellm passes on."""
+    """Return a field of the provider's own that litellm passes on."""
     return (getattr(part, "provider_specific_fields", None) or {}).get(name)
 
 
 def _usage(response: Any) -> dict[str, Any]:
-    """Returns tokens and US dollars as the provider reports them; ``None`` for what is no number, also as a text."""
+    """Return tokens and US dollars as the provider reports them; ``None`` for what is no number, also as a text."""
     usage = getattr(response, "usage", None)
     stated = {
         "prompt_tokens": getattr(usage, "prompt_tokens", None),

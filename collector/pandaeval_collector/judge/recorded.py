@@ -35,7 +35,7 @@ class RecordedReplies:
         return {model: {"price": None, "budget": USUAL_RECORD} for model in self._models}
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
-        """Returns the recorded reply with this question's code, and the tokens that the call would take of a model; a
+        """Return the recorded reply with this question's code, and the tokens that the call would take of a model; a
         refusal where none is recorded."""
         texts = [message["content"] for message in call["messages"]]
         _, _, record, question, *_ = texts

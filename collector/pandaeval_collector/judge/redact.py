@@ -20,7 +20,7 @@ _REMEMBER = 256
 
 
 def redact_value(value: Any, hide: Hide = redact) -> Any:
-    """Redacts the texts in a JSON value, and the values of fields with names of secrets."""
+    """Redact the texts in a JSON value, and the values of fields with names of secrets."""
     match value:
         case str():
             return hide(value)
@@ -33,7 +33,7 @@ def redact_value(value: Any, hide: Hide = redact) -> Any:
 
 
 def _redact_fields(fields: Mapping[Any, Any], hide: Hide) -> dict[str, Any]:
-    """Redacts an object. Of a pair ``{name, value}`` the name may be that of a secret."""
+    """Redact an object. Of a pair ``{name, value}`` the name may be that of a secret."""
     name = fields.get("name", fields.get("key"))
     redacted: dict[str, Any] = {}
     for key, value in fields.items():
@@ -45,7 +45,7 @@ def _redact_fields(fields: Mapping[Any, Any], hide: Hide) -> dict[str, Any]:
 
 
 def _withheld(value: Any) -> Any:
-    """Redacts the value of a field that is named like a secret, except for small numbers, which count something."""
+    """Redact the value of a field that is named like a secret, except for small numbers, which count something."""
     match value:
         case str():
             return "[secret: password]" if value and not value.startswith("[secret") else value
@@ -58,7 +58,7 @@ def _withheld(value: Any) -> Any:
 
 
 def redacted(trace: Trace, hide: Hide = redact) -> Trace:
-    """Returns the trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
+    """Return the trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
     hide, first = lru_cache(_REMEMBER)(hide), opening(trace)  # what many model calls are told alike is read once
 
     def some(text: str | None) -> str | None:
@@ -84,7 +84,7 @@ def redacted(trace: Trace, hide: Hide = redact) -> Trace:
 
 
 def _span(span: Span, hide: Hide, is_first: bool) -> Span:
-    """Redacts the shown parts of a span: instructions, retrieved documents, a model's thoughts and its words beside
+    """Redact the shown parts of a span: instructions, retrieved documents, a model's thoughts and its words beside
     tool calls, and all input of the first model call."""
     if is_first or any(True for _ in instructions_of(span)):
         system = None if span.system is None else hide(span.system)
@@ -97,7 +97,7 @@ def _span(span: Span, hide: Hide, is_first: bool) -> Span:
 
 
 def _input(messages: tuple[Message, ...] | None, hide: Hide, is_first: bool) -> tuple[Message, ...] | None:
-    """Redacts all messages of the first model call, and the instructions of the others."""
+    """Redact all messages of the first model call, and the instructions of the others."""
     if messages is None:
         return None
     if is_first:
@@ -110,7 +110,7 @@ def _thinks(message: Message) -> bool:
 
 
 def _whole(message: Message, hide: Hide) -> Message:
-    """Redacts all texts and values of a message that a judge may be shown of the time before a run."""
+    """Redact all texts and values of a message that a judge may be shown of the time before a run."""
 
     def hidden(part: Part) -> Part:
         match part:

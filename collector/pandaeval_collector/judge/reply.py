@@ -32,7 +32,7 @@ class _Envelope(Verdict):
 
 
 def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given: Mapping[str, Any] | None = None) -> V:
-    """Reads the verdict in a reply. Raises :class:`InvalidReplyError` for a cut reply or no JSON, a field given twice,
+    """Read the verdict in a reply. Raises :class:`InvalidReplyError` for a cut reply or no JSON, a field given twice,
     a wrong shape or type (``true`` or ``"1.0"`` for a number), a value out of bounds, a wrong echo, a reason without a
     word; and, unless the model is ``sure`` since it was asked again, for ``1.0`` on a scale that begins at 1, where it
     often means the best of 0 to 1. With what was ``given``, for what the rubric's own check finds as well. Of a reply
@@ -65,7 +65,7 @@ def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given
 
 
 def _valid(document: str, shape: type[B], sure: bool) -> B:
-    """Reads a document of a shape; raises :class:`InvalidReplyError`."""
+    """Read a document of a shape; raise :class:`InvalidReplyError`."""
     try:
         found = shape.model_validate_json(document, strict=True)
     except ValidationError as error:
@@ -92,7 +92,7 @@ def _agrees(answer: Any, check: Callable[[Any, Mapping[str, Any]], str | None] |
 
 @cache
 def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
-    """Returns the names of a verdict's numbers, nested ones too, whose scale begins at 1."""
+    """Return the names of a verdict's numbers, nested ones too, whose scale begins at 1."""
     schema = verdict.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     fields = (pair for part in parts for pair in part.get("properties", {}).items())
@@ -101,7 +101,7 @@ def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _document(text: str, echo: str) -> str:
-    """Returns the JSON of a reply: all of it, or the one object that repeats the question's code, since small models
+    """Return the JSON of a reply: all of it, or the one object that repeats the question's code, since small models
     add prose, fences of backticks or thoughts; content of the record cannot know the code."""
     said = text.rpartition("</think>")[2].strip()
     try:
@@ -123,7 +123,7 @@ def _document(text: str, echo: str) -> str:
 
 
 def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the outermost JSON objects in a text."""
+    """Yield the outermost JSON objects in a text."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_MOST_STARTS):
         at = text.find("{", at)

@@ -66,20 +66,20 @@ class Route:
 
     @classmethod
     def of(cls, litellm: Any, setup: JudgeConfig, model: str) -> Route:
-        """Makes the route to a model with what litellm knows of it."""
+        """Make the route to a model with what litellm knows of it."""
         route = cls(setup, model, known(litellm, model))
         route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
         return route
 
     @property
     def budget(self) -> int:
-        """Returns the tokens of a record that the model is shown."""
+        """Return the tokens of a record that the model is shown."""
         if self._context_tokens is not None:
             return self._context_tokens
         return record_budget(self.known.window, room(_SHORT_ANSWER, self._parameters, self._reasons, None))
 
     def form(self, call: Mapping[str, Any]) -> str:
-        """Returns the form that the provider is to enforce, as OpenAI names it, ``""``: none. Repairs ask for the
+        """Return the form that the provider is to enforce, as OpenAI names it, ``""``: none. Repairs ask for the
         schema, if possible; all other calls about a trace are alike up to the question."""
         form: str = (self._parameters.get("response_format") or {"type": "json_object"})["type"]
         if call.get("response_format") is None or form == "text":
@@ -88,15 +88,15 @@ class Route:
         return self._accepted.get(form, form)
 
     def weaker(self, form: str) -> str | None:
-        """Returns the form to try after a refusal; ``None`` where the form cannot be the reason for it."""
+        """Return the form to try after a refusal; ``None`` where the form cannot be the reason for it."""
         return None if form in self._accepted.values() else _WEAKER.get(form)
 
     def took(self, wanted: str, form: str) -> None:
-        """Notes that the provider accepted ``form`` in place of the ``wanted`` one, or that one itself."""
+        """Note that the provider accepted ``form`` in place of the ``wanted`` one, or that one itself."""
         self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
-        """Returns whether a refusal suggests another way to ask, and adopts it for good: all messages as one, or
+        """Return whether a refusal suggests another way to ask, and adopts it for good: all messages as one, or
         without a parameter that the refusal names."""
         said = refusal.lower()
         if not self._merged and _TEMPLATE.search(said):
@@ -110,12 +110,12 @@ class Route:
         return named is not None
 
     def thought(self, reply: Mapping[str, Any]) -> None:
-        """Notes whether the model thought before its answer: later answers then get the room for it."""
+        """Note whether the model thought before its answer: later answers then get the room for it."""
         hidden = reply["usage"].get("reasoning_tokens")
         self._reasons = self._reasons or bool(hidden and hidden > _LEAST_ANSWER)
 
     def request(self, call: Mapping[str, Any], form: str) -> dict[str, Any]:
-        """Returns litellm's arguments for one try."""
+        """Return litellm's arguments for one try."""
         own, sent = self._parameters, sum(tokens(message["content"]) for message in call["messages"])
         most = room(call["max_tokens"], own, self._reasons, self.known.most_out, bool(call.get("more")))
         if self.known.window is not None:
@@ -144,20 +144,20 @@ class Route:
         return {name: value for name, value in asked.items() if value is not None}
 
     def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns the messages; as one message where the model's template takes no others."""
+        """Return the messages; as one message where the model's template takes no others."""
         if self._merged:
             return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
         return messages
 
     def _marked(self, messages: list[dict[str, Any]]) -> bool:
-        """Returns whether the ends of the beginnings that calls share are marked for the provider's cache."""
+        """Return whether the ends of the beginnings that calls share are marked for the provider's cache."""
         if not self.known.marks or self._merged or len(messages) <= max(_MARKED):
             return False
         return sum(tokens(message["content"]) for message in messages[: max(_MARKED) + 1]) >= _LEAST_MARKED
 
 
 def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
-    """Returns address and key, if the model is of the provider that they belong to."""
+    """Return address and key, if the model is of the provider that they belong to."""
     if setup.home not in (None, model.partition("/")[0]):
         return {}
     given = {"api_base": setup.api_base, "api_key": os.environ.get(setup.api_key_env or "")}
@@ -165,7 +165,7 @@ def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
 
 
 def missing_key(litellm: Any, model: str) -> str:
-    """Returns the variable that should hold the key of ``model``, or several with "or"; ``""`` where a key may be set.
+    """Return the variable that should hold the key of ``model``, or several with "or"; ``""`` where a key may be set.
     Called before anything is sent: some clients report a missing key as a server's fault, which is retried for long."""
     try:
         provider = litellm.get_llm_provider(model)[1]
@@ -193,7 +193,7 @@ class Breaker:
         return self._open_until is None
 
     def closed_in(self) -> float:
-        """Asks to make a call. Returns 0 if it may be made, also as the one test of an open breaker; its outcome must
+        """Ask to make a call. Returns 0 if it may be made, also as the one test of an open breaker; its outcome must
         be reported. Else returns the seconds after which to ask again."""
         if self._open_until is None:
             return 0.0
@@ -206,16 +206,16 @@ class Breaker:
         return 0.0
 
     def succeeded(self) -> None:
-        """Reports that the provider answered, whatever it said."""
+        """Report that the provider answered, whatever it said."""
         self._failures, self._open_until, self._probing = 0, None, False
 
     def failed(self, rest: float | None = None) -> None:
-        """Reports a call that failed over the provider. ``rest``: seconds that the provider asked to wait, if any."""
+        """Report a call that failed over the provider. ``rest``: seconds that the provider asked to wait, if any."""
         self._failures += 1
         if self._probing or self._failures >= _FAILS:
             self._open_until = self._clock() + max(self._rest, rest or 0.0)
         self._probing = False
 
     def left(self) -> None:
-        """Reports a call that ended without saying anything about the provider: cancelled, or not allowed."""
+        """Report a call that ended without saying anything about the provider: cancelled, or not allowed."""
         self._probing = False

@@ -103,7 +103,7 @@ class Extraction(QuestionPart[P]):
 
 @lru_cache(maxsize=256)
 def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
-    """Makes the rubric of one part, whose verdict is its answer; or of several in order, whose verdict has a field for
+    """Make the rubric of one part, whose verdict is its answer; or of several in order, whose verdict has a field for
     each by name, ``None`` where that part of a reply does not hold."""
     first, *others = parts
     if not others:
@@ -125,7 +125,7 @@ def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
 
 
 def _texts(parts: Sequence[QuestionPart[Any]]) -> Iterator[str]:
-    """Yields the texts of a shared question: those of each level below its introduction."""
+    """Yield the texts of a shared question: those of each level below its introduction."""
     level = ""
     for part in parts:
         if part.level != level:

@@ -50,14 +50,14 @@ class Ruling(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_id(cls, given: Any) -> Any:
-        """Adds the ID that follows from metric, agent and text, if there is none."""
+        """Add the ID that follows from metric, agent and text, if there is none."""
         if not isinstance(given, Mapping) or "id" in given:
             return given
         about = "\n".join(str(given.get(name, "")) for name in ("metric", "agent", "text"))
         return {**given, "id": hashlib.blake2b(about.encode(), digest_size=4).hexdigest()}
 
     def concerns(self, keys: Collection[str], agent: str) -> bool:
-        """Returns whether the ruling applies to questions of these metrics about a run of this agent."""
+        """Return whether the ruling applies to questions of these metrics about a run of this agent."""
         names = {*keys, *(key.partition(".")[2] for key in keys)}
         return self.state == "adopted" and self.metric in names and self.agent in ("", agent)
 
@@ -75,7 +75,7 @@ class Guidance:
         return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest() if self.texts else ""
 
     def added_to(self, asked: Q) -> Q:
-        """Returns the question with the rulings, if they belong to it; else unchanged."""
+        """Return the question with the rulings, if they belong to it; else unchanged."""
         if not self.texts or asked.name != self.rubric:
             return asked
         text = "\n".join([asked.text.strip(), "", _HEAD, *(f"- {text}" for text in self.texts)])
@@ -83,5 +83,5 @@ class Guidance:
 
 
 def guidance(rulings: Iterable[Ruling], keys: Collection[str], rubric: str, agent: str) -> Guidance:
-    """Returns the rulings that concern a question, in their order. ``keys``: the metrics that it answers."""
+    """Return the rulings that concern a question, in their order. ``keys``: the metrics that it answers."""
     return Guidance(rubric, tuple(each.text for each in rulings if each.concerns(keys, agent)))

@@ -40,7 +40,7 @@ class CallFacts:
 
 
 def facts(trace: Trace) -> CallFacts:
-    """Counts the facts of a trace as metrics see it, with results neither cut nor sanitized.
+    """Count the facts of a trace as metrics see it, with results neither cut nor sanitized.
 
     The predicate that limits verdicts also decides which calls failed.
     """
@@ -54,7 +54,7 @@ def facts(trace: Trace) -> CallFacts:
 
 
 def _uses(trace: Trace, changing: frozenset[int]) -> tuple[dict[int, frozenset[str]], frozenset[int], dict[int, int]]:
-    """Returns the fields ``used``, ``checks`` and ``same`` of :class:`CallFacts`."""
+    """Return the fields ``used``, ``checks`` and ``same`` of :class:`CallFacts`."""
     said = [text for turn in trace.turns for text in (turn.user, turn.assistant) if text]
     results = [as_text(call.result)[:_READ] if call.has_result else "" for call in trace.tool_calls]
     given = [frozenset(_NAME.findall(as_text(call.arguments))) for call in trace.tool_calls]
@@ -102,7 +102,7 @@ def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], decli
 
 
 def _strange(trace: Trace) -> list[int]:
-    """Returns the positions of calls of tools that the agent did not have, if its tools are known."""
+    """Return the positions of calls of tools that the agent did not have, if its tools are known."""
     names = {tool.name for tool in trace.tools}
     return [number for number, call in enumerate(trace.tool_calls, 1) if names and call.name not in names]
 
@@ -145,12 +145,12 @@ def _named(numbers: Iterable[int]) -> str:
 
 
 def said_on_the_way(trace: Trace) -> tuple[str, ...]:
-    """Returns the agent's words beside its tool requests, each text once: some plans appear only there."""
+    """Return the agent's words beside its tool requests, each text once: some plans appear only there."""
     return tuple(text for _, kind, text in _spoken(trace) if kind == SAID)
 
 
 def thoughts(trace: Trace) -> list[tuple[int, str, str]]:
-    """Returns ``(time, THOUGHT or SAID, text)`` of each thought and remark, in order, each once.
+    """Return ``(time, THOUGHT or SAID, text)`` of each thought and remark, in order, each once.
 
     The time is the start of the model call: all that the model requested began later, even if its tools ran within the
     call. A thought that only a later history holds comes before the next one with a known time, or before the last
@@ -179,7 +179,7 @@ def _spoken(trace: Trace) -> Iterator[tuple[int, str, str]]:
 
 
 def _outputs(span: Span) -> Iterator[tuple[int, str, str]]:
-    """Yields thoughts and words of a model call. Calls that a provider ran within it lie between its words."""
+    """Yield thoughts and words of a model call. Calls that a provider ran within it lie between its words."""
     time = span.start_ns
     for message in span.output or ():
         yield from ((time, THOUGHT, text) for text in _reasoning(message))

@@ -34,7 +34,7 @@ _MAX_URL = 200
 
 
 def neutral(text: str) -> str:
-    """Returns the text without invisible characters, control characters, binary blobs, links that could be followed,
+    """Return the text without invisible characters, control characters, binary blobs, links that could be followed,
     and without what passes for a fence or for the end of a message.
 
     A note replaces what was removed. Readable text stays as it is, except for the brackets of what looks like a fence
@@ -49,10 +49,10 @@ def neutral(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Returns the text without line breaks, so that no part of it can pass for a line of ours."""
+    """Return the text without line breaks, so that no part of it can pass for a line of ours."""
     return " ".join(text.split())
 
 
 def escaped(text: str) -> str:
-    """Returns the text on one line with its spaces, so that code keeps its indentation."""
+    """Return the text on one line with its spaces, so that code keeps its indentation."""
     return "\\n".join(text.splitlines())

@@ -34,7 +34,7 @@ _LIMITS = {
 
 
 def field(name: str, schema: Any, whole: Mapping[str, Any], more: str = "", depth: int = 0) -> str:
-    """Describes a field or parameter: its values, ``more``, and what its schema says of it. ``whole``: the schema with
+    """Describe a field or parameter: its values, ``more``, and what its schema says of it. ``whole``: the schema with
     the definitions that are referred to."""
     about = schema.get("description") if isinstance(schema, Mapping) else None
     told = f". {one_line(about).rstrip('.')}" if isinstance(about, str) and about.strip() else ""
@@ -42,7 +42,7 @@ def field(name: str, schema: Any, whole: Mapping[str, Any], more: str = "", dept
 
 
 def signature(schema: Any, most: int = _LONGEST) -> str:
-    """Describes the parameters in a tool's JSON schema, ``""`` without any: at most about ``most`` characters, neutral
+    """Describe the parameters in a tool's JSON schema, ``""`` without any: at most about ``most`` characters, neutral
     and on one line, as names and values are the trace's words."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or not properties:

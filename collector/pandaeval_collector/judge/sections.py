@@ -28,7 +28,7 @@ class PromptSection:
 
 
 def agent_sections(trace: Trace, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Makes the sections that an agent's runs have in common, in sanitized words: instructions and tools."""
+    """Make the sections that an agent's runs have in common, in sanitized words: instructions and tools."""
     return [
         _instructions(known, limits),
         PromptSection("TOOLS THAT THE AGENT HAD", (_tools(trace, limits),), 5, outset=True),
@@ -36,7 +36,7 @@ def agent_sections(trace: Trace, known: EarlierTurns, limits: StepLimits) -> lis
 
 
 def run_sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Makes the sections of a run, of its ``facts``, and of what was ``known`` before it, in sanitized words.
+    """Make the sections of a run, of its ``facts``, and of what was ``known`` before it, in sanitized words.
 
     Task, steps and answer have the largest shares. With several turns the steps hold all messages. The date comes last,
     so that the records of a growing session begin alike.
@@ -97,7 +97,7 @@ def _tools(trace: Trace, limits: StepLimits) -> str:
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
-    """Returns the newest texts that ``room`` tokens hold, each of at most ``limit`` characters, after a note of how
+    """Return the newest texts that ``room`` tokens hold, each of at most ``limit`` characters, after a note of how
     many are missing; ``missing``: how many already were."""
     kept: list[str] = []
     for each in reversed(said):

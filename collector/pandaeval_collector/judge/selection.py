@@ -11,7 +11,7 @@ from pandaeval_otel.base.semconv import AGENT_NAME
 
 
 def included(id_: str, share: float) -> bool:
-    """Returns whether a session (or a trace without one) is in a sample of this share, 0..1, by a hash: a larger sample
+    """Return whether a session (or a trace without one) is in a sample of this share, 0..1, by a hash: a larger sample
     holds every smaller one, and all collectors and runs pick the same ones."""
     if share >= 1.0:
         return True
@@ -44,7 +44,7 @@ class Selection:
     only: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def concerns(self, agent: str, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Returns whether a trace of ``agent`` is judged at all. ``attributes``: of its spans and their resources."""
+        """Return whether a trace of ``agent`` is judged at all. ``attributes``: of its spans and their resources."""
         missing = {key for key, values in self.only.items() if key != AGENT_NAME or agent not in values}
         for some in attributes:
             if not missing:
@@ -53,7 +53,7 @@ class Selection:
         return not missing
 
     def choose(self, id_: str, suspicious: bool) -> Choice:
-        """Chooses whether to judge a session, or a trace without one (``id_``)."""
+        """Choose whether to judge a session, or a trace without one (``id_``)."""
         in_sample = included(id_, self.share)
         if suspicious and self.when == "suspicious":
             return Choice(True, 1.0, in_sample)
@@ -61,5 +61,5 @@ class Selection:
 
 
 def _text(value: Any) -> str:
-    """Returns a value as a configuration writes it."""
+    """Return a value as a configuration writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

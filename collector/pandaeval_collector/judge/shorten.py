@@ -11,7 +11,7 @@ _NEAR, _LEAST_NEAR, _MOST_NAMES = 120, 20, 40
 
 
 def elided(text: str, limit: int, names: Collection[str] = ()) -> str:
-    """Shortens a text to about ``limit`` characters of its beginning and end, with a note of the missing length.
+    """Shorten a text to about ``limit`` characters of its beginning and end, with a note of the missing length.
     ``names``: words whose first places are kept as well, with their surroundings."""
     if len(text) <= limit:
         return text
@@ -30,7 +30,7 @@ def elided(text: str, limit: int, names: Collection[str] = ()) -> str:
 
 
 def fitting(text: str, most: int) -> str:
-    """Shortens a text to at most ``most`` tokens of its beginning and end; to its beginning where ``most`` is tiny."""
+    """Shorten a text to at most ``most`` tokens of its beginning and end; to its beginning where ``most`` is tiny."""
     if tokens(text) <= most:
         return text
     low = _longest(lambda length: elided(text, length), len(text), most)
@@ -38,7 +38,7 @@ def fitting(text: str, most: int) -> str:
 
 
 def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
-    """Returns the greatest length up to ``length`` for which ``cut`` gives at most ``most`` tokens."""
+    """Return the greatest length up to ``length`` for which ``cut`` gives at most ``most`` tokens."""
     low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2
@@ -47,7 +47,7 @@ def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
 
 
 def tokens(text: str) -> int:
-    """Estimates, rather high, how many tokens a text has: a quarter of the ASCII characters, and one for each other
+    """Estimate, rather high, how many tokens a text has: a quarter of the ASCII characters, and one for each other
     character (high for most scripts, about right for Chinese, Japanese and Korean)."""
     plain = len(text.encode("ascii", "ignore"))
     return plain // 4 + (len(text) - plain) + 1

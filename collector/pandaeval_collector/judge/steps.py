@@ -64,27 +64,27 @@ class StepLimits:
     clean: Callable[[str], str] = neutral
 
     def shown(self, value: object, most: int = 0) -> str:
-        """Returns a value, or a text of at most ``most`` characters."""
+        """Return a value, or a text of at most ``most`` characters."""
         return elided(self.clean(as_text(value)), most or self.value)
 
     def line(self, value: object, most: int = 0) -> str:
-        """Returns the same on one line, so that none of its lines passes for another part of a step."""
+        """Return the same on one line, so that none of its lines passes for another part of a step."""
         return elided(one_line(self.clean(as_text(value))), most or self.value)
 
     def code(self, value: object) -> str:
-        """Returns the same with its spaces: code keeps its indentation."""
+        """Return the same with its spaces: code keeps its indentation."""
         return elided(escaped(self.clean(as_text(value))), self.value)
 
 
 def clock(nanoseconds: int) -> str:
-    """Writes day of the week, date and time in UTC, to the minute; ``""`` for a number that is no time of a clock."""
+    """Write day of the week, date and time in UTC, to the minute; ``""`` for a number that is no time of a clock."""
     if nanoseconds < _CLOCKS_SINCE:
         return ""
     return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%A, %Y-%m-%d %H:%M} UTC"
 
 
 def message(prefix: str, text: str | None, limits: StepLimits, media: bool = False) -> str:
-    """Writes a message behind its ``prefix``, in our own words if it has no text."""
+    """Write a message behind its ``prefix``, in our own words if it has no text."""
     if text is not None and text.strip():
         return prefix + limits.shown(text, limits.text)
     if media:
@@ -93,7 +93,7 @@ def message(prefix: str, text: str | None, limits: StepLimits, media: bool = Fal
 
 
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
-    """Writes the blocks of a run's steps.
+    """Write the blocks of a run's steps.
 
     Words and thoughts are lines before the call that they led to. Each message of several turns is a block.
     """
@@ -108,7 +108,7 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
 
 
 def last_answer(trace: Trace) -> str | None:
-    """Returns the answer of the last turn; an answer of the trace that is empty if the turn has none."""
+    """Return the answer of the last turn; an answer of the trace that is empty if the turn has none."""
     last = trace.turns[-1].assistant if trace.turns else None
     if last is None and trace.output is not None and not trace.output.strip():
         return trace.output
@@ -116,7 +116,7 @@ def last_answer(trace: Trace) -> str | None:
 
 
 def _messages(turns: Sequence[Turn], limits: StepLimits) -> Iterator[_Piece]:
-    """Yields the user's message of each turn, after the answer of the turn before."""
+    """Yield the user's message of each turn, after the answer of the turn before."""
     since, answer = 0, None
     for number, turn in enumerate(turns, 1):
         if number > 1:
@@ -130,7 +130,7 @@ def _messages(turns: Sequence[Turn], limits: StepLimits) -> Iterator[_Piece]:
 
 
 def _blocks(pieces: Iterable[_Piece]) -> Iterator[str]:
-    """Joins thoughts with the step that follows; a result may have several lines, so it ends its block."""
+    """Join thoughts with the step that follows; a result may have several lines, so it ends its block."""
     lines: list[str] = []
     for piece in pieces:
         if piece.order == _THOUGHT:
@@ -167,7 +167,7 @@ def _documents(span: Span, limits: StepLimits) -> str:
 
 
 def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLimits) -> Iterator[_Piece]:
-    """Yields each call; calls in a row that are like an earlier one as one line."""
+    """Yield each call; calls in a row that are like an earlier one as one line."""
     calls = trace.tool_calls
     several = len({call.agent for call in calls}) > 1
     parents = {span.span_id: span.parent_id for span in trace.spans}
@@ -182,7 +182,7 @@ def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLi
 
 
 def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[int, int, int]]:
-    """Yields the first and the last index of calls in a row, within a turn, that are like an earlier one, and its
+    """Yield the first and the last index of calls in a row, within a turn, that are like an earlier one, and its
     index; the own index three times for a call that is like none."""
     known: dict[str, int] = {}
 
@@ -205,7 +205,7 @@ def _call(
     facts: CallFacts,
     parents: Mapping[str, str],
 ) -> str:
-    """Writes one call. ``several``: several agents made calls; ``parents``: by span. The result comes last. It is whole
+    """Write one call. ``several``: several agents made calls; ``parents``: by span. The result comes last. It is whole
     if the call was to change something; cut results keep the names that later steps use."""
     call, number = calls[index], index + 1
     head = f"call {number}: {limits.line(call.name, limits.text)}"
@@ -239,7 +239,7 @@ def _result(result: str, number: int, facts: CallFacts, limits: StepLimits) -> s
 
 
 def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str, str]) -> bool:
-    """Returns whether a call overlaps one of those ``near``, and neither was made within the other."""
+    """Return whether a call overlaps one of those ``near``, and neither was made within the other."""
     for other in near:
         overlaps = other is not call and other.start_ns < call.end_ns and call.start_ns < other.end_ns
         if overlaps and not (_is_below(other, call, parents) or _is_below(call, other, parents)):
@@ -248,7 +248,7 @@ def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str,
 
 
 def _is_below(inner: ToolCall, outer: ToolCall, parents: Mapping[str, str]) -> bool:
-    """Returns whether a call was made within another, which delegated to an agent."""
+    """Return whether a call was made within another, which delegated to an agent."""
     span_id = inner.span_id
     for _ in range(_DEEPEST_CALL):
         span_id = parents.get(span_id, "")

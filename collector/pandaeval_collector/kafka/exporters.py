@@ -29,7 +29,7 @@ SETTINGS = KafkaResults
 
 
 def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExporter]:
-    """Makes the exporters of results and of members of sessions. Raises ``UserError`` where the client is missing."""
+    """Make the exporters of results and of members of sessions. Raises ``UserError`` where the client is missing."""
     kafka: Kafka = around.config.kafka
     if settings.topic is not None:
         yield KafkaExporter(library().Producer(producer(kafka, around.environ)), settings.topic)

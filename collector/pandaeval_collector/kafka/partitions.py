@@ -38,7 +38,7 @@ class PartitionClaim:
 
     @classmethod
     def of(cls, offset: int | None, metadata: str | None) -> PartitionClaim:
-        """Reads what was committed. A commit by anything but a collector settles all before its offset."""
+        """Read what was committed. A commit by anything but a collector settles all before its offset."""
         if offset is None or offset < 0:
             return cls(-1, 0)
         owner, *offsets = (metadata or "").split(" ")
@@ -52,7 +52,7 @@ class PartitionClaim:
 
 
 def taken_of(read: Consumed) -> list[bytes]:
-    """Returns the ids of the traces of a partition that no other collector has decided."""
+    """Return the ids of the traces of a partition that no other collector has decided."""
     return [trace_id for trace_id, extent in read.extents.items() if not extent.elsewhere]
 
 
@@ -77,7 +77,7 @@ class PartitionLedger:
         return taken_of(self._read)
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
-        """Notes a message about a trace. Returns whether it is to be taken: not if another collector has decided the
+        """Note a message about a trace. Returns whether it is to be taken: not if another collector has decided the
         trace."""
         extent = self._extent(trace_id, offset)
         extent.elsewhere = extent.elsewhere or offset < self._read.settled_below
@@ -90,7 +90,7 @@ class PartitionLedger:
         return extent
 
     def passed(self, offset: int) -> None:
-        """Notes that the message at an offset was dealt with."""
+        """Note that the message at an offset was dealt with."""
         self._read.next = max(self._read.next, offset + 1)
 
     @property
@@ -99,14 +99,14 @@ class PartitionLedger:
         return bool(self._changed) or self._told != self._read.next
 
     def news(self) -> Consumed:
-        """Returns what has changed since the last call, for the store."""
+        """Return what has changed since the last call, for the store."""
         extents = {trace_id: replace(self._read.extents[trace_id]) for trace_id in self._changed}
         self._changed.clear()
         self._told = self._read.next
         return Consumed(self._read.partition, self._read.next, self._read.settled_below, extents)
 
     def mark(self, is_done: Callable[[bytes], bool]) -> PartitionClaim | None:
-        """Returns how much is done now; ``settled`` never goes back. ``is_done``: whether nothing is left to do for a
+        """Return how much is done now; ``settled`` never goes back. ``is_done``: whether nothing is left to do for a
         trace that was taken. ``None`` until all is read again that the collector before this one has read: its mark
         stands till then."""
         if self._read.next < max(self._read.settled_below, self._until):
@@ -120,7 +120,7 @@ class PartitionLedger:
         return PartitionClaim(min(across), settled, read=self._read.next)
 
     def forget(self, before: int) -> None:
-        """Forgets the traces whose messages all lie before an offset, the ``replay`` of a :class:`PartitionClaim`."""
+        """Forget the traces whose messages all lie before an offset, the ``replay`` of a :class:`PartitionClaim`."""
         extents = self._read.extents
         for trace_id in [trace_id for trace_id, extent in extents.items() if extent.last < before]:
             del extents[trace_id]
@@ -132,7 +132,7 @@ class SessionLedger(PartitionLedger):
     done may go on: its messages below ``settled`` are taken too, since later ones add to them."""
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
-        """Notes a message about a session. Returns whether the session is still to be scored because of it."""
+        """Note a message about a session. Returns whether the session is still to be scored because of it."""
         extent = self._extent(trace_id, offset)
         extent.elsewhere = extent.last < self._read.settled_below
         return offset >= self._read.settled_below
@@ -167,7 +167,7 @@ class Partitions:
         self._pending: tuple[dict[int, PartitionClaim], dict[str, int]] | None = None
 
     def load(self) -> None:
-        """Starts over from the store, without owning any partition."""
+        """Start over from the store, without owning any partition."""
         self._telemetry.add("pandaeval.log.partitions", "released", len(self._owned))
         self._owned, self._pending = {}, None
         self._stored = self._consumed.load()
@@ -196,18 +196,18 @@ class Partitions:
         return sum(max(0, partition.end - partition.ledger.next) for partition in list(self._owned.values()))
 
     def not_owned(self) -> list[int]:
-        """Returns partitions that the store has read and others own now."""
+        """Return partitions that the store has read and others own now."""
         return [number for number, read in self._stored.items() if number not in self._owned and read.next >= 0]
 
     def stored_traces(self, partition: int) -> list[bytes]:
-        """Returns the ids of the traces that were read of a partition, owned or not."""
+        """Return the ids of the traces that were read of a partition, owned or not."""
         if partition in self._owned:
             return self._owned[partition].ledger.traces
         read = self._stored.get(partition)
         return [] if read is None else taken_of(read)
 
     def at_end(self, number: int | None, offset: int | None) -> bool:
-        """Notes that a partition was read to an offset, where it ended, and that everything before it is stored.
+        """Note that a partition was read to an offset, where it ended, and that everything before it is stored.
         Returns whether that may be its end now: not if it is known to go on, as where that was said before the process
         stood still."""
         partition = None if number is None else self._owned.get(number)
@@ -219,7 +219,7 @@ class Partitions:
         return True
 
     def ends(self, number: int, high: int) -> None:
-        """Notes that a partition that is owned ends at an offset: it is behind until it was read to there. To an end
+        """Note that a partition that is owned ends at an offset: it is behind until it was read to there. To an end
         that was reached before it may be no message: what transactions leave in the log is none."""
         partition = self._owned[number]
         if partition.ledger.next < high != partition.end:
@@ -227,20 +227,20 @@ class Partitions:
         partition.end = high
 
     def news(self) -> list[Consumed]:
-        """Returns what has changed in the ledgers, for the store."""
+        """Return what has changed in the ledgers, for the store."""
         return [partition.ledger.news() for partition in self._owned.values() if partition.ledger.has_news]
 
     def stored(self) -> None:
-        """Notes that all is stored that the ledgers hold."""
+        """Note that all is stored that the ledgers hold."""
         for partition in self._owned.values():
             partition.is_behind &= partition.ledger.next < partition.end
 
     def snapshot(self) -> dict[int, PartitionLedger]:
-        """Returns the ledgers of the partitions that are owned now."""
+        """Return the ledgers of the partitions that are owned now."""
         return {number: partition.ledger for number, partition in self._owned.items()}
 
     def take_over(self, partition: int, claim: PartitionClaim, low: int, high: int) -> int:
-        """Begins to own a partition; returns the offset to read from. ``low``, ``high``: where its log begins and
+        """Begin to own a partition; return the offset to read from. ``low``, ``high``: where its log begins and
         ends."""
         known = self._stored.get(partition)
         if known is not None and 0 <= known.next <= high and claim.owner == self._owner:
@@ -262,7 +262,7 @@ class Partitions:
         return begin
 
     def release(self, partition: int, open_: Collection[bytes]) -> None:
-        """Gives up a partition that another collector has now. ``open_``: its traces that were not decided."""
+        """Give up a partition that another collector has now. ``open_``: its traces that were not decided."""
         ids = set(self.stored_traces(partition)) - set(open_)
         waiting = ids & self._consumed.unjudged()
         parked = self._consumed.park(waiting).result()
@@ -287,14 +287,14 @@ class Partitions:
         self._telemetry.add("pandaeval.log.partitions", "taken")
 
     def traces_to_mark(self) -> list[bytes] | None:
-        """Returns the traces about which :meth:`mark` has to know whether they are open; ``None`` while an earlier mark
+        """Return the traces about which :meth:`mark` has to know whether they are open; ``None`` while an earlier mark
         waits for its results to be sent."""
         if self._pending is not None:
             return None
         return [trace_id for partition in self._owned.values() for trace_id in partition.ledger.traces]
 
     def mark(self, open_: Collection[bytes]) -> None:
-        """Notes what is done. :meth:`settle` claims it when all results that there are now have been sent."""
+        """Note what is done. :meth:`settle` claims it when all results that there are now have been sent."""
         undone = set(open_) | self._consumed.unjudged()
         marks = {}
         for number, partition in self._owned.items():
@@ -304,7 +304,7 @@ class Partitions:
         self._pending = marks, self._deliveries.newest()
 
     def settle(self) -> None:
-        """Claims what was marked, if its results are sent."""
+        """Claim what was marked, if its results are sent."""
         if self._pending is None or not self._deliveries.have_sent(self._pending[1]):
             return
         for number, mark in self._pending[0].items():
@@ -317,5 +317,5 @@ class Partitions:
         self._pending = None
 
     def claims(self) -> dict[int, PartitionClaim]:
-        """Returns what is to be committed to Kafka for each partition."""
+        """Return what is to be committed to Kafka for each partition."""
         return {number: partition.claim for number, partition in self._owned.items() if partition.claim.replay >= 0}

@@ -24,7 +24,7 @@ class ReaderSettings:
     name: str = "kafka"
 
     def consumer(self) -> dict[str, object]:
-        """Returns the settings of the consumer. It commits nothing by itself, and begins with the oldest message where
+        """Return the settings of the consumer. It commits nothing by itself, and begins with the oldest message where
         nothing was committed."""
         return {
             "queued.max.messages.kbytes": 16_384,
@@ -52,27 +52,27 @@ class SharingPipeline(Protocol):
         ...
 
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split]) -> None:
-        """Stores spans and log records, and how far their topic was read."""
+        """Store spans and log records, and how far their topic was read."""
         ...
 
     async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
-        """Stores members of sessions, and how far their topic was read."""
+        """Store members of sessions, and how far their topic was read."""
         ...
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
-        """Forgets open traces."""
+        """Forget open traces."""
         ...
 
     async def let_go_sessions(self, session_ids: Collection[str]) -> None:
-        """Forgets open sessions."""
+        """Forget open sessions."""
         ...
 
     def is_open(self, trace_id: bytes) -> bool:
-        """Returns whether a trace waits for its decision or is being decided."""
+        """Return whether a trace waits for its decision or is being decided."""
         ...
 
     def session_is_open(self, session_id: str) -> bool:
-        """Returns whether a session is not scored for good yet."""
+        """Return whether a session is not scored for good yet."""
         ...
 
 
@@ -80,11 +80,11 @@ class Deliveries(Protocol):
     """Tells what the exporters have sent. Any thread."""
 
     def newest(self) -> dict[str, int]:
-        """Returns the numbers of the newest items, by the signal they belong to."""
+        """Return the numbers of the newest items, by the signal they belong to."""
         ...
 
     def have_sent(self, upto: dict[str, int]) -> bool:
-        """Returns whether every exporter has sent the items up to these numbers."""
+        """Return whether every exporter has sent the items up to these numbers."""
         ...
 
 

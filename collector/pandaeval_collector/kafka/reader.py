@@ -74,16 +74,16 @@ class Reader:
         """When the group last confirmed this member: the moment of asking, on the monotonic clock."""
 
     async def prepare(self) -> None:
-        """Looks up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
+        """Look up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._partitions.load)
 
     def start(self) -> None:
-        """Starts to read. Returns at once, also where no broker can be reached."""
+        """Start to read. Returns at once, also where no broker can be reached."""
         self._thread.start()
 
     async def stop(self) -> None:
-        """Leaves the group; what was read stays in the store. A broker that is away does not hold it up, nor does
+        """Leave the group; what was read stays in the store. A broker that is away does not hold it up, nor does
         the client library, which may hang when partitions come or go at this moment (librdkafka#4041, #4527): the group
         then misses this collector after its session timeout."""
         self._stopping.set()
@@ -93,7 +93,7 @@ class Reader:
             _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
-        """Returns whether traces may be decided now: not before it is known which of those in the store are still this
+        """Return whether traces may be decided now: not before it is known which of those in the store are still this
         collector's, not while what others have read is read again, not when the group may have given its partitions to
         others, and not after the process stood still, before what came meanwhile is read. But where memory is full,
         nothing more is read until something is decided. On the event loop."""
@@ -132,7 +132,7 @@ class Reader:
             self._stopping.wait(_AGAIN_S)
 
     def _read(self) -> None:
-        """Reads until it is to stop. Begins with what the store says, whatever was before."""
+        """Read until it is to stop. Begins with what the store says, whatever was before."""
         from confluent_kafka import Consumer
 
         self._joined, self._failure, self._at_hand = False, None, False
@@ -158,7 +158,7 @@ class Reader:
             self._leaving = False
 
     def _identity(self, consumer: Consumer) -> str:
-        """Returns which log this is. Waits for a broker; raises :class:`StoppedError`."""
+        """Return which log this is. Waits for a broker; raises :class:`StoppedError`."""
         from confluent_kafka import KafkaException
 
         while not self._stopping.is_set():
@@ -171,7 +171,7 @@ class Reader:
         raise StoppedError
 
     def _poll(self, consumer: Consumer, most: int, wait_s: float) -> list[Message]:
-        """Asks for messages. Where the process stood still, wherever that was, it looks what came meanwhile before
+        """Ask for messages. Where the process stood still, wherever that was, it looks what came meanwhile before
         anything may be decided."""
         messages = consumer.consume(most, wait_s)
         if self.silence >= _STILL_S:
@@ -193,7 +193,7 @@ class Reader:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _take(self, messages: Sequence[Message], consumer: Consumer) -> None:
-        """Stores what messages hold. Returns when that is done, or when their partitions are somebody else's. Raises
+        """Store what messages hold. Returns when that is done, or when their partitions are somebody else's. Raises
         :class:`StoppedError`, and :class:`LeftBehindError` where the client library has given up."""
         good, ended = [], []
         for message in messages:
@@ -249,7 +249,7 @@ class Reader:
             self._wait(consumer)
 
     def _check(self, consumer: Consumer) -> None:
-        """Raises errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
+        """Raise errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
         their number here and not during the poll: the library ends the process when a listener asks."""
         if self._failure is not None:
             raise self._failure
@@ -267,13 +267,13 @@ class Reader:
             self._loop.call_soon_threadsafe(self.on_share, max(1, len(self._partitions.owned)) / number)
 
     def _look(self, consumer: Consumer) -> None:
-        """Asks where the partitions end by now. Raises ``KafkaException`` where no broker answers."""
+        """Ask where the partitions end by now. Raises ``KafkaException`` where no broker answers."""
         for partition in self._partitions.owned:
             _, high = consumer.get_watermark_offsets(_place(self._settings.topic, partition, None), timeout=_ASK_S)
             self._partitions.ends(partition, high)
 
     def _tick(self, consumer: Consumer) -> None:
-        """Finds out what is done, and commits it once its results are sent."""
+        """Find out what is done, and commit it once its results are sent."""
         ids = None if self._at_hand else self._partitions.traces_to_mark()
         if ids is not None:
             self._partitions.mark(self._on_loop(self._open_among(ids)))
@@ -281,7 +281,7 @@ class Reader:
         self._renew(consumer)
 
     def _renew(self, consumer: Consumer) -> None:
-        """Commits what stands, which also has the group confirm that this collector is a member. Raises
+        """Commit what stands, which also has the group confirm that this collector is a member. Raises
         :class:`LeftBehindError` where the client library has given up."""
         from confluent_kafka import KafkaException
 
@@ -303,7 +303,7 @@ class Reader:
         self._alive_at = began
 
     def _told(self, listener: Listener) -> Listener:
-        """Wraps a listener so that its errors are kept: the library cannot pass them on."""
+        """Wrap a listener so that its errors are kept: the library cannot pass them on."""
 
         def told(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             try:
@@ -353,7 +353,7 @@ class Reader:
 
 
 def _place(topic: str | None, partition: int | None, offset: int | None, metadata: str = "") -> TopicPartition:
-    """Returns an offset in a partition, as the library wants it."""
+    """Return an offset in a partition, as the library wants it."""
     from confluent_kafka import TopicPartition
 
     return TopicPartition(str(topic), partition or 0, offset or 0, metadata)

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 async def readers(around: Surroundings, pipeline: SharingPipeline, deliveries: Deliveries) -> list[Reader]:
-    """Makes the readers of spans and, where several collectors score sessions, of their members; not started. From now
+    """Make the readers of spans and, where several collectors score sessions, of their members; not started. From now
     on they decide when the pipeline may decide and close. None without a topic. Raises ``UserError`` for a missing
     package or setting."""
     kafka: Kafka = around.config.kafka

@@ -42,8 +42,8 @@ class Kafka(Section):
     group: Text = "pandaeval"
     """Consumer group of the collectors that share the topic."""
     sessions: Literal["none", "here", "topic"] = "none"
-    """Session metrics of traces from Kafka. none: off. here: from the traces of this collector, for a single collector.
-    topic: collectors exchange decided traces over sessions_topic."""
+    """Session metrics of traces from Kafka. none: off. here: sessions have only traces of this collector, which must be
+    the only collector. topic: collectors exchange decided traces over sessions_topic."""
     sessions_topic: Text = "eval.traces"
     """Topic with decided traces. The key of each message is the session ID."""
 
@@ -63,7 +63,7 @@ class Kafka(Section):
         return int(self.options.get(_TIMEOUT, _TIMEOUT_MS)) / 1000
 
     def conflicts(self, config: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yields keys that contradict each other, and why."""
+        """Yield keys that contradict each other, and why."""
         topics = {"kafka.topic": self.topic, "exporters.kafka.topic": config.exporters.kafka.topic}
         used = [key for key, topic in topics.items() if topic is not None]
         if self.brokers is None:

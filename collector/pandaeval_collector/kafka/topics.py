@@ -18,7 +18,7 @@ _BLOCK, _INNER, _TRACE_ID = 0x0A, 0x12, 0x0A
 
 
 def holds_logs(request: bytes) -> bool:
-    """Returns whether the first item of a request is a log record. The outlines of both kinds of request are the same,
+    """Return whether the first item of a request is a log record. The outlines of both kinds of request are the same,
     and their items are not: a span has the trace id in its field 1, a log record a fixed number. ``False`` for what is
     empty or no OTLP."""
     try:
@@ -46,7 +46,7 @@ class SpanTopic:
         self.let_go, self.is_open = pipeline.let_go, pipeline.is_open
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
-        """Splits a message, without the fragments of traces that other collectors have decided. ``meets`` is called
+        """Split a message, without the fragments of traces that other collectors have decided. ``meets`` is called
         with the key of each unit, and says whether it is still to be dealt with. Raises ``ValueError`` for a message
         that cannot be read."""
         logs = holds_logs(message)
@@ -64,7 +64,7 @@ class SpanTopic:
         return split, logs
 
     async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
-        """Stores what was in messages and how far the log was read, in one commit. Raises a :class:`Refusal`."""
+        """Store what was in messages and how far the log was read, in one commit. Raises a :class:`Refusal`."""
         spans, logs = ([split for split, is_logs in taken if is_logs is kind] for kind in (False, True))
         await self._pipeline.consume(spans, read, logs)
 
@@ -76,7 +76,7 @@ class MemberTopic:
         self._pipeline = pipeline
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> list[MemberMessage]:
-        """Reads the head of a message; marks it where another collector has scored the session because of it."""
+        """Read the head of a message; marks it where another collector has scored the session because of it."""
         member = MemberMessage.read(message)
         if meets(member.session_id.encode()):
             return [member]

@@ -52,7 +52,7 @@ class Queue:
 
 
 def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
-    """Returns the unit that is meant and the metric's key. Raises :class:`LabelError`."""
+    """Return the unit that is meant and the metric's key. Raises :class:`LabelError`."""
     if not metric:
         raise LabelError("metric is empty; `pandaeval metrics` lists them")
     keys = names.select(metric)
@@ -72,7 +72,7 @@ def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[st
 
 
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
-    """Returns the key of the metric to label for; ``name`` may be empty if only one has judged runs. ``said``: the name
+    """Return the key of the metric to label for; ``name`` may be empty if only one has judged runs. ``said``: the name
     of the option in error texts, such as ``--metric``. Raises ``UserError``."""
     rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
     there = Counter(dict(rows.fetchall()))
@@ -91,7 +91,7 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """Draws at most ``count`` runs, and stores their chances, so that later draws are weighed right. The same call
+    """Draw at most ``count`` runs, and store their chances, so that later draws are weighed right. The same call
     gives the same runs until somebody labels them. ``now``: Unix seconds."""
     judged = people.judged(connection, metric, agent, picked=False)
     if not judged:
@@ -112,7 +112,7 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
 
 
 def unclear_first(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> Queue:
-    """Picks at most ``count`` unlabelled runs: first those whose verdict decides nothing, then those nearest to the
+    """Pick at most ``count`` unlabelled runs: first those whose verdict decides nothing, then those nearest to the
     threshold. This is no draw: their labels enter no rate."""
     judged = people.judged(connection, metric, agent)
     waiting = sorted((run for run, labelled in judged if not labelled), key=_certainty)
@@ -126,14 +126,14 @@ def _certainty(run: JudgedRow) -> tuple[bool, float, str]:
 
 
 def wanted(scores: Values, thresholds: Values) -> Values:
-    """Returns how much each run is wanted; the sum is 1. No run is wanted less than half as much as by chance alone."""
+    """Return how much each run is wanted; the sum is 1. No run is wanted less than half as much as by chance alone."""
     near = np.exp(-np.abs(scores - thresholds) / _REACH)
     found: Values = 0.5 / len(scores) + 0.5 * near / near.sum()
     return found
 
 
 def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int64], Values]:
-    """Draws at most ``count`` of the unlabelled runs: returns their indexes, the most wanted first, and every run's
+    """Draw at most ``count`` of the unlabelled runs: returns their indexes, the most wanted first, and every run's
     chance to be drawn so far. ``numbers``: of :func:`numbers_of`."""
     ranks = numbers / wants
     waiting = np.flatnonzero(is_open)
@@ -144,6 +144,6 @@ def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int
 
 
 def numbers_of(ids: Sequence[str]) -> Values:
-    """Hashes each id to a number in (0, 1], the same on every machine."""
+    """Hash each id to a number in (0, 1], the same on every machine."""
     hashes = [hashlib.blake2b(each.encode(), digest_size=8, person=b"label drawing") for each in ids]
     return np.asarray([(int.from_bytes(each.digest(), "big") + 1) / 2.0**64 for each in hashes], np.float64)

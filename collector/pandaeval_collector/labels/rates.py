@@ -85,7 +85,7 @@ session."""
 
 
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
-    """Estimates the rates of all metrics and agents with labels. Several labels of a run count as their mean. On any
+    """Estimate the rates of all metrics and agents with labels. Several labels of a run count as their mean. On any
     thread, which it blocks while SQLite reads the judged scores."""
     of_metric: dict[str, set[str]] = defaultdict(set)
 
@@ -112,7 +112,7 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
 
 
 def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
-    """Estimates the rate of one metric and agent.
+    """Estimate the rate of one metric and agent.
 
     Each drawn run is weighed by one over its chance to be judged and labelled. Runs that people chose count only if
     every run has a label.
@@ -148,7 +148,7 @@ class PassRates:
         telemetry.family(lambda: self._shown)
 
     async def update(self) -> None:
-        """Calculates the rates anew."""
+        """Calculate the rates anew."""
 
         def calculate() -> list[AgentRate]:
             with self._store.reads.snapshot():

@@ -1,7 +1,7 @@
-"""Decides due traces in batches: has the line understand and file them, and commits what it concludes.
+"""Decides due traces in batches: lets a worker understand and file them, and commits the result.
 
-The front looks into no content. A batch over which a process of the line dies or hangs is tried again trace by trace; a
-trace that does so alone is set aside, with results that say why. All others go on.
+This process does not read content. If a worker dies or hangs on a batch, each trace is retried alone. A trace that
+fails alone is quarantined with results that contain the reason.
 """
 
 from __future__ import annotations
@@ -26,31 +26,35 @@ from pandaeval_otel.assembly import DueTrace
 _log = logging.getLogger(__name__)
 
 BATCH_TRACES = 256
-"""Traces that are filed together: a session of many traces then costs less, and all of a batch is in memory."""
+"""Traces filed together. This saves time for sessions with many traces, but the whole batch is in memory."""
+BATCH_BYTES = 4 << 20
+"""Bytes of spans from which a batch takes no more traces. Other traces wait until the batch is done."""
 RETRY_SECONDS = 1.0
 T = TypeVar("T")
 
 
 class Committer:
-    """Has decisions made and commits them, one after the other. On one event loop. Once ``stopping`` is set, errors of
-    the store are raised instead of waited out."""
+    """Makes and commits decisions sequentially on one event loop. Once ``stopping`` is set, store errors are raised
+    without waiting.
+    """
 
     def __init__(
         self, store: Store, telemetry: Telemetry, on_committed: Callable[[Decision, Sequence[ResultRow]], None]
     ) -> None:
-        """``on_committed`` is called after each commit, in order, with the results that are new."""
+        """``on_committed`` receives the new results after each commit, in order."""
         self._store, self._telemetry, self._on_committed = store, telemetry, on_committed
         self._turn = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self.stopping = False
 
     async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
-        """Has a decision made and committed, in the order of the calls; each is made on what those before left behind.
-        What was begun is finished even if the caller is cancelled. Raises what ``decide`` and the commit raise."""
+        """Make and commit a decision, in call order; each sees the state after earlier decisions. Started work is
+        finished even if the caller is cancelled. Raises what ``decide`` and the commit raise.
+        """
         await asyncio.shield(self.begin(self._commit(decide)))
 
     def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Starts work for which :meth:`close` waits."""
+        """Start work for which :meth:`close` waits."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -70,8 +74,9 @@ class Committer:
         decide: Callable[[Sequence[T]], Awaitable[Decision]],
         failed: Callable[[T, Exception], None],
     ) -> list[T]:
-        """Has a decision about ``items`` made and committed, or a decision about each if that raises. Returns the items
-        that raise alone, after ``failed`` was called."""
+        """Make and commit a decision about ``items``; if it raises, one per item. Calls ``failed`` for items that raise
+        alone, and returns them.
+        """
         parts, raising = Isolated(items), list[T]()
         for part in parts:
             try:
@@ -85,7 +90,7 @@ class Committer:
         return raising
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Repeats ``work`` once a second while the store fails."""
+        """Retry ``work`` every second while the store fails."""
         while True:
             try:
                 return await work()
@@ -97,7 +102,7 @@ class Committer:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def or_left(self, work: Awaitable[None], what: str) -> None:
-        """Waits for ``work``; what raises is logged and left to the next start, so that other work goes on."""
+        """Wait for ``work``. An exception is logged, and the work is left to the next start."""
         try:
             await work
         except Exception:  # whatever it raised, the pipeline has to go on with other traces
@@ -107,7 +112,7 @@ class Committer:
             self._telemetry.add("pandaeval.store.errors", "left")
 
     async def close(self) -> None:
-        """Waits for what was begun."""
+        """Wait for started work."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
 
@@ -125,10 +130,11 @@ class TraceDecider:
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
         self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
-    async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
-        """Has as many batches of what ``take`` returns understood as the line has room for, and decides the oldest.
-        Returns how many traces that batch had; 0 where none is due."""
-        while len(self._ahead) < self._line.room and (due := take(BATCH_TRACES)):
+    async def step(self, take: Callable[[int, int], Sequence[DueTrace]]) -> int:
+        """Start as many batches from ``take`` as workers have room for, and decide the oldest. Returns its number of
+        traces; 0 if none is due.
+        """
+        while len(self._ahead) < self._line.room and (due := take(BATCH_TRACES, BATCH_BYTES)):
             self._ahead.append((due, asyncio.create_task(self._understood(due))))
         if not self._ahead:
             return 0
@@ -137,7 +143,7 @@ class TraceDecider:
         return len(due)
 
     async def drop(self) -> None:
-        """Forgets the batches that are being understood; their traces stay in the store."""
+        """Forget the batches in progress. Their traces stay in the store."""
         tasks = [understood for _, understood in self._ahead]
         self._ahead.clear()
         for task in tasks:
@@ -148,7 +154,7 @@ class TraceDecider:
         return await self._committer.patiently(lambda: self._line.understand(due))
 
     async def _decide(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> None:
-        """Decides traces, each alone if that fails. A trace that fails alone is set aside."""
+        """Decide traces, individually if that fails. A trace that fails alone is quarantined."""
         parts = Isolated(due)
         for part in parts:
             error = await self._attempt(part, understood if part is due else self._understood(part))
@@ -159,8 +165,9 @@ class TraceDecider:
             self._note(part)
 
     async def _attempt(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> Exception | None:
-        """Decides traces; returns the error if that fails. Tries again if a process ended that was not at these traces.
-        Tries a single trace until one process hung or :data:`MOST_DEATHS` ended over it."""
+        """Decide traces; returns the error if that fails. Retries if an unrelated process ended. A single trace is
+        retried until a process hangs or :data:`MOST_DEATHS` have ended on it.
+        """
         deaths = 0
         while True:
             failpoints.reach("before_decide")
@@ -182,7 +189,7 @@ class TraceDecider:
                 return None
 
     async def _set_aside(self, trace: DueTrace, error: Exception) -> None:
-        """Gives a trace the results of a trace that cannot be read. Its spans stay as long as its results."""
+        """Give an unreadable trace its failure results. Its spans are kept as long as these."""
         _log.error("trace %s could not be decided", trace.trace_id.hex(), exc_info=error)
         kind, why = type(error).__name__, str(error).partition("\n")[0]
         if isinstance(error, ChildEndedError):

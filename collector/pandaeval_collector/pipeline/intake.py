@@ -1,6 +1,6 @@
-"""Takes requests in: splits them by trace, has what is new stored (:mod:`.keeping`), and only then acknowledges it.
+"""Takes in requests: splits them by trace, stores new items (:mod:`.keeping`) and then acknowledges.
 
-Runs on one event loop together with the assembler of open traces, so there are no locks.
+Shares an event loop with the trace assembler, so it needs no locks.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 _log = logging.getLogger(__name__)
 
 _ON_LOOP = 5_000
-"""Spans or records, with their resources and scopes, that are taken apart on the event loop: some 50 ms at worst."""
+"""Items split on the event loop: about 50 ms at worst."""
 
 
 class Intake:
-    """Takes in spans and log records. It calls ``end_session`` with each session that an application ended, once none
-    of the session's traces waits for its decision. ``is_draining``: whether requests are refused because the collector
-    stops. ``open_bytes``: see :class:`Timing`."""
+    """Takes in spans and log records. Calls ``end_session`` for each session ended by its application, once none of its
+    traces is undecided. ``is_draining``: refuse requests because the collector stops. ``open_bytes``: see
+    :class:`Timing`.
+    """
 
     def __init__(
         self,
@@ -52,15 +53,15 @@ class Intake:
         self._keeper = Keeper(store, traces, telemetry, clock, open_bytes)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
+        """Store the spans of an OTLP request; return after the commit. Raises a ``Refusal``."""
         return await self._take(request, split_traces, SPANS, large)
 
     async def logs(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores the log records of an OTLP request that belong to traces; returns after the commit."""
+        """Store the log records of an OTLP request that belong to traces; return after the commit."""
         return await self._take(request, split_logs, LOGS, large)
 
     async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
-        """Stores completed traces in one commit, and closes those that are no fragments; see
+        """Store completed traces in one commit, and close those that are no fragments; see
         :class:`pandaeval_collector.receivers.Ingest`."""
         self._require_open()
         taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]
@@ -82,7 +83,7 @@ class Intake:
         self._telemetry.add(instrument, "rejected", split.decoded, "invalid")
 
     def _end(self, trace: CompletedTrace) -> None:
-        """Closes a stored trace that is complete, and its session if the application ended it."""
+        """Close a stored trace that is complete, and its session if the application ended it."""
         if self._traces.knows(trace.trace_id):
             self._sessions.expect(trace.trace_id, trace.session_id)
             if not trace.fragment:
@@ -91,8 +92,9 @@ class Intake:
             self._end_session(trace.session_id)
 
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
-        """Stores the spans and log records of messages of a log, and with them how far it was read; returns after the
-        commit. Raises a ``Refusal``, after which the same messages have to come again."""
+        """Store spans and log records of Kafka messages with their offsets; returns after the commit. After a
+        ``Refusal``, deliver the same messages again.
+        """
         self._require_open()
         await self._keep({SPANS: spans, LOGS: logs}, read=read)
 
@@ -102,7 +104,7 @@ class Intake:
         self._keeper.require_memory()
 
     async def let_go(self, trace_ids: Iterable[bytes]) -> None:
-        """Forgets those of some traces that are open, with their spans: another collector goes on with them."""
+        """Forget open traces that another collector continues, with their spans."""
         ids = [trace_id for trace_id in trace_ids if trace_id in self._traces]
         decided = self._store.decided(ids)
         useless: set[int] = set()
@@ -114,7 +116,7 @@ class Intake:
             await asyncio.wrap_future(self._store.discard(sorted(useless)))
 
     def resume(self) -> None:
-        """Gives the assembler the open traces of the store, and ends the sessions whose end the store has noted."""
+        """Restore the assembler's open traces and pending session ends from the store."""
         now = self._clock()
         closed: list[bytes] = []
         for chunk in self._store.reads.open_chunks():
@@ -137,7 +139,7 @@ class Intake:
                 self._end_session(session_id)
 
     def decided(self, due: DueTrace) -> None:
-        """Notes that the decision about a trace was committed, and ends a session that waited for it."""
+        """Record a committed decision, and end a session that waited for it."""
         self._traces.decided(due.trace_id)
         self._keeper.decided(due.trace_id)
         ended = self._sessions.decided(due.trace_id)
@@ -170,8 +172,9 @@ class Intake:
         endings: Sequence[str] = (),
         read: Sequence[Consumed] = (),
     ) -> int:
-        """Stores what was split, by instrument, and counts it; see :meth:`Keeper.keep`. Returns how many items came
-        after their trace was scored for good. The acknowledgement follows."""
+        """Store and count split items by instrument; see :meth:`Keeper.keep`. Returns the number of items after a final
+        decision.
+        """
         failpoints.reach("after_decode")
         groups = [
             FragmentGroup(name, [part for each in some for part in each.fragments]) for name, some in splits.items()
@@ -184,7 +187,7 @@ class Intake:
         return sum(group.late for group in groups)
 
     def _too_late(self, taken: _TakenApart) -> str:
-        """Returns why a valid submitted trace was not stored: it was scored for good before. Empty if it was stored."""
+        """Return why a valid trace was not stored (already decided finally); ``""`` if it was stored."""
         trace_id = taken.submitted.trace_id
         decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
         if decided is None or not self._traces.is_final(decided):
@@ -194,7 +197,7 @@ class Intake:
 
 
 def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTrace]:
-    """Returns the submission that counts for each trace. A complete trace stays complete, whatever parts follow."""
+    """Return the decisive submission per trace. A complete trace stays complete."""
     words: dict[bytes, CompletedTrace] = {}
     for trace in submitted:
         if trace.trace_id not in words or words[trace.trace_id].fragment:
@@ -203,7 +206,7 @@ def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTra
 
 
 def _items(chunk: Chunk) -> list[Item]:
-    """Reads the items of a stored chunk; none if it was damaged on disk: its trace is then set aside when it is due."""
+    """Read the items of a stored chunk; none if it is damaged. Its trace is quarantined when due."""
     try:
         return list(read_chunk(chunk.data, chunk.logs))
     except MalformedOtlpError as error:
@@ -213,7 +216,7 @@ def _items(chunk: Chunk) -> list[Item]:
 
 @dataclass(frozen=True, slots=True)
 class _TakenApart:
-    """A submission and its split requests. ``problem``: why it cannot be accepted; ``""`` if it can."""
+    """A submission and its split requests. ``problem``: the reason for rejection, or ``""``."""
 
     submitted: CompletedTrace
     spans: Split
@@ -222,8 +225,9 @@ class _TakenApart:
 
 
 def _take_apart(submitted: CompletedTrace) -> _TakenApart:
-    """Checks a submission and splits its requests by trace. Never raises: a trace that cannot be read must not cost
-    those beside it. It accepts a trace whole or not at all. On any thread."""
+    """Validate a submission and split its requests by trace. A trace is accepted whole or not at all, without affecting
+    others. Never raises; thread-safe.
+    """
     try:
         spans = split_traces(submitted.spans) if submitted.spans else Split([])
         logs = split_logs(submitted.logs) if submitted.logs else Split([])

@@ -1,6 +1,6 @@
-"""Stores fragments of traces in one commit and gives them to the assembler of open traces.
+"""Stores fragments in one commit and adds them to the assembler.
 
-Items that the store has and items of traces that were scored for good are counted and not stored.
+Duplicates and items of finally decided traces are only counted.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from pandaeval_otel.wire.fragments import Fragment
 _log = logging.getLogger(__name__)
 
 _AT_ONCE = 1_000
-"""Fragments of a request, or submitted traces, after which the event loop gets its turn."""
+"""Fragments or submitted traces after which the event loop runs."""
 _PER_COMMIT = 1_000
-"""Chunks of a request after which the commits of others get their turn."""
+"""Chunks of a request after which other commits run."""
 _SILENCE = 60.0
-"""Seconds between two words in the log about refusals for want of room."""
+"""Seconds between log messages about overload."""
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class FragmentGroup:
-    """Fragments of one signal. ``wanted``: those to be stored; ``known``, ``late``: how many items the store has
-    already, and how many came after their trace was scored for good."""
+    """Fragments of one signal. ``wanted``: to store. ``known``, ``late``: number of duplicates, and of items after a
+    final decision.
+    """
 
     instrument: str
     fragments: Sequence[Fragment]
@@ -45,8 +46,9 @@ class FragmentGroup:
 
 
 class Keeper:
-    """Stores what came in. Runs on the event loop of the assembler, so there are no locks. Raises a ``Refusal`` where
-    nothing can be stored."""
+    """Stores incoming fragments on the assembler's event loop, without locks. Raises a ``Refusal`` if it cannot
+    store.
+    """
 
     def __init__(
         self,
@@ -56,15 +58,14 @@ class Keeper:
         clock: Callable[[], float],
         open_bytes: int,
     ) -> None:
-        """``open_bytes``: memory that open traces may take; beyond it nothing is stored."""
+        """``open_bytes``: memory limit of open traces, beyond which storing is refused."""
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._open_bytes = open_bytes
         self._decided_meanwhile: list[set[bytes]] = []
         self._silent_until = float("-inf")
 
     def decided(self, trace_id: bytes) -> None:
-        """Notes that a trace's decision was committed, for each request that is being stored: it may hold fragments of
-        the trace."""
+        """Record a committed decision for each request being stored that may contain the trace."""
         for decided in self._decided_meanwhile:
             decided.add(trace_id)
 
@@ -75,8 +76,9 @@ class Keeper:
         endings: Sequence[str],
         read: Sequence[Consumed],
     ) -> None:
-        """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
-        ``read``, in one commit; then counts the items and gives them to the assembler."""
+        """Store new fragments of ``groups``, submission data and Kafka offsets ``read`` in one commit. Then count items
+        and add them to the assembler.
+        """
         meanwhile: set[bytes] = set()
         self._decided_meanwhile.append(meanwhile)
         try:
@@ -93,9 +95,9 @@ class Keeper:
             self._decided_meanwhile = [each for each in self._decided_meanwhile if each is not meanwhile]
 
     def require_memory(self) -> None:
-        """Raises :class:`Overloaded` where more came than is decided: what is stored is read again at a start, so that
-        a collector that ran out of memory would do so again. To be called before a request is taken apart, since what
-        refusals cost is lost for deciding."""
+        """Raise :class:`Overloaded` if open traces exceed the memory limit, because a restart loads them again. Call
+        before splitting a request, so that refusals are cheap.
+        """
         held = self._traces.held_bytes
         if held >= self._open_bytes:
             raise self._overloaded(
@@ -104,7 +106,7 @@ class Keeper:
             )
 
     def _overloaded(self, why: str) -> Overloaded:
-        """Makes a refusal for want of room, and logs one such a minute."""
+        """Create a refusal for overload; logs at most one per minute."""
         now = self._clock()
         if now >= self._silent_until:
             _log.warning("senders are asked to come back: %s", why)
@@ -113,7 +115,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """Turns the errors of a store that cannot be written to into refusals, by which the sender knows what to do."""
+        """Turn store write errors into refusals with retry information."""
         try:
             yield
         except StoreFullError as error:
@@ -125,8 +127,9 @@ class Keeper:
             raise Overloaded("the store cannot be written to just now") from error
 
     async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
-        """Stores all chunks of a request; on an error deletes those that were stored before it. More than a thousand
-        chunks take several commits, so that requests of other senders are committed in between."""
+        """Store all chunks of a request; on an error delete chunks stored before. Above a thousand chunks, uses several
+        commits with other requests in between.
+        """
         last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
         for start in range(0, last + 1, _PER_COMMIT):
             part = chunks[start : start + _PER_COMMIT]
@@ -141,8 +144,7 @@ class Keeper:
     async def _sort_out(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], words: Mapping[bytes, CompletedTrace]
     ) -> None:
-        """Fills ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
-        traces that were decided before."""
+        """Fill ``group.wanted`` with fragments to store, and ``remembered`` with known facts about decided traces."""
         async for some in _slices(group.fragments):
             if unknown := [each.trace_id for each in some if not self._traces.knows(each.trace_id)]:
                 remembered.update(self._store.decided(unknown))
@@ -170,7 +172,7 @@ class Keeper:
     async def _assemble(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], meanwhile: Container[bytes]
     ) -> None:
-        """Gives committed fragments to the assembler. ``meanwhile``: traces that were decided during the commit."""
+        """Add committed fragments to the assembler. ``meanwhile``: traces decided during the commit."""
         count_kept(self._telemetry, group.instrument, 0, group.known, group.late)
         useless: list[int] = []
         async for some in _slices(group.wanted):
@@ -192,7 +194,7 @@ class Keeper:
 
 
 async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Yields ``items``, a thousand at a time if there are more, and lets the event loop run in between."""
+    """Yield ``items`` by the thousand, and let the event loop run in between."""
     if len(items) <= _AT_ONCE:
         yield items
         return

@@ -1,7 +1,7 @@
-"""The processes of the line, from the front's side: they look into what traces hold, and the front does not.
+"""Manages scoring workers from the main process, which does not read trace content.
 
-One process files traces under their sessions and makes every decision; with ``line.workers`` others understand traces
-beside it. All read the store and write nothing, so any of them may be killed at any time.
+One process files traces and makes all decisions. With ``line.workers``, more processes understand traces. All only read
+the store and may be killed at any time.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from pandaeval_otel.assembly import DueTrace
 _PROCESS = "a process of the line"
 MODULE = "pandaeval_collector.pipeline.line.main"
 MOST_DEATHS = 3
-"""Processes that may die over a request that each was given alone. One may be killed for reasons of its own."""
+"""Processes that may die over one request each got alone. A process may be killed for unrelated reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBatch:
-    """A batch that was understood. ``held``: the number under which the filing process (``pid``) keeps the batch, or
-    the packed answer of another process."""
+    """An understood batch. ``held``: its number in the filing process (``pid``), or another process's packed answer."""
 
     held: int | bytes
     pid: int | None = None
 
 
 class DecidesTraces(Protocol):
-    """What the front asks of the line. ``room``: batches that it can work on at a time."""
+    """Decides traces. ``room``: number of parallel batches."""
 
     room: int
 
@@ -56,8 +55,9 @@ class LineProcesses:
         telemetry: Telemetry,
         timeout: float = 60.0,
     ) -> None:
-        """``number``: processes, at least 1; ``setup``: what they are told; ``timeout``: seconds that one may be at a
-        request, beside :data:`SECONDS_PER_BYTE`, before it is killed."""
+        """``number``: processes, at least 1. ``setup``: sent to each. ``timeout``: seconds per request, plus
+        :data:`SECONDS_PER_BYTE`, before a process is killed.
+        """
         handlers = {"measured": partial(telemetry.take_in, "line")}
         count = partial(telemetry.add, "pandaeval.workers")
         self._all = [
@@ -69,14 +69,13 @@ class LineProcesses:
         self.room = number + 1
 
     async def start(self) -> None:
-        """Starts the processes and returns when all can be asked. Raises ``ChildStartError``; :meth:`close` has to be
-        called all the same."""
+        """Start the processes and wait until all are ready. Raises ``ChildStartError``; call :meth:`close` anyway."""
         for error in await asyncio.gather(*(process.start() for process in self._all), return_exceptions=True):
             if error is not None:
                 raise error
 
     async def understand(self, due: Sequence[DueTrace]) -> HeldBatch:
-        """Has the process with the least to do read and score traces, each by itself."""
+        """Let the least busy process read and score traces individually."""
         request = [replace(trace, known=frozenset()) for trace in due]
         process = min(self._all, key=lambda process: (process.pid is None, process.busy))
         name = "keep_understood" if process is self._files else "understand"
@@ -84,15 +83,14 @@ class LineProcesses:
         return HeldBatch(held, process.pid if process is self._files else None)
 
     async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision:
-        """Has a batch filed under its sessions. Raises ``ChildEndedError`` where the process that kept it has ended."""
+        """File a batch under its sessions. Raises ``ChildEndedError`` if the process holding it has ended."""
         if understood.pid is not None and understood.pid != self._files.pid:
             raise ChildEndedError(_PROCESS, understood.pid, "ended", over_it=False)
         decision: Decision = await self._over(self._files, "file", due, understood.held)
         return decision
 
     async def decide(self, name: str, *arguments: Any) -> Decision:
-        """Has one of the line's other decisions made; once more where the process died over it, as it may have been
-        killed for reasons of its own. Raises ``ChildEndedError``."""
+        """Make another decision; retried once if the process dies. Raises ``ChildEndedError``."""
         deaths = 0
         while True:
             try:
@@ -105,24 +103,24 @@ class LineProcesses:
                 return decision
 
     def give_up(self) -> None:
-        """Ends what the processes are at, and starts none any more."""
+        """End what the processes are at, and start none any more."""
         self._stopping = True
         for process in self._all:
             process.stop()
             process.kill()
 
     async def close(self) -> None:
-        """Ends all processes."""
+        """End all processes."""
         self.give_up()
         await asyncio.gather(*(process.close() for process in self._all))
 
     async def _over(self, process: Calls, name: str, due: Sequence[DueTrace], *arguments: Any) -> Any:
-        """Asks a process about traces; their bytes lengthen the time that it may take."""
+        """Call a process about traces; the timeout grows with their bytes."""
         patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
         return await self._ask(process, patience, name, due, *arguments)
 
     async def _ask(self, process: Calls, patience: float, name: str, *arguments: Any) -> Any:
-        """Asks a process, and again while it does not start: there is no other to ask."""
+        """Call a process, with retries while it does not start."""
         while True:
             try:
                 return await process.ask(name, *arguments, patience=patience)

@@ -1,6 +1,6 @@
-"""The open sessions of a collector as state machines: when each is scored so far, when it is over, whether it waits for
-judges, and whether its application has ended it. Pure but for the look-up of judges; the caller passes the clock, in
-seconds on a monotonic one, which restarts with the process. It holds ids and times, and no content.
+"""State machines of open sessions: interim scores, completion, waiting for judges, ends by applications.
+
+Pure except for the judge look-up. The caller passes monotonic seconds. Holds ids and times, no content.
 """
 
 from __future__ import annotations
@@ -14,30 +14,33 @@ from pandaeval_otel.assembly.traces import Deadlines
 from pandaeval_otel.model import Trigger
 
 _MANY = 50
-"""For each so many touches a session has to be quiet ``session_interim`` longer, as the cost of its scores grows."""
+"""For each multiple of this number of touches, a session must be quiet ``session_interim`` longer, because scoring
+costs grow.
+"""
 _SCORED, _CLOSED, _COMPARED = 64, 256, 64
-"""Sessions that are scored so far, closed, and compared at once."""
+"""Sessions scored provisionally, closed, and compared at once."""
 _LOOK_S = 0.5
-"""How often is looked whether judges have answered."""
+"""Seconds between checks for judges' answers."""
 
 
 class OpenState(Enum):
-    """Where an open session is. What follows, closing, is noted apart, as the session may open anew meanwhile."""
+    """The state of an open session. Closing is separate, because a session may reopen meanwhile."""
 
     OPEN = auto()
-    """Something came since it was last scored so far."""
+    """Changed since its last provisional score."""
     QUIET = auto()
-    """It was scored as far as it has come."""
+    """Provisionally scored as it is now."""
     OVER = auto()
     """Its application has ended it."""
     AWAITING_JUDGE = auto()
-    """It is over, and judges have yet to answer about its traces."""
+    """Over, but judges' answers are pending."""
 
 
 @dataclass(slots=True)
 class OpenSession:
-    """``touches``: how often something came. ``over_at``, ``trigger``: since when it is over, and why. ``look_at``:
-    when to look again whether judges have answered."""
+    """``touches``: number of changes. ``over_at``, ``trigger``: when and why it ended. ``look_at``: next check for
+    judges' answers.
+    """
 
     first_at: float
     last_at: float
@@ -49,10 +52,10 @@ class OpenSession:
 
 
 class OpenSessions:
-    """Tracks the sessions that are not scored for good yet. One is over at the first of: its explicit end,
-    ``session_idle`` seconds since its last trace, ``session_max_age`` seconds since its first. It is then held back
-    while judges have yet to be asked, at most ``judge_wait`` seconds; 0: not at all. ``pending``: returns those of the
-    given sessions in which they have."""
+    """Sessions without final scores. A session is over at the first of: explicit end, ``session_idle`` seconds since
+    its last trace, ``session_max_age`` seconds since its first. It then waits for judges at most ``judge_wait``
+    seconds; 0: not at all. ``pending``: returns the sessions with pending judge calls.
+    """
 
     def __init__(self, timing: Timing, pending: Callable[[Collection[str]], Collection[str]]) -> None:
         self._timing, self._pending = timing, pending
@@ -71,8 +74,9 @@ class OpenSessions:
         return session_id in self._sessions or session_id in self._closing
 
     def touch(self, session_id: str, now: float, *, goes_on: bool = True) -> None:
-        """Notes that something came on which the scores of a session rest; ``goes_on``: not only a judge's answer. A
-        session that waits for judges and goes on was not over."""
+        """Record a change that affects scores. ``goes_on``: more than a judge's answer; then a waiting session is open
+        again.
+        """
         session = self._sessions.get(session_id)
         if session is not None and session.state is OpenState.AWAITING_JUDGE:
             if not goes_on:
@@ -87,7 +91,7 @@ class OpenSessions:
         self._schedule(session_id)
 
     def end(self, session_id: str, now: float) -> None:
-        """Ends a session, since its application says that it is over."""
+        """End a session, since its application says that it is over."""
         session = self._sessions.setdefault(session_id, OpenSession(now, now))
         session.trigger = Trigger.EXPLICIT
         if session.state is not OpenState.AWAITING_JUDGE:
@@ -95,13 +99,14 @@ class OpenSessions:
         self._schedule(session_id)
 
     def forget(self, session_id: str) -> None:
-        """Forgets a session that another collector continues. If it is being closed, that is finished."""
+        """Forget a session that another collector continues. A running close is finished."""
         self._sessions.pop(session_id, None)
         self._uncompared.pop(session_id, None)
 
     def take_due(self, now: float) -> tuple[dict[str, Trigger], list[str]]:
-        """Returns sessions to be closed now, which are closing from then on, each with why it is over; and open ones
-        to be scored so far, each once after a stretch without a touch. There may be more."""
+        """Return sessions to close, marked as closing, each with its trigger, and open quiet sessions to score
+        provisionally. There may be more.
+        """
         over: list[str] = []
         quiet: list[str] = []
         while len(over) < _CLOSED and len(quiet) < _SCORED and (session_id := self._deadlines.pop_due(now)) is not None:
@@ -121,48 +126,48 @@ class OpenSessions:
         return self._close_answered(over, now), quiet
 
     def take_all(self, trigger: Trigger) -> dict[str, Trigger]:
-        """Returns all open sessions, to be closed because of ``trigger``."""
+        """Return all open sessions, to be closed because of ``trigger``."""
         return self._close(dict.fromkeys(self._sessions, trigger))
 
     def closed(self, session_ids: Iterable[str]) -> None:
-        """Notes that nobody closes these sessions any more, whether they are closed or not."""
+        """Record that closing these sessions has stopped, successful or not."""
         self._closing.difference_update(session_ids)
 
     # -- comparing -----------------------------------------------------------------------------------------------
 
     def grew(self, session_id: str, start_ns: int) -> None:
-        """Notes that a session has members that are to be compared, see :attr:`Decision.grown`."""
+        """Record that a session has members to compare, see :attr:`Decision.grown`."""
         self._uncompared[session_id] = min(start_ns, self._uncompared.get(session_id, start_ns))
 
     def take_uncompared(self) -> dict[str, int]:
-        """Returns sessions that are to be compared, as :meth:`grew` was told. There may be more."""
+        """Return sessions to compare, recorded by :meth:`grew`. There may be more."""
         return {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED]}
 
     def compared(self, session_ids: Iterable[str]) -> list[str]:
-        """Leaves out sessions with a member that came after they were last compared: by its signals they would be
-        scored under the id of the same session with the comparison. They are due again, as the member has touched
-        them."""
+        """Exclude sessions with members newer than their last comparison. Their scores would share an id with the
+        compared session. The new member makes them due again.
+        """
         return sorted(id_ for id_ in session_ids if id_ not in self._uncompared)
 
     # -- ends that wait for traces -------------------------------------------------------------------------------
     # The store keeps both over a restart: the session of a trace with its chunks, and the endings in a table.
 
     def expect(self, trace_id: bytes, session_id: str) -> None:
-        """Notes that a trace of this session waits to be decided."""
+        """Note that a trace of this session waits to be decided."""
         if session_id and self._session_of.get(trace_id) != session_id:
             self.decided(trace_id)
             self._session_of[trace_id] = session_id
             self._undecided.setdefault(session_id, set()).add(trace_id)
 
     def may_end(self, session_id: str) -> bool:
-        """Returns whether a session that its application ends may end now. If not, :meth:`decided` returns it later."""
+        """Return whether an ended session may close now. If not, :meth:`decided` returns it later."""
         if self._undecided.get(session_id):
             self._ending.add(session_id)
             return False
         return True
 
     def decided(self, trace_id: bytes) -> str | None:
-        """Notes that a trace was decided; returns the session that ends with it, if one does."""
+        """Note that a trace was decided; return the session that ends with it, if one does."""
         session_id = self._session_of.pop(trace_id, None)
         if session_id is None:
             return None
@@ -177,7 +182,7 @@ class OpenSessions:
         return session_id
 
     def _close_answered(self, over: Collection[str], now: float) -> dict[str, Trigger]:
-        """Begins to close those sessions that have no judge to wait for; the others go on waiting."""
+        """Start closing sessions without pending judges; others wait."""
         wait = self._timing.judge_wait
         pending = self._pending(over) if wait and over else ()
         ready: dict[str, Trigger] = {}

@@ -1,5 +1,4 @@
-"""The sessions that a pipeline scores: takes in members that other collectors hand over, compares what came, and scores
-the sessions so far and for good."""
+"""Scores a pipeline's sessions, provisionally and finally, and adds members from other collectors."""
 
 from __future__ import annotations
 
@@ -37,17 +36,17 @@ class OwnedSessions:
         self._store, self._line, self._committer = store, line, committer
         self._telemetry, self._clock = telemetry, clock
         self.open = OpenSessions(timing, store.jobs.pending_in)
-        """Those that are not scored for good yet, the ones being scored included."""
+        """Sessions without final scores, including those being scored."""
 
     async def let_go(self, session_ids: Collection[str]) -> None:
-        """Forgets sessions that another collector scores from now on. Those that are being scored are finished."""
+        """Forget sessions that another collector scores. Running scores are finished."""
         for session_id in session_ids:
             self.open.forget(session_id)
         if session_ids:
             await self._committer.commit(partial(_closed, session_ids))
 
     def resume(self) -> int:
-        """Takes up the sessions that the store holds as open; returns how many. On any thread, before all else."""
+        """Take up the sessions that the store holds as open; return how many. On any thread, before all else."""
         now = self._clock()
         for session_id in self._store.reads.open_sessions():
             self.open.touch(session_id, now)
@@ -56,11 +55,11 @@ class OwnedSessions:
         return len(self.open)
 
     def end(self, session_id: str) -> None:
-        """Ends a session because its application says that it is over."""
+        """End a session because its application says that it is over."""
         self.open.end(session_id, self._clock())
 
     def end_elsewhere(self, session_id: str) -> None:
-        """Tells whoever scores a session that the application ended it."""
+        """Tell whoever scores a session that the application ended it."""
 
         async def tell() -> None:
             await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
@@ -70,8 +69,7 @@ class OwnedSessions:
         self._committer.begin(self._committer.or_left(tell(), "the end of a session"))
 
     async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
-        """Stores members and how far the topic was read that they came from; returns after the commit. Raises a
-        ``Refusal``."""
+        """Store members and their topic offset ``read``; returns after the commit. Raises a ``Refusal``."""
         if self._committer.stopping:
             raise Draining("the collector is shutting down")
         if self._store.failing:
@@ -100,7 +98,7 @@ class OwnedSessions:
         self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
 
     def committed(self, decision: Decision) -> None:
-        """Notes that a decision about traces or judgements of sessions was committed: these sessions go on."""
+        """Note that a decision about traces or judgements of sessions was committed: these sessions go on."""
         now = self._clock()
         for session_id, start_ns in decision.grown.items():
             self.open.grew(session_id, start_ns)
@@ -108,14 +106,15 @@ class OwnedSessions:
             self.open.touch(session_id, now, goes_on=decision.has_runs or session_id in decision.grown)
 
     async def compare_due(self) -> None:
-        """Compares what other collectors handed over since the last time. A session that raises is scored without."""
+        """Compare members from other collectors. A session that raises is scored without comparison."""
         while not self._committer.stopping and (grown := self.open.take_uncompared()):
             failed = partial(self._failed, "compared")
             await self._committer.together([*grown], partial(self._compare, grown), failed)
 
     async def close_due(self, now: float) -> None:
-        """Closes the sessions that are over at ``now``, once their judges have answered, and scores open ones that have
-        been quiet for a while. One that raises is not scored so far: its scores for good do not rest on these."""
+        """Close sessions that are over at ``now`` and judged, and provisionally score quiet sessions. A session that
+        raises gets no provisional score.
+        """
         over, quiet = self.open.take_due(now)
         if over:
             await self._close(over)
@@ -126,7 +125,7 @@ class OwnedSessions:
             )
 
     async def close_all(self, trigger: Trigger) -> None:
-        """Closes every open session now."""
+        """Close every open session now."""
         await self.compare_due()
         await self._close(self.open.take_all(trigger))
 

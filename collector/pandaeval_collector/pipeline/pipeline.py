@@ -1,8 +1,8 @@
-"""The pipeline of a running collector: takes requests in, stores and acknowledges them, decides due traces and
-sessions, commits the decisions, and passes on their results.
+"""The pipeline of a running collector: stores and acknowledges requests, decides due traces and sessions, commits and
+exports results.
 
-One event loop owns the assemblers, so they have no locks. The line runs in processes of its own, SQLite writes on a
-thread. What traces hold is looked at by none of them but the line's.
+The assemblers run on one event loop without locks. Scoring runs in worker processes, which alone read trace content.
+SQLite writes on a thread.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ _log = logging.getLogger(__name__)
 _TICK_S = 0.05
 _LAST_TICKS = 60
 _LAST_S = 10.0
-"""How long a process of the line may be at the decision that is being made when the collector stops."""
+"""Seconds that a worker may take for the current decision at shutdown."""
 _FEW, _GATHER_S = 128, 0.01
-"""After a batch of fewer traces, and for how long, the next one is gathered: each batch has costs of its own."""
+"""After a batch of fewer traces, seconds to gather the next batch, because batches have overhead."""
 _LOOK_S = 0.5
-"""How often to check for finished sessions under load: nothing may be under way at that moment."""
+"""Seconds between checks for finished sessions under load."""
 
 
 class Pipeline:
-    """Implements :class:`pandaeval_collector.receivers.Ingest`. ``line``: looks into traces and concludes;
-    ``hands_over``: other collectors may score the sessions of traces that are decided here."""
+    """Implements :class:`pandaeval_collector.receivers.Ingest`. ``line``: scores traces. ``hands_over``: other
+    collectors may score sessions of traces decided here.
+    """
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Pipeline:
         self.may_close: Callable[[], bool] = lambda: True
         """Whether sessions may be closed at this moment."""
         self.rounds = 0
-        """How many rounds of looking for due work were done: a sign of life."""
+        """Rounds of checking for due work, as a sign of life."""
 
     def listen(self, on_results: Callable[[Sequence[ResultRow]], None]) -> None:
         """Has a function called on the event loop with the new rows of every commit, in order."""
@@ -104,23 +105,22 @@ class Pipeline:
 
     @property
     def is_full(self) -> bool:
-        """Whether undecided traces fill the memory that is set aside for them, so that nothing more is taken in."""
+        """Whether undecided traces fill their memory limit, so requests are refused."""
         return self._traces.held_bytes >= self.timing.open_bytes
 
     @property
     def kept_for(self) -> float:
-        """How many seconds results and spans are kept at the moment: less while the disk budget runs out."""
+        """Current retention of results and spans in seconds, shorter when the disk budget is nearly used."""
         return self._upkeep.kept_for()
 
     @property
     def open_items(self) -> int:
-        """The number of spans and log records that no decision covers yet, counted anew: takes time in proportion to
-        open traces."""
+        """The number of undecided spans and log records. Takes time in proportion to open traces."""
         return self._traces.items
 
     @property
     def lag(self) -> float:
-        """How long the trace that should be decided next is overdue, seconds."""
+        """Seconds by which the most overdue trace is late."""
         due_at = self._traces.next_deadline()
         return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
 
@@ -131,8 +131,7 @@ class Pipeline:
         return session_id in self._sessions.open
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
-        """Forgets open traces with which another collector goes on. Waits a moment for those that are being decided,
-        which are decided in any case."""
+        """Forget open traces that another collector continues. Waits for running decisions, which are finished."""
         for _ in range(_LAST_TICKS):
             if not any(self._traces.knows(trace_id) and trace_id not in self._traces for trace_id in trace_ids):
                 break
@@ -146,13 +145,14 @@ class Pipeline:
     # -- out -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Loads open traces and sessions from the store, then starts to decide due ones."""
+        """Load open traces and sessions from the store, then start to decide due ones."""
         await asyncio.to_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 
     async def stop(self, decide: bool = False) -> None:
-        """Waits for the decision that is being made and stops. Open traces stay in the store for the next start; with
-        ``decide`` they are decided with the spans that there are."""
+        """Finish the current decision and stop. Open traces stay for the next start; with ``decide`` they are decided
+        now.
+        """
         self._committer.stopping = True
         if self._task is not None and not (await asyncio.wait({self._task}, timeout=_LAST_S))[0]:
             self._line.give_up()
@@ -168,17 +168,17 @@ class Pipeline:
         await self._upkeep.stop()
 
     async def close_all(self, trigger: Trigger) -> None:
-        """Decides every open trace, then every open session."""
+        """Decide every open trace, then every open session."""
         await self.decide_all(trigger)
         await self._sessions.close_all(trigger)
 
     async def decide_all(self, trigger: Trigger) -> None:
-        """Decides every open trace."""
+        """Decide every open trace."""
         while await self._decider.step(partial(self._traces.take_all, trigger)):
             pass
 
     def end_session(self, session_id: str) -> None:
-        """Ends a session because its application says that it is over."""
+        """End a session because its application says that it is over."""
         if self._hands_over:
             self._sessions.end_elsewhere(session_id)
         else:

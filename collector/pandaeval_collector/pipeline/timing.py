@@ -1,4 +1,4 @@
-"""When traces and sessions are over, and how long the store keeps what they leave behind."""
+"""When traces and sessions end, and how long their data is kept."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Timing:
 
     close: CloseRules = field(default_factory=CloseRules)
     open_bytes: int = 256 << 20
-    """Bytes of memory that traces may take until they are decided; beyond it nothing is taken in."""
+    """Bytes of memory for undecided traces; beyond it requests are refused."""
     session_idle: float = 900.0
     session_max_age: float = 86_400.0
     session_interim: float | None = None
-    """Seconds of quiet after which an open session is scored as far as it has come; ``None``: never."""
+    """Seconds of quiet before an open session is scored provisionally; ``None``: never."""
     late_window: float = 600.0
     retention: float = 604_800.0
     keeps_content: bool = False
@@ -27,4 +27,4 @@ class Timing:
     upkeep: float = 30.0
     """Seconds between two rounds of forgetting."""
     judge_wait: float = 0.0
-    """How long a session that is over waits for judges, seconds."""
+    """Maximum seconds that an ended session waits for judges."""

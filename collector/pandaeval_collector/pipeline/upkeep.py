@@ -1,4 +1,4 @@
-"""Looks after the store of a running collector: deletes old rows, and watches whether it can be written to."""
+"""Maintains the store of a running collector: deletes old rows and checks that writing works."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from pandaeval_collector.store.deleting import complete
 _log = logging.getLogger(__name__)
 
 _FORGET = 500
-"""Rows of a kind that go in one step. Senders wait while it lasts: some 40 ms where pages are given back, too."""
+"""Rows deleted per step, during which senders wait: about 40 ms with freed pages."""
 _KEEP = 100
 """Traces that are compressed in one step."""
 _MOST_KEPT = 0.2
-"""The part of the disk budget that kept spans take at most."""
+"""Maximum share of the disk budget for kept spans."""
 _CROWDED, _FULL = 0.7, 0.9
-"""Parts of the disk budget between which the retention goes down to nothing but the late window."""
+"""Shares of the disk budget between which the retention falls to the late window."""
 _LOOK_S = 1.0
 _PROBE_BYTES = 64 << 10
-"""Bytes of the trial write, as many as a request brings: that one byte fits on the disk says little."""
+"""Bytes of the trial write, like a real request."""
 
 
 class Upkeep:
-    """Deletes old rows of one store and keeps it within its disk budget: raw spans go after the late window, everything
-    else after the retention. The spans of agents' traces stay readable for longer, compressed. Objects in memory that
-    nobody needs go, too. ``keep``: traces whose spans are still needed. One event loop.
+    """Deletes old rows and enforces the disk budget. Raw spans are deleted after the late window, others after the
+    retention. Agents' spans stay readable longer, compressed. Also frees unused objects in memory. ``keep``: traces
+    whose spans are needed. One event loop.
 
-    A round may take a while (a day of results, when the retention is made shorter). Nothing waits for it: it runs
-    beside the decisions, in short steps, and pauses after each step for as long as the step took, so that requests can
-    be committed in between."""
+    Rounds run beside decisions in short steps, and pause after each step for its duration, so requests can be
+    committed.
+    """
 
     def __init__(
         self, store: Store, timing: Timing, telemetry: Telemetry, keep: Callable[[], Collection[bytes]]
@@ -47,14 +47,15 @@ class Upkeep:
         self._stopping = False
 
     def kept_for(self) -> float:
-        """Returns for how many seconds results are kept: the configured retention, and less while the disk budget runs
-        out, since old results are deleted before new spans are refused."""
+        """Return the current retention in seconds. It shrinks as the disk budget runs out: old results are deleted
+        before new spans are refused.
+        """
         fill = self._store.size_bytes() / self._store.max_bytes
         spare = (_FULL - fill) / (_FULL - _CROWDED)
         return max(self._timing.late_window, self._timing.retention * min(1.0, max(0.0, spare)))
 
     def begin(self) -> None:
-        """Starts a round of deleting unless one runs."""
+        """Start a round of deleting unless one runs."""
         if self._round is None or self._round.done():
             self._round = asyncio.create_task(self.run(), name="pandaeval-upkeep")
 
@@ -64,13 +65,13 @@ class Upkeep:
             self.begin()
 
     async def stop(self) -> None:
-        """Returns when the running step has ended; the round is not finished."""
+        """Return when the running step has ended; the round is not finished."""
         self._stopping = True
         if self._round is not None:
             await self._round
 
     async def run(self) -> None:
-        """Runs one round. Rows that cannot be deleted just now are deleted in a later round."""
+        """Run one round. Rows that cannot be deleted just now are deleted in a later round."""
         try:
             timing = self._timing
             await asyncio.to_thread(complete, self._store.deletions, self._store.path, lambda: self._stopping)
@@ -102,7 +103,7 @@ class Upkeep:
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _paced(self, step: Awaitable[int]) -> int:
-        """Awaits a step, and pauses for as long as it took."""
+        """Await a step, and pauses for as long as it took."""
         began = time.monotonic()
         done = await step
         if not self._stopping:
@@ -111,7 +112,7 @@ class Upkeep:
 
 
 async def probe(store: Store) -> None:
-    """Writes to a store as much as a request brings. Raises what keeps it from that."""
+    """Write to a store as much as a request brings. Raises what keeps it from that."""
     await asyncio.wrap_future(store.put("probe", "." * _PROBE_BYTES))
     await asyncio.wrap_future(store.put("probe", ""))
 
@@ -129,7 +130,7 @@ class Guard:
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
 
     def start(self) -> Every:
-        """Starts the checks; returns what stops them."""
+        """Start the checks; return what stops them."""
         return Every(_LOOK_S, self._look, "pandaeval-guard", grace=0.0)
 
     async def _look(self) -> None:

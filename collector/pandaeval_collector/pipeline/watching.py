@@ -18,12 +18,12 @@ class Watching:
         self.closing = False
 
     def wake(self) -> None:
-        """Tells the watchers that results were committed."""
+        """Tell the watchers that results were committed."""
         change, self._change = self._change, asyncio.Event()
         change.set()
 
     async def close(self) -> None:
-        """Ends all watches; the clients know the cursor to come back with."""
+        """End all watches; the clients know the cursor to come back with."""
         self.closing = True
         self.wake()
 

@@ -21,13 +21,11 @@ class Accepted:
 
 
 class Refusal(Exception):  # noqa: N818 - its kinds read as answers: overloaded, draining, malformed
-    """A request is not accepted, and nothing of it was stored. Each kind says as what it is counted and with which
-    status of gRPC and of HTTP it is answered; its text goes to the sender. ``retry_after_s``: set where the sender may
-    come back.
+    """A request is refused and nothing was stored. Each subclass defines its metric name and its gRPC and HTTP status.
+    The text is sent to the client. ``retry_after_s``: set if a retry makes sense.
 
-    Senders differ in what they retry: RESOURCE_EXHAUSTED is tried again only with a RetryInfo, HTTP 429 is dropped by
-    older Python SDKs, and UNAVAILABLE makes the Python gRPC exporter open a new channel. Hence 503 for overload, and
-    hence UNAVAILABLE only where the collector really goes away.
+    Clients retry differently. RESOURCE_EXHAUSTED is retried only with a RetryInfo, older Python SDKs drop HTTP 429, and
+    UNAVAILABLE makes the Python gRPC exporter open a new channel. So overload is 503, and UNAVAILABLE means shutdown.
     """
 
     outcome, grpc, http = "internal_error", "INTERNAL", 500
@@ -57,14 +55,14 @@ class TooLarge(Refusal):
 
 
 class TooMany(Refusal):
-    """The request would be more objects than this collector ever makes of one; do not send it again."""
+    """The request has more objects than the collector accepts; do not retry."""
 
     # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
     outcome, grpc, http = "too_large", "INVALID_ARGUMENT", 413
 
 
 class Malformed(Refusal):
-    """The request is not what it claims to be; do not send it again."""
+    """The request is malformed; do not retry."""
 
     outcome, grpc, http = "malformed", "INVALID_ARGUMENT", 400
 
@@ -82,13 +80,13 @@ class TooSlow(Refusal):
 
 
 class OthersHost(Refusal):
-    """The request names a host that may be another's."""
+    """The ``Host`` header may belong to another site."""
 
     outcome, grpc, http = "unauthenticated", "PERMISSION_DENIED", 421
 
 
 class OthersPage(Refusal):
-    """A web page of another origin sends the request."""
+    """A web page of another origin sent the request."""
 
     outcome, grpc, http = "unauthenticated", "PERMISSION_DENIED", 403
 
@@ -100,23 +98,25 @@ class Unauthenticated(Refusal):
 
 
 class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver weighs the request and comes again
-    """A request of many items in few bytes, which is to be handed over again as a large one."""
+    """A request with many items in few bytes, to be passed again as large."""
 
 
 class Ingest(Protocol):
-    """Takes requests from receivers. Called on the event loop. ``large``: a request that would hold up the loop, so
-    that it is taken apart on a thread; without it, a request that turns out to be one raises :class:`Dense`."""
+    """Takes requests from receivers, on the event loop. ``large``: split the request on a thread, because it would
+    block the loop. Without it, a dense request raises :class:`Dense`.
+    """
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
+        """Store an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
         :class:`Refusal`."""
         ...
 
     async def logs(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores an ``ExportLogsServiceRequest`` likewise."""
+        """Store an ``ExportLogsServiceRequest`` likewise."""
         ...
 
     async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
-        """Stores submissions of completed traces, all in one commit; returns after it. For each an empty string, or why
-        it was not accepted. Raises a :class:`Refusal`."""
+        """Store completed traces in one commit; returns after it. Returns an empty string or the refusal reason for
+        each. Raises a :class:`Refusal`.
+        """
         ...

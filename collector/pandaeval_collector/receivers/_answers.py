@@ -1,4 +1,4 @@
-"""What a refused request means on either door, and the counting and logging that goes with it."""
+"""Maps refusals to gRPC and HTTP answers, and counts and logs them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ _LOG_INTERVAL_S = 10.0
 
 
 class Outcomes:
-    """Counts what became of the requests at one door, and logs unexpected errors, at most one in ten seconds."""
+    """Counts request outcomes of an endpoint, and logs unexpected errors at most every ten seconds."""
 
     def __init__(self, door: str, telemetry: Telemetry, clock: Callable[[], float] = time.monotonic) -> None:
         self._door, self._telemetry, self._clock = door, telemetry, clock
         self._quiet_until, self._unlogged = float("-inf"), 0
 
     def accepted(self, accepted: Accepted) -> None:
-        """Counts a stored request."""
+        """Count a stored request."""
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
     def refused(self, error: Exception) -> Refusal:
-        """Counts a refused or failed request; returns what it is answered with. Anything but a refusal is an internal
-        error, whose text stays inside."""
+        """Count a refused or failed request and return its answer. Other errors become internal errors without text."""
         if isinstance(error, Refusal):
             self._telemetry.request(self._door, error.outcome)
             return error
@@ -52,7 +51,7 @@ class Outcomes:
 
 
 def status_of(answer: Refusal) -> Status:
-    """Returns the ``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
+    """Return an answer's ``google.rpc.Status``, with a ``RetryInfo`` if a retry makes sense."""
     status = Status(code=grpc.StatusCode[answer.grpc].value[0], message=str(answer))
     if answer.retry_after_s is not None:
         detail = AnyMessage()
@@ -62,8 +61,9 @@ def status_of(answer: Refusal) -> Status:
 
 
 def trailers_of(answer: Refusal) -> tuple[tuple[str, bytes], ...]:
-    """Returns gRPC trailers that make the sender come back: Go and Java read the first, the Python exporter the second.
-    None where it should not, since any RetryInfo is taken for permission."""
+    """Return gRPC trailers that request a retry: Go and Java read the first, the Python exporter the second. None if
+    there should be no retry, because any RetryInfo permits it.
+    """
     if answer.retry_after_s is None:
         return ()
     return (

@@ -1,8 +1,7 @@
-"""Reads the messages of gRPC calls a few at a time: until a call may be read, no more of its message comes in than
-HTTP/2 lets a sender send unasked.
+"""Reads a few gRPC messages at a time. Until a call is read, HTTP/2 flow control bounds its received bytes.
 
-gRPC reads the message of a unary call whole before its handler is called, as many of them as senders care to begin. So
-our methods are declared as streams, which a handler reads itself; to senders of one message that is the same.
+For unary calls gRPC reads whole messages before the handler, without a limit on calls. So methods are declared as
+streams, which is compatible for clients.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ _REMEMBERED = 1_000
 
 
 class BodyReader:
-    """Reads messages, at most ``at_once`` at a time. One event loop.
+    """Reads at most ``at_once`` messages at a time, on one event loop.
 
-    A message has ``timeout_s`` to arrive, and ``patience_s`` where another call waits for its turn: an ordinary one is
-    there at once, and one that stalls must not keep the others out. Connections take turns, and those of which a
-    message stalled or was large come after the others.
+    A message has ``timeout_s`` to arrive, or ``patience_s`` if other calls wait. Connections take turns; those with
+    stalled or large messages come last.
     """
 
     def __init__(self, at_once: int, *, timeout_s: float = 30.0, patience_s: float = 0.25) -> None:
@@ -43,11 +41,11 @@ class BodyReader:
 
     @classmethod
     def of_messages(cls, max_bytes: int) -> BodyReader:
-        """Makes a reader of as many messages at a time as take 32 MiB at most, or of two of the largest."""
+        """Make a reader for as many messages as fit in 32 MiB, or two of maximum size."""
         return cls(min(_MOST, max(_FEWEST, _TOGETHER_BYTES // max_bytes)))
 
     async def read(self, context: _Context) -> bytes:
-        """Returns the message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, :class:`Malformed` if none."""
+        """Return the message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, :class:`Malformed` if none."""
         if self._free:
             self._free -= 1
         elif self._queue.waiting >= MAX_WAITING:
@@ -94,7 +92,7 @@ class BodyReader:
         self._free += 1
 
     def _look(self) -> None:
-        """Ends messages that take too long, the oldest first, and no more than others wait for."""
+        """End the oldest slow messages, no more than the number of waiting calls."""
         loop = asyncio.get_running_loop()
         now, wanted = loop.time(), self._queue.waiting
         for task, (begun, peer) in self._begun.items():
@@ -130,7 +128,7 @@ class _Queue:
         self.waiting += 1
 
     def take(self) -> asyncio.Future[None] | None:
-        """Removes and returns the call whose turn it is."""
+        """Remove and return the call whose turn it is."""
         queue = self._ordinary or self._last
         if not queue:
             return None
@@ -142,7 +140,7 @@ class _Queue:
         return call
 
     def put_last(self, peer: str) -> None:
-        """Puts the calls of a connection behind those of all others from now on."""
+        """Put the calls of a connection behind those of all others from now on."""
         self._slow[peer] = None
         self._slow.move_to_end(peer)
         if len(self._slow) > _REMEMBERED:

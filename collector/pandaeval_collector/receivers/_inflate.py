@@ -1,7 +1,6 @@
-"""Content encodings, decompressed piece by piece: a bomb is noticed after one piece of it.
+"""Decompresses content encodings piecewise, so bombs are detected after one piece.
 
-A piece is at most 64 KiB (gzip, deflate) or 8 MiB (zstd, which can make 128 KiB of 4 bytes). Whoever takes the pieces
-counts them and stops when it is enough.
+A piece is at most 64 KiB (gzip, deflate) or 8 MiB (zstd). The caller counts bytes and stops at its limit.
 """
 
 from __future__ import annotations
@@ -20,25 +19,26 @@ _PIECE = 64 * 1024
 _ZSTD_SLICE = 256  # bytes of input at once; times 32768, the most that zstd makes of a byte, it is 8 MiB
 _ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 8878 asks every decoder to have; a frame may demand gigabytes
 _MOST_FRAMES = 1024
-"""Gzip members or zstd frames of one body. Tools that compress in blocks need some hundreds for the largest request; an
-empty one takes 20 bytes and as long to open as a large one."""
+"""Maximum gzip members or zstd frames per body. Block compressors need some hundreds; an empty frame is as slow to open
+as a large frame.
+"""
 _GZIP, _ZLIB = 31, 15  # zlib's window bits
 Pieces = Callable[[Any, bytes], Iterator[bytes]]
 
 
 class Inflater:
-    """Decompresses one body; this one takes it as it is."""
+    """Decompresses one body; the base class passes it through."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yields what the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
+        """Yield what the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
         yield data
 
     def finish(self) -> None:
-        """Raises :class:`Malformed` if the body ended too early. (HTTP checks the length of one that is as it is.)"""
+        """Raise :class:`Malformed` if the body ended too early. (HTTP checks the length of one that is as it is.)"""
 
 
 def inflater_for(encoding: str) -> Inflater:
-    """Returns the inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
+    """Return the inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
     match encoding.strip().lower():
         case "" | "identity":
             return Inflater()

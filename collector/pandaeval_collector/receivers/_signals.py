@@ -1,4 +1,4 @@
-"""The two kinds of OTLP request, and where they differ: names, storing, reading JSON, answering."""
+"""The two OTLP request types: names, storing, JSON and responses."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from pandaeval_otel.wire import weight
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
 _ITEM_BYTES = 400
-"""Bytes that a request takes for each item while it is taken apart and stored; measured, 200 to 400."""
+"""Bytes of memory per item while a request is split and stored (measured: 200 to 400)."""
 _COPIES = 2
-"""Copies of a scanned request besides its own bytes: as parsed, or as the chunks that are stored."""
+"""Copies of a scanned request, besides its bytes."""
 _SCANNED_FROM = 1 << 20
-"""From so many bytes on a request's attributes may be too many; below, only its spans, which are quickly counted."""
+"""From this size in bytes, attributes are counted; below, only spans."""
 _LARGE, _LARGE_ITEMS = 512 * 1024, 5_000
-"""From so many bytes or items on a request holds up the event loop, and goes to a thread: up to here some 50 ms."""
+"""From this size in bytes or items, a request is processed on a thread: up to about 50 ms stay on the loop."""
 _LARGE_SUBMISSION = 8 * 1024
-"""Submissions up to here need not be weighed: a trace of two bytes costs 20 µs."""
+"""Submissions up to this size in bytes need no weighing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A kind of request. ``kind``: what it consists of. ``store`` hands a protobuf request, and whether it is large, to
-    an ingest, ``from_json`` makes that request from an OTLP/JSON document, ``respond`` makes the protobuf response."""
+    """A request type. ``kind``: its content. ``store`` passes a protobuf request and its largeness to an ingest.
+    ``from_json`` converts an OTLP/JSON document; ``respond`` makes the response.
+    """
 
     grpc_service: str
     http_path: str
@@ -45,7 +46,7 @@ class Signal:
 
 
 def _response(response: Callable[..., Message], rejected: str, accepted: Accepted) -> Message:
-    """Makes a response. ``rejected``: the name of the field of its partial success that counts what was rejected."""
+    """Make a response. ``rejected``: the name of the field of its partial success that counts what was rejected."""
     if not (accepted.rejected or accepted.message):
         return response()
     return response(partial_success={rejected: accepted.rejected, "error_message": accepted.message})
@@ -72,9 +73,10 @@ SIGNALS = (TRACES, LOGS)
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
-    """What the doors for requests share. ``max_bytes``: of a request, decompressed; ``max_items``: of its spans or
-    records, resources and scopes, and a tenth of each attribute, event and link; ``token``: demanded of every request,
-    also of further handlers and routes; ``reading``: reads gRPC messages, all doors together."""
+    """Settings shared by receivers. ``max_bytes``: decompressed size of a request. ``max_items``: spans or records,
+    resources and scopes; attributes, events and links count a tenth. ``token``: required by all requests and extra
+    routes. ``reading``: the shared reader of gRPC messages.
+    """
 
     admission: Admission
     max_bytes: int = 16 << 20
@@ -91,7 +93,7 @@ class DoorSettings:
 async def store(
     signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation, settings: DoorSettings
 ) -> Accepted:
-    """Hands an OTLP request to ``ingest``. Grows ``reservation`` by what the request's objects take, if they are many.
+    """Hand an OTLP request to ``ingest``. Grows ``reservation`` by what the request's objects take, if they are many.
     Raises :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
     if len(request) <= _LARGE:
         try:
@@ -103,7 +105,7 @@ async def store(
 
 
 async def weigh_submission(request: bytes, reservation: Reservation, settings: DoorSettings) -> bool:
-    """Returns whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :func:`store`."""
+    """Return whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :func:`store`."""
     if len(request) <= _LARGE_SUBMISSION:
         return False
     upper = partial(weight.upper_items, kind=weight.SUBMISSION, limit=settings.max_items)
@@ -118,7 +120,7 @@ async def _weigh(
     settings: DoorSettings,
     quickly: Callable[[bytes], int],
 ) -> int:
-    """Counts the objects of a request before it is parsed, see :mod:`pandaeval_otel.wire.weight`: refuses more than
+    """Count the objects of a request before it is parsed, see :mod:`pandaeval_otel.wire.weight`: refuses more than
     ``max_items`` and reserves memory for them."""
     try:
         if len(request) > _SCANNED_FROM:

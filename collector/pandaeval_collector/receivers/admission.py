@@ -1,5 +1,4 @@
-"""Who may enter, and admission by bytes: what is being taken in at any moment never holds more memory than was set
-aside for it."""
+"""Authentication, and admission by bytes: requests in progress never exceed their memory budget."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ from pandaeval_collector.receivers import Draining, Overloaded, TooLarge
 
 UNAUTHENTICATED_MESSAGE = "send the header 'authorization: Bearer <token>' with the token of this collector"
 _PATIENCE_S, _PACE = 1.0, 256 * 1024
-"""Where there is no room, a body loses its place if it brought fewer bytes a second than this since the last look."""
+"""Without free budget, a body is dropped if it brought fewer bytes per second since the last check."""
 RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint would make them drop the spans
 
 
 def is_authorised(header: str | bytes | None, token: str) -> bool:
-    """Returns whether an ``authorization`` header carries ``token``. Takes the same time for every wrong token."""
+    """Return whether an ``authorization`` header carries ``token``. Takes the same time for every wrong token."""
     if header is None:
         return False
     given = header.encode("utf-8", "replace") if isinstance(header, str) else header
@@ -31,8 +30,9 @@ def is_authorised(header: str | bytes | None, token: str) -> bool:
 
 
 def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> bool:
-    """Returns whether a browser sends ``token`` as its password, under any name. Browsers send it with every request to
-    this address, also where a page of others made them; so what changes something has to come from our own page."""
+    """Return whether a browser sends ``token`` as its password, under any user name. Browsers also send it for requests
+    of other sites' pages, so changes must come from our own page.
+    """
     scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
     try:
         _, _, password = base64.b64decode(credentials.strip(), validate=True).partition(b":")
@@ -49,11 +49,11 @@ def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> boo
 
 
 class Admission:
-    """A budget of ``max_bytes`` decompressed bytes, shared by all doors. One event loop; nothing waits: what does
-    not fit is refused, and the sender comes back.
+    """A budget of ``max_bytes`` decompressed bytes for all receivers. One event loop. Requests above it are refused and
+    retried by the sender.
 
-    ``draining``: set it to refuse everything with :class:`Draining` (while starting and while shutting down).
-    ``in_flight``: bytes reserved now. ``peak``: most bytes ever reserved. ``refused``: reservations refused so far.
+    ``draining``: refuse everything with :class:`Draining`, at start and shutdown. ``in_flight``: bytes reserved.
+    ``peak``: maximum ever. ``refused``: number of refusals.
     """
 
     def __init__(self, max_bytes: int, *, draining: bool = False) -> None:
@@ -66,12 +66,13 @@ class Admission:
 
     @classmethod
     def beside_reading(cls, max_bytes: int, read_bytes: int) -> Admission:
-        """Makes the budget of requests that are in: ``max_bytes`` without the ``read_bytes`` that may be on their way
-        in over gRPC; at least half. It begins with ``draining``."""
+        """Make the budget ``max_bytes`` less the ``read_bytes`` in transit over gRPC, at least half. Starts in
+        ``draining``.
+        """
         return cls(max(max_bytes - read_bytes, max_bytes // 2), draining=True)
 
     def reserve(self, size: int = 0) -> Reservation:
-        """Reserves bytes: ``async with admission.reserve(n) as reservation:`` holds ``n`` until the end of the block.
+        """Reserve bytes: ``async with admission.reserve(n) as reservation:`` holds ``n`` until the end of the block.
         Entering raises :class:`Draining`, :class:`Overloaded` (come back) or :class:`TooLarge` (can never fit)."""
         return Reservation(self, size)
 
@@ -106,15 +107,16 @@ class Reservation:
         self.size = size
 
     def grow(self, size: int) -> None:
-        """Reserves ``size`` bytes more, for bodies whose size shows only while they arrive. Raises as ``reserve`` does,
+        """Reserve ``size`` bytes more, for bodies whose size shows only while they arrive. Raises as ``reserve`` does,
         and then holds what it held before."""
         self._admission._take(size, self.size + size)
         self.size += size
 
     @contextlib.contextmanager
     def arrives(self) -> Iterator[None]:
-        """Inside the block the body of the request arrives; it may end with :class:`Overloaded` if the body comes too
-        slowly. In a task."""
+        """Mark that the request's body arrives inside the block. Ends with :class:`Overloaded` if it is too slow. In a
+        task.
+        """
         admission, task = self._admission, asyncio.current_task()
         assert task is not None
         admission._arriving[task] = _Body(self, asyncio.get_running_loop().time())
@@ -148,7 +150,7 @@ class _Body:
     seen: int = 0
 
     def is_slow(self, now: float) -> bool:
-        """Returns whether the body came too slowly since the last call; no, where that is less than a second ago."""
+        """Return whether the body came too slowly since the last call; no, where that is less than a second ago."""
         took = now - self.seen_at
         if took < _PATIENCE_S:
             return False

@@ -1,5 +1,4 @@
-"""Where a listener may listen, addresses, TLS files, the rule against an open door without a lock; and how many
-connections it may have, out of the files that the process may open."""
+"""Addresses, TLS files, the check against unprotected listeners, and connection limits from the file limit."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _FEWEST = 16
 
 
 class BindError(Exception):
-    """A listener cannot, or may not, listen as configured. The message names the cure."""
+    """A listener cannot or must not listen as configured. The message has the fix."""
 
 
 class PortInUse(BindError):  # noqa: N818 - says what is wrong in two words
@@ -56,7 +55,7 @@ class Tls(Section):
     """PEM file with the CA of client certificates. If it is set, clients must send a certificate."""
 
     def verify(self) -> None:
-        """Raises :class:`BindError`, naming the file, unless all of them can be loaded."""
+        """Raise :class:`BindError`, naming the file, unless all of them can be loaded."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
@@ -72,7 +71,7 @@ class Tls(Section):
 
 
 def parse_address(text: str) -> Address:
-    """Reads ``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError` with what is wrong."""
+    """Read ``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError` with what is wrong."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not host:
         raise ValueError(f"{text!r} is not host:port (all interfaces: 0.0.0.0:port)")
@@ -88,9 +87,9 @@ def parse_address(text: str) -> Address:
 def check_bind(
     address: Address, tls: Tls | None, token: str | None, insecure_bind: bool, *, setting: str = "server"
 ) -> None:
-    """Raises :class:`InsecureBind` for an address that other machines can reach, unless it has TLS and demands a
-    token or a client certificate, or ``insecure_bind`` says that the risk is known. ``setting`` is the
-    configuration key that the message names."""
+    """Raise :class:`InsecureBind` for an address reachable from other machines without protection. Protection is TLS
+    with a token or client certificate, or ``insecure_bind``. ``setting``: the config key in the message.
+    """
     if insecure_bind or address.is_loopback:
         return
     authenticated = bool(token) or (tls is not None and tls.client_ca is not None)
@@ -110,7 +109,7 @@ def check_bind(
 
 
 def listening_socket(address: Address, setting: str) -> socket.socket:
-    """Opens a listening TCP socket on ``address``; of a host name, on its first address. Raises :class:`PortInUse` or
+    """Open a listening TCP socket on ``address``; of a host name, on its first address. Raises :class:`PortInUse` or
     :class:`BindError`, naming ``setting``, the configuration key to change."""
     listener: socket.socket | None = None
     try:
@@ -135,23 +134,24 @@ def listening_socket(address: Address, setting: str) -> socket.socket:
 
 
 def grpc_connections() -> int:
-    """Returns the limit for OTLP over gRPC: half of the files that this process may open. Nobody can end its idle
-    connections to make room, so it has more than HTTP; health checks, the store and exporters always find some."""
+    """Return the OTLP gRPC connection limit: half of this process's file limit. Its idle connections cannot be dropped,
+    so it exceeds HTTP's. Health checks, store and exporters keep the rest.
+    """
     return max(_FEWEST, int(_files() * _GRPC_SHARE))
 
 
 def http_connections() -> int:
-    """Returns the limit for OTLP over HTTP and the API: a fifth of the files that this process may open."""
+    """Return the limit for OTLP over HTTP and the API: a fifth of the files that this process may open."""
     return max(_FEWEST, int(_files() * _HTTP_SHARE))
 
 
 def health_connections() -> int:
-    """Returns the limit for the listener of health checks."""
+    """Return the limit for the listener of health checks."""
     return min(_HEALTH_CONNECTIONS, max(_FEWEST, _files() // 16))
 
 
 def _files() -> int:
-    """Returns how many files the process may open, after raising that limit if it may."""
+    """Return how many files the process may open, after raising that limit if it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _WANTED_FILES

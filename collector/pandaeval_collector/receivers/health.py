@@ -1,4 +1,4 @@
-"""Health and self-metrics, on a listener of their own that never shows content: probes may reach it from anywhere."""
+"""Health and own metrics on a separate listener without content, so probes need no access to the rest."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ Answer = Callable[[str], tuple[str, AsyncGenerator[bytes, None]]]
 
 
 class Streaming:
-    """Answers requests with what ``answer`` makes of their ``accept`` header: content type, and the body in pieces. No
-    more than ``at_once`` are under way, others are told to come back (503)."""
+    """Streams answers from ``answer``, given the ``accept`` header: content type and body in pieces. Above ``at_once``
+    parallel requests, returns 503.
+    """
 
     def __init__(self, answer: Answer, longest_s: float = _LONGEST_S, at_once: int = 16) -> None:
         self._answer, self.longest_s, self._at_once = answer, longest_s, at_once
         self.under_way = 0
 
     async def __call__(self, request: Request) -> ASGIApp:
-        """Answers one request. Runs on the event loop."""
+        """Answer one request. Runs on the event loop."""
         if self.under_way >= self._at_once:
             busy = "too many answers are under way: come back in a moment\n"
             return PlainTextResponse(busy, 503, {"retry-after": "5"})
@@ -63,11 +64,11 @@ def health_app(
     why: Callable[[], str] = lambda: "",
     hosts: Collection[str] | None = None,
 ) -> Starlette:
-    """Makes the application: ``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of
-    ``ready`` is, else 503; body: the stages, and as ``reason`` what ``why`` says is wrong, if it does) and, if given,
-    ``/metrics`` (what ``metrics`` makes of the ``accept`` header: content type, and content in pieces). All three run
-    on the event loop and must not block. ``hosts``: names under which metrics may be read beside addresses and
-    localhost, so that no web page of others reads any; ``None``: any name."""
+    """Create the application. ``GET /healthz`` is 200 while the process answers. ``/readyz`` is 200 if all stages of
+    ``ready`` are ready, else 503, with the stages and ``why`` as ``reason``. ``/metrics``, if given, streams
+    ``metrics`` for the ``accept`` header. All three run on the event loop and must not block. ``hosts``: allowed host
+    names besides addresses and localhost, against DNS rebinding; ``None``: any.
+    """
     names = None if hosts is None else frozenset(name.lower() for name in hosts)
 
     async def healthz(_: Request) -> Response:

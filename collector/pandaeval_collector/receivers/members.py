@@ -12,9 +12,9 @@ from pandaeval_otel.wire.labels import MOST_ID
 
 @dataclass(frozen=True, slots=True)
 class MemberMessage:
-    """A message about a trace that another collector decided, or about the end of a session. ``body``: packed, for the
-    line to read; ``ends``: it says that the session is over; ``is_done``: an owner before this one has scored the
-    session for good, as far as it had come."""
+    """A message about a trace decided by another collector, or a session's end. ``body``: packed, for the worker.
+    ``ends``: the session is over. ``is_done``: a previous owner scored the session finally.
+    """
 
     body: bytes
     session_id: str
@@ -23,7 +23,7 @@ class MemberMessage:
 
     @classmethod
     def read(cls, body: bytes) -> MemberMessage:
-        """Reads what the front has to know of a message. Raises ``ValueError`` for what no collector has sent."""
+        """Read the header of a message. Raises ``ValueError`` for invalid messages."""
         try:
             member = Member.FromString(body)
         except DecodeError as error:

@@ -23,7 +23,9 @@ _SETTING = "server.grpc"
 _UNREAD_BYTES = 128 * 1024  # with less, ordinary messages would come in pieces
 _HANDSHAKE_S = 5.0
 _IDLE_S = 900.0
-"""Seconds without a call, as long as a session: behind a balancer the next connection may lead to another collector."""
+"""Seconds without a call before a connection is closed. A new connection may reach another collector behind a
+balancer.
+"""
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -44,7 +46,7 @@ class GrpcDoor:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def method(self, work: Callable[[bytes], Coroutine[Any, Any, tuple[Accepted, Message]]]) -> _Method:
-        """Makes a method that answers with what ``work`` makes of the message of a call, or refuses the call by what
+        """Make a method that answers with what ``work`` makes of the message of a call, or refuses the call by what
         ``work`` raises."""
 
         async def answer(_: object, context: _Context) -> bytes:
@@ -67,18 +69,16 @@ class GrpcDoor:
         return grpc.stream_unary_rpc_method_handler(answer)
 
     async def finish(self, timeout_s: float) -> None:
-        """Waits until all is stored, at most ``timeout_s`` seconds."""
+        """Wait until all is stored, at most ``timeout_s`` seconds."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
 
 class OtlpGrpcServer:
-    """Takes ``TraceService/Export`` and ``LogsService/Export``; anything else is UNIMPLEMENTED unless ``handlers`` has
-    it. All of it on the running event loop.
+    """Serves ``TraceService/Export`` and ``LogsService/Export``, plus ``handlers``, on the running event loop.
 
-    gRPC itself answers requests of more than ``max_bytes`` with RESOURCE_EXHAUSTED and no RetryInfo, before any handler
-    (or counter) sees them. ``handshake_s``: how long a connection may take until TLS and HTTP/2 are agreed on;
-    ``idle_s``: how long it may be without a call.
+    gRPC itself answers requests above ``max_bytes`` with RESOURCE_EXHAUSTED, uncounted. ``handshake_s``: limit for TLS
+    and HTTP/2 setup. ``idle_s``: limit without a call.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class OtlpGrpcServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float) -> None:
-        """Takes no new calls, lets running ones finish for ``grace_s`` seconds, cancels the rest. May be repeated."""
+        """Take no new calls, lets running ones finish for ``grace_s`` seconds, cancels the rest. May be repeated."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -178,7 +178,7 @@ class _BearerAuth(_Interceptor):
 
 
 def parsed(kind: Any, request: bytes) -> Any:
-    """Reads a protobuf message of our own services. Raises :class:`Malformed`."""
+    """Read a protobuf message of our own services. Raises :class:`Malformed`."""
     try:
         return kind.FromString(request)
     except DecodeError as error:
@@ -186,9 +186,9 @@ def parsed(kind: Any, request: bytes) -> Any:
 
 
 def refuse(context: _Context, answer: Refusal) -> bytes:
-    """Makes a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
-    ``context.abort`` would raise: gRPC keeps that error, and its traceback keeps the call and whatever came of its
-    message, until the garbage is collected."""
+    """End a call with an answer when its handler returns; the empty response is not sent. ``context.abort`` would raise
+    an error that keeps the message alive until garbage collection.
+    """
     context.set_code(grpc.StatusCode[answer.grpc])
     context.set_details(str(answer)[:_MESSAGE_CHARS])
     context.set_trailing_metadata(trailers_of(answer))

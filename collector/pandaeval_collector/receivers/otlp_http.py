@@ -43,9 +43,10 @@ _THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert
 
 
 async def read_body(request: Request, reservation: Reservation, max_bytes: int, timeout_s: float) -> bytes:
-    """Returns the decompressed body; ``reservation`` grows along with it. ``max_bytes``: before and after
-    decompression; ``timeout_s``: for all of it to arrive. Raises :class:`TooLarge`, :class:`Malformed`,
-    :class:`TooSlow`, :class:`UnsupportedMedia` and what ``reservation.grow`` raises."""
+    """Return the decompressed body; ``reservation`` grows with it. ``max_bytes``: before and after decompression.
+    ``timeout_s``: for the whole body. Raises :class:`TooLarge`, :class:`Malformed`, :class:`TooSlow`,
+    :class:`UnsupportedMedia` and the errors of ``reservation.grow``.
+    """
     inflater = inflater_for(request.headers.get("content-encoding", ""))
     _check_length(int(request.headers.get("content-length", 0)), max_bytes)
     pieces: list[bytes] = []
@@ -82,10 +83,10 @@ def otlp_http_app(
     hosts: Collection[str] | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """Makes the application for an :class:`~pandaeval_collector.receivers.server.HttpServer`.
+    """Create the application for :class:`~pandaeval_collector.receivers.server.HttpServer`.
 
-    JSON is dearer: parsing takes about 15 times its size out of the admission. ``hosts``: names under which OTLP may be
-    sent beside addresses and localhost, so that no web page of others sends any; ``None``: any name.
+    JSON reserves about 15 times its size. ``hosts``: allowed host names besides addresses and localhost, against DNS
+    rebinding; ``None``: any.
     """
     exports = _Exports(ingest, settings, body_timeout_s, hosts)
     paths = [
@@ -109,7 +110,7 @@ class _Exports:
         self.outcomes = Outcomes("http", settings.telemetry)
 
     async def answer(self, signal: Signal, request: Request) -> Response:
-        """Stores what a request holds."""
+        """Store what a request holds."""
         try:
             self._check_origin(request)
             media = _media_of(request)
@@ -140,8 +141,7 @@ class _Exports:
 
 
 def _media_of(request: Request) -> str:
-    """Returns the content type. To demand one of the two also keeps web pages out: a browser sends neither to another
-    site unasked."""
+    """Return the content type. Requiring OTLP types also blocks web pages, which cannot send them cross-site."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in (PROTOBUF, JSON):
         raise UnsupportedMedia(f"content-type {media[:80]!r} is neither {PROTOBUF} nor {JSON}")
@@ -182,7 +182,7 @@ class _BearerAuth:
 
 
 def _refusal(answer: Refusal, content_type: str) -> Response:
-    """Makes a response with a ``google.rpc.Status`` as body, in the encoding that the sender uses, as OTLP asks."""
+    """Make a response with a ``google.rpc.Status`` as body, in the encoding that the sender uses, as OTLP asks."""
     media = PROTOBUF if content_type.lower().startswith(PROTOBUF) else JSON
     response = _response(answer.http, status_of(answer), media)
     if answer.retry_after_s is not None:

@@ -24,7 +24,7 @@ _PAGE = 100
 
 
 def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHandler[Any, Any]:
-    """Makes what takes ``SubmitTraces``, for the server's ``handlers``; all of it on the running event loop."""
+    """Make what takes ``SubmitTraces``, for the server's ``handlers``; all of it on the running event loop."""
 
     async def store(request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
         async with settings.admission.reserve(len(request)) as reservation:
@@ -52,7 +52,7 @@ class ResultSource(Protocol):
         ...
 
     def changed(self) -> AsyncIterator[None]:
-        """Yields at once, and then again whenever results may have been added, or ``closing`` has become true."""
+        """Yield at once, and then again whenever results may have been added, or ``closing`` has become true."""
         ...
 
     async def newest(self) -> int:
@@ -60,7 +60,7 @@ class ResultSource(Protocol):
         ...
 
     async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
-        """Returns results behind a cursor in order of commitment: (cursor, JSON object)."""
+        """Return results behind a cursor in order of commitment: (cursor, JSON object)."""
         ...
 
 
@@ -90,7 +90,7 @@ class ResultsHandler:
             self._watchers -= 1
 
     async def _wanted(self, wanted: WatchResultsRequest) -> AsyncIterator[WatchResultsResponse]:
-        """Yields the results that a client wants, until the collector shuts down."""
+        """Yield the results that a client wants, until the collector shuts down."""
         cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
         async for _ in self._source.changed():
             while rows := await self._source.after(cursor, _PAGE):

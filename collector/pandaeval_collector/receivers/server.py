@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _KEEP_ALIVE_S = 30
 _HEAD_S = 10.0
 _UNREAD_S = 10.0
-"""How long a client may read nothing of what is sent to it, or next to nothing."""
+"""Seconds that a client may read nothing."""
 _UNREAD_AT_END_S = 1.0
 """The same once the collector stops."""
 _MAX_HEAD_BYTES = 32 * 1024
@@ -33,13 +33,13 @@ _PATHS = (
     "(server.grpc, 4327), and so have /healthz, /readyz and /metrics (server.health, 4329)\n"
 )
 _said: set[str] = set()
-"""Warnings to senders that came to the wrong port or path: their own errors seldom name the cause."""
+"""Warnings already logged about wrong ports or paths, whose client errors rarely show the cause."""
 
 
 class HttpServer:
-    """Serves one listener. ``setting`` is the configuration key of its address, which errors name. ``connections``: its
-    most connections (see :class:`Crowd`). ``head_s``: how long a request may take until its headers are there;
-    ``unread_s``: how long a client may leave its answer unread."""
+    """Serves one listener. ``setting``: config key of its address, for errors. ``connections``: maximum (see
+    :class:`Crowd`). ``head_s``: limit for the request headers. ``unread_s``: limit for an unread answer.
+    """
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class HttpServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float = 5.0) -> None:
-        """Takes no new connections, lets running requests finish for ``grace_s`` seconds (whole ones), cancels the
+        """Take no new connections, lets running requests finish for ``grace_s`` seconds (whole ones), cancels the
         rest. Safe to call twice."""
         if self._server is None or self._serving is None:
             return
@@ -103,8 +103,7 @@ class _Embedded(uvicorn.Server):
 
 
 class _LimitedHeadProtocol(HttpToolsProtocol):
-    """Limits request line, headers and how long an answer waits to be read, which httptools and uvicorn do not: a
-    client could fill the memory with one header, or take for ever over it."""
+    """Limits request line, headers and unread answers, which httptools and uvicorn do not limit."""
 
     _head_bytes = 0
     _hosts = 0
@@ -151,11 +150,11 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             self._wait(_UNREAD_AT_END_S, "unread")
 
     def drop(self) -> None:
-        """Ends the connection at once."""
+        """End the connection at once."""
         self.transport.abort()
 
     def _wait(self, seconds: float | None, what: Literal["request", "unread"] = "request") -> None:
-        """Ends the connection after ``seconds``, unless called again before; ``None``: no limit."""
+        """End the connection after ``seconds``, unless called again before; ``None``: no limit."""
         if (timer := self._timers.pop(what, None)) is not None:
             timer.cancel()
         if seconds is not None:
@@ -202,8 +201,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
 
 class Crowd:
-    """The connections of one listener. Beyond ``limit`` the one that has been without a request for longest is dropped;
-    a new one only where all others are being answered."""
+    """Connections of a listener. Above ``limit``, drops the longest idle connection; if all are active, the new one."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -211,7 +209,7 @@ class Crowd:
         self._waiting: OrderedDict[_LimitedHeadProtocol, None] = OrderedDict()
 
     def came(self, connection: _LimitedHeadProtocol) -> None:
-        """Notes a new connection. It may be dropped before this returns."""
+        """Note a new connection. It may be dropped before this returns."""
         self._count += 1
         self._waiting[connection] = None
         if self._count > self._limit:
@@ -219,16 +217,16 @@ class Crowd:
             longest.drop()
 
     def busy(self, connection: _LimitedHeadProtocol) -> None:
-        """Notes that a connection has a request."""
+        """Note that a connection has a request."""
         self._waiting.pop(connection, None)
 
     def waits(self, connection: _LimitedHeadProtocol) -> None:
-        """Notes that a connection was answered."""
+        """Note that a connection was answered."""
         self._waiting[connection] = None
         self._waiting.move_to_end(connection)
 
     def went(self, connection: _LimitedHeadProtocol) -> None:
-        """Notes that a connection is closed."""
+        """Note that a connection is closed."""
         self._count -= 1
         self._waiting.pop(connection, None)
 
@@ -261,7 +259,7 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
 
 
 async def wrong_path(request: Request, _: Exception) -> Response:
-    """Answers 404 with what is where, and says so once per path."""
+    """Answer 404 with the available paths; logs once per path."""
     _say_once(f"{request.method} {request.url.path[:100]!r} was asked for: {_PATHS.strip()}")
     return PlainTextResponse(_PATHS, 404)
 

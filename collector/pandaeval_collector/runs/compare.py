@@ -48,7 +48,7 @@ class MetricComparison:
 
 
 def compared(runs: RunTable, first: RunRow, second: RunRow | None) -> list[MetricComparison]:
-    """Compares each metric that both runs have; a ``second`` of ``None`` stands for the live results. Blocks."""
+    """Compare each metric that both runs have; a ``second`` of ``None`` stands for the live results. Blocks."""
     # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
     rows = runs.pairs(first.no, None if second is None else second.no)
     grouped = itertools.groupby(rows, key=lambda row: str(row[0]))

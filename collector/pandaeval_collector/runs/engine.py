@@ -75,7 +75,7 @@ class RunSurroundings:
 
     @asynccontextmanager
     async def process(self, spec: RunSpec, run: int, run_id: str) -> AsyncIterator[Calls]:
-        """Makes the process of a run, and ends it. Raises ``UserError`` if the lab is not installed."""
+        """Make the process of a run, and end it. Raises ``UserError`` if the lab is not installed."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         config, rulings = config_of(self.config, spec), self.folder / f"{run_id}.yaml"
         if spec.ruling is not None:
@@ -111,23 +111,23 @@ class Engine:
         self._current: tuple[str, Calls] | None = None
 
     async def start(self) -> None:
-        """Starts a task that executes queued runs, first those that an earlier process left unfinished."""
+        """Start a task that executes queued runs, first those that an earlier process left unfinished."""
         await self._clear()
         self._executing = Every(math.inf, self._execute_next, "pandaeval-runs", grace=0.0)
 
     async def stop(self) -> None:
-        """Stops the task and the run under way; the next start repeats the batch that was being scored."""
+        """Stop the task and the run under way; the next start repeats the batch that was being scored."""
         if self._executing is not None:
             await self._executing.stop()
         await self._clear()
 
     def wake(self) -> None:
-        """Tells the engine that a run was queued."""
+        """Tell the engine that a run was queued."""
         if self._executing is not None:
             self._executing.ring()
 
     def cancelled(self, run_id: str) -> None:
-        """Tells the engine that a run was cancelled: ends its process if it is under way."""
+        """Tell the engine that a run was cancelled: ends its process if it is under way."""
         if self._current is not None and self._current[0] == run_id:
             self._current[1].stop()
             self._current[1].kill()
@@ -158,7 +158,7 @@ class Engine:
         return 0.0
 
     async def _execute(self, run: RunRow) -> None:
-        """Executes a run that began. Raises ``UserError`` and ``CallFailedError`` if it has to stop early."""
+        """Execute a run that began. Raises ``UserError`` and ``CallFailedError`` if it has to stop early."""
         spec = RunSpec.from_json(run.body)
         await self._plan(run, spec)
         async with self._around.process(spec, run.no, run.id) as process:
@@ -173,14 +173,14 @@ class Engine:
                 self._current = None
 
     async def _plan(self, run: RunRow, spec: RunSpec) -> None:
-        """Chooses the traces of a run and stores them page by page, so that a restart continues."""
+        """Choose the traces of a run and store them page by page, so that a restart continues."""
         after = run.planned
         while after < run.upto and await self._now(run) is not None:
             items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
             await asyncio.wrap_future(self._store.runs.plan(run.no, items, after, spec.of_sessions))
 
     async def _batches(self, run: RunRow, spec: RunSpec) -> AsyncIterator[Sequence[Chosen]]:
-        """Yields pending traces until the run is over. Raises ``UserError`` once its budget is spent."""
+        """Yield pending traces until the run is over. Raises ``UserError`` once its budget is spent."""
         most = _batch_size(self._around.config, spec)
         while (now := await self._now(run)) is not None:
             batch = await asyncio.to_thread(self._store.runs.pending, run.no, most)
@@ -211,19 +211,19 @@ class Engine:
                     await asyncio.wrap_future(self._store.runs.add(failed))
 
     def _patience(self, spec: RunSpec, traces: int) -> float:
-        """Returns the seconds that a batch may take. A process that asks a judge is silent as long as the provider."""
+        """Return the seconds that a batch may take. A process that asks a judge is silent as long as the provider."""
         if judged(self._around.config, spec):
             return math.inf
         return START_SECONDS + traces * 2 * trace_timeout(self._around.config)
 
     async def _now(self, run: RunRow) -> RunRow | None:
-        """Returns the run as it is now; ``None`` once this attempt at it is over."""
+        """Return the run as it is now; ``None`` once this attempt at it is over."""
         now = await asyncio.to_thread(self._store.runs.find, run.id)
         return now if now is not None and (now.state, now.started_at) == ("running", run.started_at) else None
 
 
 def _sessions(batch: Sequence[Chosen]) -> list[list[Chosen]]:
-    """Returns the traces by session; a trace without a session is alone."""
+    """Return the traces by session; a trace without a session is alone."""
     sessions: dict[tuple[int, int], list[Chosen]] = {}
     for no, session in batch:
         sessions.setdefault((session, 0 if session else no), []).append((no, session))
@@ -237,7 +237,7 @@ def _batch_size(config: Config, spec: RunSpec) -> int:
 
 
 def _module() -> str:
-    """Returns the module of the process that scores, which the lab brings. Raises ``UserError`` without the lab."""
+    """Return the module of the process that scores, which the lab brings. Raises ``UserError`` without the lab."""
     for point in entry_points(group="pandaeval.commands", name="lab"):
         return f"{point.module.partition('.')[0]}.replay.run_process"
     raise UserError("evaluation runs need pandaeval_lab, which is part of pandaeval-collector: install it whole")

@@ -48,13 +48,13 @@ class EstimateError(Exception):
 
 
 def check_cron(text: str) -> None:
-    """Raises ``UserError`` for a text that is no cron expression of five fields."""
+    """Raise ``UserError`` for a text that is no cron expression of five fields."""
     if not is_cron(text):
         raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
 
 
 async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
-    """Queues a run for each schedule whose time has come and whose last run has ended, about the traces that were
+    """Queue a run for each schedule whose time has come and whose last run has ended, about the traces that were
     decided since that; returns the runs. Times that were missed give one run. ``now``: Unix seconds."""
     schedules, fired = store.schedules, list[RunRow]()
 
@@ -81,12 +81,12 @@ class EvaluationRuns:
         self._trying, self._estimates = asyncio.Semaphore(1), 0
 
     async def start(self) -> None:
-        """Continues queued runs, and starts to fire schedules."""
+        """Continue queued runs, and start to fire schedules."""
         await self.engine.start()
         self._ticking = Every(_TICK_S, self._tick, "pandaeval-schedules", grace=0.0)
 
     async def stop(self) -> None:
-        """Stops schedules and the run under way, which the next start continues."""
+        """Stop schedules and the run under way, which the next start continues."""
         if self._ticking is not None:
             await self._ticking.stop()
         await self.engine.stop()
@@ -97,33 +97,33 @@ class EvaluationRuns:
             self.engine.wake()
 
     async def submit(self, spec: RunSpec) -> RunRow:
-        """Queues a run and returns it. Raises ``UserError`` for a run that cannot be executed."""
+        """Queue a run and return it. Raises ``UserError`` for a run that cannot be executed."""
         self._check(spec)
         created = await asyncio.wrap_future(self.store.runs.create(spec.to_json()))
         self.engine.wake()
         return created
 
     async def cancel(self, run_id: str) -> bool:
-        """Cancels a run and keeps the results it has; returns ``False`` if there was nothing to cancel."""
+        """Cancel a run and keep the results it has; return ``False`` if there was nothing to cancel."""
         done = await asyncio.wrap_future(self.store.runs.cancel(run_id))
         if done:
             self.engine.cancelled(run_id)
         return bool(done)
 
     async def retry(self, run_id: str) -> bool:
-        """Queues an ended run again for its failed and unscored traces; returns ``False`` if there are none."""
+        """Queue an ended run again for its failed and unscored traces; return ``False`` if there are none."""
         done = await asyncio.wrap_future(self.store.runs.retry(run_id))
         self.engine.wake()
         return done
 
     async def schedule(self, cron: str, spec: RunSpec) -> ScheduleRow:
-        """Adds a schedule. Raises ``UserError`` for a bad cron expression or run."""
+        """Add a schedule. Raises ``UserError`` for a bad cron expression or run."""
         check_cron(cron)
         self._check(spec)
         return await asyncio.wrap_future(self.store.schedules.add(cron, spec.to_json(), time.time()))
 
     async def dry(self, spec: RunSpec) -> CostEstimate:
-        """Estimates what a run would do without asking a model, one at a time. Raises ``UserError``."""
+        """Estimate what a run would do without asking a model, one at a time. Raises ``UserError``."""
         self._check(spec, dry=True)
         if self._estimates >= _MOST_ESTIMATES:
             raise FullError("too many estimates are being made: come back in some seconds")

@@ -20,12 +20,12 @@ _log = logging.getLogger(__name__)
 
 
 def rulings_path(config: Config) -> Path:
-    """Returns where the rulings are: ``judge.rulings``, or ``rulings.yaml`` in the data directory."""
+    """Return where the rulings are: ``judge.rulings``, or ``rulings.yaml`` in the data directory."""
     return Path(config.judge.rulings or Path(config.store.path) / _NAME)
 
 
 def read_rulings(path: Path) -> list[Ruling]:
-    """Reads the file; returns nothing if there is none. Raises ``UserError`` for a file that cannot be used."""
+    """Read the file; return nothing if there is none. Raises ``UserError`` for a file that cannot be used."""
     if not path.exists():
         return []
     try:
@@ -39,7 +39,7 @@ def read_rulings(path: Path) -> list[Ruling]:
 
 
 def write_rulings(rulings: Sequence[Ruling], path: Path) -> None:
-    """Replaces the file in one step. Raises ``UserError`` if it cannot be written."""
+    """Replace the file in one step. Raises ``UserError`` if it cannot be written."""
     held = [each.model_dump(mode="json", exclude_defaults=True) for each in rulings]
     new = path.with_name(f".{path.name}.new")
     try:

@@ -50,7 +50,7 @@ class RunSpec:
         return any(key.startswith(("trace.", "turn.")) for key in self.metrics)
 
     def to_json(self) -> bytes:
-        """Writes the specification as JSON; equal specifications give equal bytes."""
+        """Write the specification as JSON; equal specifications give equal bytes."""
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
 
     @classmethod
@@ -69,7 +69,7 @@ Chosen = tuple[int, int]
 
 
 def choose(store: StoreAccess, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
-    """Returns a page of the traces with numbers above ``after`` that a run scores, and where the page ends: those in
+    """Return a page of the traces with numbers above ``after`` that a run scores, and where the page ends: those in
     the sample, sessions whole, and the same ones as live. Blocks."""
     rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided, spec.about)
     return [
@@ -80,7 +80,7 @@ def choose(store: StoreAccess, spec: RunSpec, after: int, upto: int) -> tuple[li
 
 
 def metric_keys(config: Config, names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the metric keys that ``names`` mean, sorted. Raises ``UserError`` for an unknown name."""
+    """Return the metric keys that ``names`` mean, sorted. Raises ``UserError`` for an unknown name."""
     known = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     unknown = [name for name in names if not known.select(name)]
     if unknown:
@@ -89,7 +89,7 @@ def metric_keys(config: Config, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def check(config: Config, spec: RunSpec) -> None:
-    """Raises ``UserError`` for a run that cannot be executed."""
+    """Raise ``UserError`` for a run that cannot be executed."""
     unknown = sorted(set(spec.weights) - set(_SIGNALS))
     if unknown:
         raise UserError(f"signal_weights: {unknown[0]} is none of {', '.join(_SIGNALS)}")
@@ -106,7 +106,7 @@ class NotAllowedError(UserError):
 
 
 def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
-    """Checks a run that was asked for over the API: the caller may not choose where traces are sent, nor spend without
+    """Check a run that was asked for over the API: the caller may not choose where traces are sent, nor spend without
     a limit. Raises :class:`NotAllowedError`."""
     judge = config.judge
     known = {*judge.models.values(), *judge.fallbacks, *filter(None, [judge.model])}
@@ -123,7 +123,7 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
 
 
 def judged(config: Config, spec: RunSpec) -> bool:
-    """Returns whether a run has to ask a model."""
+    """Return whether a run has to ask a model."""
     return bool(_asking(config, spec))
 
 
@@ -133,7 +133,7 @@ def _asking(config: Config, spec: RunSpec) -> list[str]:
 
 
 def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
-    """Writes the error for metrics that ask a judge, with the cure. One name may mean metrics of several levels."""
+    """Write the error for metrics that ask a judge, with the cure. One name may mean metrics of several levels."""
     told = f"{', '.join(asking)}: asks a judge; {cure}"
     names = {key.partition(".")[2] for key in asking}
     meant = [key for key in spec.metrics if key not in asking and key.partition(".")[2] in names]
@@ -141,7 +141,7 @@ def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
 
 
 def config_of(config: Config, spec: RunSpec) -> Config:
-    """Returns the configuration of a run, which judges every trace of the run, once each."""
+    """Return the configuration of a run, which judges every trace of the run, once each."""
     judge: dict[str, Any] = {
         "model": (spec.model or config.judge.model) if judged(config, spec) else None,
         "sample": 1.0,

@@ -38,7 +38,7 @@ class Texts:
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def direction(self, text: str) -> Direction:
-        """Returns the direction of the text's vector, false for a row of zeros; computed once. Raises ``lost`` where
+        """Return the direction of the text's vector, false for a row of zeros; computed once. Raises ``lost`` where
         there are no vectors, and ``KeyError`` for a text that no metric asked to embed."""
         found = self._directions.get(text)
         if found is None:
@@ -48,11 +48,11 @@ class Texts:
         return found
 
     def know(self, text: str, direction: Direction, words: frozenset[str]) -> None:
-        """Adds the direction and the words of a text that was embedded before, such as an earlier answer."""
+        """Add the direction and the words of a text that was embedded before, such as an earlier answer."""
         self._directions[text], self._words[text] = direction, words
 
     def words(self, text: str) -> frozenset[str]:
-        """Returns the content words of the text; computed once."""
+        """Return the content words of the text; computed once."""
         found = self._words.get(text)
         if found is None:
             found = self._words[text] = content_tokens(text)

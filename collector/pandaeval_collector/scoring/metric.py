@@ -165,7 +165,7 @@ class Metric(Generic[S, C], metaclass=_ByLevel):
         return f"{self.level}.{self.name}"
 
     def threshold_for(self, bands: Bands | None) -> float:
-        """Returns the default threshold with an embedder of these bands."""
+        """Return the default threshold with an embedder of these bands."""
         return self.threshold(bands) if callable(self.threshold) else self.threshold
 
 
@@ -200,7 +200,7 @@ class JudgedMetric(Metric[S, C]):
 
 
 def answered_with(metric: JudgedMetric[Any, Any], others: Iterable[JudgedMetric[Any, Any]]) -> list[str]:
-    """Returns the keys of the metrics that the question of ``metric`` answers: one call may answer several."""
+    """Return the keys of the metrics that the question of ``metric`` answers: one call may answer several."""
     return [metric.key, *(each.key for each in others if (each.level, each.asks) == (metric.level, metric.asks))]
 
 

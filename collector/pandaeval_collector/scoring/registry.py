@@ -25,7 +25,7 @@ GRADERS = "pandaeval_lab.graders"
 
 @cache
 def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
-    """Returns every metric by its key: ours, those of installed packages, and those of the user's own ``modules``
+    """Return every metric by its key: ours, those of installed packages, and those of the user's own ``modules``
     (``metrics.modules``, see :func:`load_module`); with :data:`GRADERS` among these, our metrics of trials, too.
 
     Raises ``ValueError`` when two files of ours claim one key, and :class:`ModuleLoadError` for a module of the user's
@@ -43,7 +43,7 @@ def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
 
 @cache
 def of_packages() -> Plugins:
-    """Returns the metrics of installed packages, and the entry points of those that cannot be used."""
+    """Return the metrics of installed packages, and the entry points of those that cannot be used."""
     taken: set[str] = set()
 
     def check_one(plugin: Plugin) -> None:
@@ -56,7 +56,7 @@ def of_packages() -> Plugins:
 
 
 def _of_ours(metric: Metric[Any, Any]) -> Mapping[str, Metric[Any, Any]]:
-    """Returns those of ours among which one of this metric's level would be."""
+    """Return those of ours among which one of this metric's level would be."""
     return _ours(GRADERS if metric.level == "trial" else _OURS)
 
 
@@ -73,7 +73,7 @@ def _ours(package: str = _OURS) -> Mapping[str, Metric[Any, Any]]:
 
 
 def _own(module: str) -> tuple[Metric[Any, Any], ...]:
-    """Returns the metrics of a YAML file, or of a Python module: its ``METRIC``, or every metric in it."""
+    """Return the metrics of a YAML file, or of a Python module: its ``METRIC``, or every metric in it."""
     if module.endswith(SUFFIXES):
         return metrics_of(module)
     held = vars(load_module(module))

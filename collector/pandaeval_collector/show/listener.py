@@ -40,7 +40,7 @@ class BoundedAnswers:
         self._under_way, self._held = 0, 0
 
     def bound(self, app: ASGIApp) -> ASGIApp:
-        """Returns the application within these bounds."""
+        """Return the application within these bounds."""
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
             if self._under_way >= self._at_once:
@@ -55,7 +55,7 @@ class BoundedAnswers:
         return bounded
 
     def _sending(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Returns a ``send`` that holds an answer's head back until it is known whether there is room for the body."""
+        """Return a ``send`` that holds an answer's head back until it is known whether there is room for the body."""
         heads: list[Message] = []
         ended = False
 
@@ -85,7 +85,7 @@ class BoundedAnswers:
         return sending
 
     def _fits(self, body: bytes) -> bool:
-        """Returns whether there is room for a body; there is always if no other one is held."""
+        """Return whether there is room for a body; there is always if no other one is held."""
         size = len(body)
         return size <= _SMALL or not self._held or self._held + size <= self._most_bytes
 
@@ -102,7 +102,7 @@ class BoundedAnswers:
 
 
 def shown(reader: ASGIApp, hosts: Collection[str] | None, has_page: bool) -> list[BaseRoute]:
-    """Returns the routes of API, MCP and, with ``has_page``, page and runbook. ``reader`` answers; ``hosts``: host
+    """Return the routes of API, MCP and, with ``has_page``, page and runbook. ``reader`` answers; ``hosts``: host
     names that requests may have beside addresses and localhost; ``None``: any, where a token is demanded."""
     bounded: ASGIApp = OwnWrites(BoundedAnswers().bound(reader), hosts or ())
     guarded = bounded if hosts is None else KnownHosts(bounded, hosts)

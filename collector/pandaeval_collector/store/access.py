@@ -1,7 +1,6 @@
-"""The part of the store that every process of a collector has: it reads the file, and its tables write.
+"""The store as each process sees it: reads the file directly; tables send writes to the main process.
 
-The front writes by its own thread. Child processes ask the front to run the work of a table, by name, and the front
-runs only the work that a process may ask for.
+Child processes request table methods by name; the main process runs only permitted ones.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class StoreAccess(StoreTable):
 
     @written
     def put(self, connection: sqlite3.Connection, key: str, value: str) -> None:
-        """Stores a small fact under a key."""
+        """Store a small fact under a key."""
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
@@ -59,13 +58,13 @@ class FrontWrites:
     def write(
         self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Asks the front for the work, by the names of the table's class and the method."""
+        """Ask the front for the work, by the names of the table's class and the method."""
         asked = self._front.ask("write", work.__qualname__, arguments, options)
         return asyncio.run_coroutine_threadsafe(asked, self._loop)
 
 
 def writing(store: StoreAccess, allowed: Collection[str]) -> Callable[..., Awaitable[Any]]:
-    """Returns the front's handler of a child's requests to write; ``allowed``: the tables that it may have written."""
+    """Return the front's handler of a child's requests to write; ``allowed``: the tables that it may have written."""
     parts = (store.jobs, store.runs, store.schedules, store.verdicts, store.spending, store.people, store.triage)
     tables: dict[str, StoreTable] = {type(table).__name__: table for table in (*parts, store.deletions)}
     tables[StoreAccess.__name__] = store

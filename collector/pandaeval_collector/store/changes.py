@@ -80,7 +80,7 @@ class WriteSet:
 def apply(
     connection: sqlite3.Connection, changes: WriteSet, times: Times, perhaps_known: Collection[bytes]
 ) -> list[ResultRow]:
-    """Writes a decision: trace rows, session members, results, outbox rows and series. Returns the results that are
+    """Write a decision: trace rows, session members, results, outbox rows and series. Returns the results that are
     new, with their ``seq``. ``perhaps_known``: traces that may have been decided before."""
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
@@ -109,7 +109,7 @@ def apply(
 def _apply_traces(
     connection: sqlite3.Connection, traces: Sequence[DecidedTrace], known: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
-    """Writes the rows of decided traces; returns the number of each trace."""
+    """Write the rows of decided traces; return the number of each trace."""
     first = numbers.following(connection, "traces")
     new = [trace for trace in traces if trace.trace_id not in known]
     found = {trace.trace_id: number for number, trace in enumerate(new, first)}
@@ -136,7 +136,7 @@ def _decision(t: DecidedTrace, now: float) -> tuple[object, ...]:
 
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:
-    """Packs span ids (8 bytes) and log ids (9 bytes) into one blob, sorted."""
+    """Pack span ids (8 bytes) and log ids (9 bytes) into one blob, sorted."""
     sizes = {*map(len, ids)}
     if len(sizes) == 1:  # most traces have no logs, and there are many
         size = bytes(sizes)
@@ -147,7 +147,7 @@ def pack_ids(ids: frozenset[bytes]) -> bytes:
 def _apply_sessions(
     connection: sqlite3.Connection, changes: WriteSet, of_trace: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
-    """Writes sessions and members. Returns the numbers of the sessions (0: none) of traces, by their ids."""
+    """Write sessions and members. Returns the numbers of the sessions (0: none) of traces, by their ids."""
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
     # The time of an open session is skipped: rewriting it would dirty a page of the table.
@@ -189,7 +189,7 @@ def _apply_sessions(
 def _know_strangers(
     connection: sqlite3.Connection, digests: Mapping[bytes, str], contents: Mapping[bytes, bytes], now: float
 ) -> None:
-    """Gives numbers to traces that other collectors decided: rows of revision 0, which says that none of their spans
+    """Give numbers to traces that other collectors decided: rows of revision 0, which says that none of their spans
     was decided here. Keeps their ``contents``."""
     if not digests:
         return
@@ -214,7 +214,7 @@ def _insert_results(
     first_time: Collection[bytes],
     now: float,
 ) -> list[tuple[ResultRow, int]]:
-    """Inserts the results that are new and returns them, numbered, with the numbers of what they are about: of a trace,
+    """Insert the results that are new and returns them, numbered, with the numbers of what they are about: of a trace,
     or of a session, below zero. The store has no results of ``first_time``."""
     about = _about(connection, results, of_trace)
     fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
@@ -222,7 +222,7 @@ def _insert_results(
     known = dict(numbers.each_of(connection, ids, {no for row, no in about if row.unit[:32] not in fresh_units}))
     fresh: dict[str, tuple[ResultRow, int]] = {}
     for row, no in about:
-        if row.id in fresh or (row.id in known and _stands(connection, row, no, known[row.id])):
+        if row.id in fresh or (row.id in known and _stands(connection, known[row.id])):
             continue
         fresh[row.id] = row, no
     for seq, (row, _) in enumerate(fresh.values(), numbers.following(connection, "results")):
@@ -230,7 +230,7 @@ def _insert_results(
     insert(
         connection,
         """results (seq, id, unit, metric, about, revision, counted, created_at, body, success, signal, settled,
-                    checksum)""",
+                    checksum, verdict)""",
         [
             (
                 r.seq,
@@ -246,9 +246,15 @@ def _insert_results(
                 r.signal,
                 r.settled,
                 checksum_of(r),
+                r.verdict,
             )
             for r, no in fresh.values()
         ],
+    )
+    connection.executemany(
+        """UPDATE results SET verdict = NULL
+           WHERE about = ? AND metric = ? AND unit = ? AND seq < ? AND verdict IS NOT NULL""",
+        [(no, r.metric, r.unit, r.seq) for r, no in fresh.values() if r.unit[:32] not in fresh_units],
     )
     return [*fresh.values()]
 
@@ -256,7 +262,7 @@ def _insert_results(
 def _about(
     connection: sqlite3.Connection, results: Sequence[ResultRow], of_trace: Mapping[bytes, int]
 ) -> list[tuple[ResultRow, int]]:
-    """Returns each result with the number of its trace, or that of its session below zero."""
+    """Return each result with the number of its trace, or that of its session below zero."""
     by_unit = {trace_id.hex(): number for trace_id, number in of_trace.items()}
     traces = [by_unit.get(row.unit[:32]) if row.metric.startswith(_IN_TRACE) else None for row in results]
     others = {row.unit for row, no in zip(results, traces, strict=True) if no is None}
@@ -264,10 +270,9 @@ def _about(
     return [(row, -of_session.get(row.unit, 0) if no is None else no) for row, no in zip(results, traces, strict=True)]
 
 
-def _stands(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int) -> bool:
-    """Returns whether a stored result is the newest of its unit and metric. If not, deletes it: it is written anew."""
-    newest = "SELECT max(seq) FROM results WHERE about = ? AND metric = ? AND unit = ?"
-    if connection.execute(newest, (about, row.metric, row.unit)).fetchone() == (seq,):
+def _stands(connection: sqlite3.Connection, seq: int) -> bool:
+    """Return whether a stored result is the newest of its unit and metric. If not, delete it: it is written anew."""
+    if connection.execute("SELECT verdict IS NOT NULL FROM results WHERE seq = ?", (seq,)).fetchone() == (1,):
         return True
     connection.execute("DELETE FROM results WHERE seq = ?", (seq,))
     return False
@@ -276,7 +281,7 @@ def _stands(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int
 def _numbers(
     connection: sqlite3.Connection, changes: WriteSet, known: Mapping[bytes, int], now: float
 ) -> Mapping[bytes, int]:
-    """Returns the number of each trace that is named. One that is not there any more leaves a tombstone again."""
+    """Return the number of each trace that is named. One that is not there any more leaves a tombstone again."""
     units = {row.unit for row in changes.results if row.metric.startswith(_IN_TRACE)}
     named = {bytes.fromhex(id_) for id_ in map(numbers.trace_of, units) if id_}
     named.update(row.trace_id for row in changes.session_traces)

@@ -1,7 +1,6 @@
-"""Looks through a store for damage, row by row, beside a collector that may run on it.
+"""Checks a store for damage, row by row, also beside a running collector.
 
-Spans and results have checksums of their own rows, what is compressed has zstd's; SQLite's pages have none, so a page
-is checked for its structure, and each row for itself.
+Rows of spans and results have checksums, compressed data zstd's. SQLite pages have none, so their structure is checked.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Damage:
 
 
 def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
-    """Yields everything that is damaged. The whole file is read as it was at one moment."""
+    """Yield everything that is damaged. The whole file is read as it was at one moment."""
     connection.execute("BEGIN")
     try:
         for (finding,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
@@ -77,7 +76,7 @@ def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
 
 
 def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> tuple[str, str] | None:
-    """Returns what a damaged row is about, as far as it tells, and what is wrong with it."""
+    """Return what a damaged row is about, as far as it tells, and what is wrong with it."""
     _, about, *rest = row
     about = hex_of(about) if kind not in ("results", "outbox") else str(about)
     try:

@@ -1,9 +1,8 @@
-"""Chunks, the raw spans and log records of traces, kept until their trace is decided and for the late window after
-that: compressed where that pays, each with a checksum. And what stays readable of agents' traces after the window: each
-compressed as a whole.
+"""Chunks: raw spans and log records, kept until the decision and the late window; compressed if useful, with checksums.
+Afterwards, agents' traces are kept compressed as a whole.
 
-Bytes of a trace: for each of its requests a flag (1: logs), the length as four bytes, and the request; all of it
-compressed."""
+Format of a trace, compressed: per request a flag (1: logs), a four-byte length, and the request.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +34,11 @@ Part = tuple[bool, bytes]
 
 
 CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
-"""The columns of a chunk that :func:`chunk_content` reads. The checksum is of all others, the id among them: a row in
-the place of another one is found, too."""
+"""Columns read by :func:`chunk_content`. The checksum covers all others and the id, so swapped rows are detected."""
 
 
 def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
-    """Returns, for each of ``contents``, whether it was compressed, and the bytes to store. Safe on any thread."""
+    """Return, for each of ``contents``, whether it was compressed, and the bytes to store. Safe on any thread."""
     large: list[Any] = [data for data in contents if len(data) > _COMPRESS_FROM]
     # All in one call, so that the thread releases the interpreter lock once: see :mod:`bulk`.
     packed = iter(_own.compressor.multi_compress_to_buffer(large) if large else ())
@@ -48,12 +46,12 @@ def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
 
 
 def compress(data: bytes) -> bytes:
-    """Compresses ``data`` of any size. Safe on any thread."""
+    """Compress ``data`` of any size. Safe on any thread."""
     return _own.compressor.compress(data)
 
 
 def decompress(data: bytes) -> bytes:
-    """Decompresses ``data``. Raises ``zstandard.ZstdError`` if it was damaged. Safe on any thread."""
+    """Decompress ``data``. Raises ``zstandard.ZstdError`` if it was damaged. Safe on any thread."""
     return _own.decompressor.decompress(data)
 
 
@@ -74,7 +72,7 @@ class DamagedChunkError(zstandard.ZstdError):
 
 
 def chunk_content(row: Sequence[Any]) -> bytes:
-    """Returns the uncompressed content of a row of :data:`CHUNK`. Raises :class:`DamagedChunkError`."""
+    """Return the uncompressed content of a row of :data:`CHUNK`. Raises :class:`DamagedChunkError`."""
     *fields, data, checksum = row
     if type(data) is not bytes or checksum != row_sum(fields, data):
         raise DamagedChunkError(f"chunk {row[2]} of the store was damaged on disk: its checksum differs")
@@ -82,8 +80,9 @@ def chunk_content(row: Sequence[Any]) -> bytes:
 
 
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-    """Reads ``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted and
-    :class:`DamagedChunkError` when one was damaged, so that no caller takes a part of a trace for the whole."""
+    """Read ``(is_logs, data)`` by chunk id. Raises ``LookupError`` for a deleted chunk and :class:`DamagedChunkError`
+    for a damaged chunk, so traces are never partial.
+    """
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):
         # All at once: a statement that an error leaves unfinished would show this connection the past from then on.
@@ -100,7 +99,7 @@ class StoreFullError(RuntimeError):
 
 
 def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
-    """Inserts chunks; returns the bytes that they take. They are packed here and not by the callers: an event loop is
+    """Insert chunks; return the bytes that they take. They are packed here and not by the callers: an event loop is
     too dear to compress on."""
     rows, size = [], 0
     for chunk, (packed, data) in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True):
@@ -113,7 +112,7 @@ def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
 
 
 def newest_chunk(connection: sqlite3.Connection) -> int:
-    """Returns the largest id that a chunk ever had; 0 before the first. No id is given twice, since a decided trace
+    """Return the largest id that a chunk ever had; 0 before the first. No id is given twice, since a decided trace
     may still name a chunk that was deleted."""
     (largest,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
     kept = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", (_NEWEST,)).fetchone()
@@ -121,7 +120,7 @@ def newest_chunk(connection: sqlite3.Connection) -> int:
 
 
 def keep_newest(connection: sqlite3.Connection) -> None:
-    """Stores the largest id of a chunk, before chunks are deleted."""
+    """Store the largest id of a chunk, before chunks are deleted."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NEWEST, str(newest_chunk(connection))))
 
 
@@ -129,9 +128,10 @@ class KeptTraces(StoreTable):
     """The table of one store."""
 
     def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
-        """Compresses the chunks of up to ``limit`` listed traces that were decided more than ``late_window_s`` seconds
-        before ``now`` (of the store's calendar), and deletes the chunks. Traces that are ``wanted`` or have judge jobs
-        wait; damaged chunks are deleted. Returns how many traces. Blocks; not on the writer's thread."""
+        """Compress the chunks of up to ``limit`` listed traces decided more than ``late_window_s`` seconds before
+        ``now`` (store calendar), and delete the chunks. ``wanted`` traces and traces with judge jobs wait. Damaged
+        chunks are deleted. Returns the number. Blocks; not on the writer thread.
+        """
         due = self._due(now - late_window_s, wanted, limit)
         packed: list[tuple[int, bytes, bytes | None]] = []
         for no, chunks in due:
@@ -168,7 +168,7 @@ class KeptTraces(StoreTable):
     def forget(
         self, connection: sqlite3.Connection, retention_s: float, max_bytes: int, now: float, limit: int = 500
     ) -> int:
-        """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
+        """Delete kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
         take more than ``max_bytes``; at most ``limit``. Returns how many."""
         (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
         oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
@@ -185,7 +185,7 @@ class KeptTraces(StoreTable):
     def _move(
         self, connection: sqlite3.Connection, packed: Sequence[tuple[int, bytes, bytes | None]], now: float
     ) -> None:
-        """Puts compressed contents into the place of chunks, unless a late span has changed the trace meanwhile. Chunks
+        """Put compressed contents into the place of chunks, unless a late span has changed the trace meanwhile. Chunks
         that cannot be read have none."""
         keep_newest(connection)
         for no, chunks, data in packed:
@@ -201,7 +201,7 @@ class KeptTraces(StoreTable):
 
 
 def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
-    """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
+    """Return the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
     ``zstandard.ZstdError`` where it is damaged."""
     no = numbers.of_traces(connection, [trace_id]).get(trace_id)
     kept = "SELECT data FROM kept WHERE no = ?"
@@ -218,13 +218,13 @@ def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
 
 
 def packed_contents(parts: Iterable[Part]) -> bytes:
-    """Packs the requests of a trace, oldest first, into one compressed blob."""
+    """Pack the requests of a trace, oldest first, into one compressed blob."""
     whole = b"".join(_HEAD.pack(logs, len(data)) + data for logs, data in parts)
     return zstandard.ZstdCompressor(level=_KEPT_LEVEL, write_checksum=True).compress(whole)
 
 
 def unpacked(data: bytes) -> list[Part]:
-    """Returns the requests that :func:`packed_contents` packed."""
+    """Return the requests that :func:`packed_contents` packed."""
     whole = zstandard.ZstdDecompressor().decompress(data)
     parts: list[Part] = []
     at = 0
@@ -246,13 +246,13 @@ class StoredTrace:
 
 
 def count_traces(connection: sqlite3.Connection) -> int:
-    """Counts the traces with stored spans."""
+    """Count the traces with stored spans."""
     held = "SELECT count(DISTINCT trace_id) FROM chunks"
     return int(connection.execute(f"SELECT ({held}) + (SELECT count(*) FROM kept)").fetchone()[0])  # noqa: S608
 
 
 def stored_traces(connection: sqlite3.Connection, start: str = "") -> Iterator[StoredTrace]:
-    """Yields the traces with stored spans, earliest first as far as that is known, as the store is at the first
+    """Yield the traces with stored spans, earliest first as far as that is known, as the store is at the first
     read. ``start``: only those whose ids, in hex, begin so."""
     connection.execute("BEGIN")
     try:

@@ -1,9 +1,7 @@
-"""The store's own time. The machine's clock may be set, by days; rows must neither be deleted too early nor kept for
-ever because of that.
+"""The store's clock, independent of changes of the system clock.
 
-Ages are counted on a steady clock while the process runs. The machine's clock is read when a store is new, and at a
-start to find out for how long no collector ran; so a clock that jumps changes nothing while the collector runs, and at
-most a day of it is believed at a start.
+Ages are counted on a steady clock while the process runs. The system clock is read only for a new store and at a start,
+where downtime counts for at most a day.
 """
 
 from __future__ import annotations
@@ -18,12 +16,13 @@ import orjson
 KEY = "clock"
 """The key of the clock in the table ``meta``."""
 _CREDIT_S = 86_400.0
-"""Most seconds that count of the time between two processes: a wrong clock at a start must not end a retention."""
+"""Maximum seconds of downtime counted at a start, so a wrong clock cannot end a retention."""
 
 
 class Times(NamedTuple):
-    """One moment, in seconds. ``wall``: the machine's clock, for what others read. ``calendar`` and ``running``: see
-    :class:`StoreClock`."""
+    """One moment, in seconds. ``wall``: system clock, for display. ``calendar`` and ``running``: see
+    :class:`StoreClock`.
+    """
 
     wall: float
     calendar: float
@@ -31,10 +30,10 @@ class Times(NamedTuple):
 
 
 class StoreClock:
-    """Two clocks that never jump and never go back; Unix seconds as long as the machine's clock is right. Any thread.
+    """Two monotonic clocks in Unix seconds; thread-safe.
 
-    ``running`` stands still while no collector runs: what waits to be sent or asked is as old as the time in which that
-    could have been done. ``calendar`` goes on then, by a day at most: retention is about that.
+    ``running`` stops while no collector runs, for ages of waiting items. ``calendar`` also counts downtime up to a day,
+    for retention.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +42,7 @@ class StoreClock:
         self._running = self._calendar = wall()
 
     def resume(self, connection: sqlite3.Connection) -> bool:
-        """Sets the clock to where the store stopped. Returns ``False`` for a new store, whose time is the machine's."""
+        """Set the clock to where the store stopped. Returns ``False`` for a new store, whose time is the machine's."""
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
         if row is not None:
             kept = orjson.loads(row[0])
@@ -58,16 +57,16 @@ class StoreClock:
         return self._running + self._passed()
 
     def calendar(self) -> float:
-        """Returns what ``running`` does, plus the time in which no collector ran."""
+        """Return what ``running`` does, plus the time in which no collector ran."""
         return self._calendar + self._passed()
 
     def now(self) -> Times:
-        """Reads all clocks at one moment."""
+        """Read all clocks at one moment."""
         passed = self._passed()
         return Times(self._wall(), self._calendar + passed, self._running + passed)
 
     def kept(self) -> str:
-        """Writes the clock as text, for :meth:`resume` of the next process."""
+        """Write the clock as text, for :meth:`resume` of the next process."""
         return orjson.dumps(self.now()._asdict()).decode()
 
     def _passed(self) -> float:
@@ -75,6 +74,6 @@ class StoreClock:
 
 
 def last_running(connection: sqlite3.Connection) -> float | None:
-    """Returns the running clock as it was stored last: for processes that read a store which a collector has open."""
+    """Return the running clock as it was stored last: for processes that read a store which a collector has open."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
     return None if row is None else float(orjson.loads(row[0])["running"])

@@ -1,7 +1,7 @@
-"""One thread that writes, and commits for many callers at once.
+"""A single writer thread with group commit.
 
-All work that waits when the thread is free shares one transaction and one fsync (group commit): that makes
-"acknowledged after commit" cheap. If one piece of work fails, it is undone alone; its neighbours are committed.
+All waiting work shares one transaction and fsync, which makes acknowledgement after commit cheap. Failed work is undone
+alone.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ Together = Callable[[sqlite3.Connection, Sequence[Any]], None]
 
 _MAX_GROUP = 512
 _NOT_WRITTEN = (sqlite3.OperationalError, sqlite3.DatabaseError)
-"""The classes themselves: a full disk, one that fails, a damaged file. What is derived from them is a fault of the work
-that was to be done (a constraint, a value that does not fit)."""
+"""These exact classes: full or failing disk, damaged file. Subclasses are errors of the work itself."""
 
 
 @dataclass(slots=True)
@@ -49,7 +48,7 @@ class Writer:
         connect: Callable[[], sqlite3.Connection],
         on_error: Callable[[Exception], object] = lambda _: None,
     ) -> None:
-        """Calls ``on_error``, on the writer's thread, with every error that a caller gets."""
+        """Call ``on_error``, on the writer's thread, with every error that a caller gets."""
         self._connect, self._on_error = connect, on_error
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pandaeval-store", daemon=True)
@@ -61,32 +60,32 @@ class Writer:
         """What kept the last transaction from being written, as SQLite says it; empty after one that was."""
 
     def start(self) -> None:
-        """Opens the connection on the writer's own thread; raises what opening raises."""
+        """Open the connection on the writer's own thread; raise what opening raises."""
         self._thread.start()
         self._started.result()
 
     def submit(self, work: Work) -> Future[Any]:
-        """Queues ``work(connection)``, which runs inside a transaction; the future is done after the commit, with its
+        """Queue ``work(connection)``, which runs inside a transaction; the future is done after the commit, with its
         value or error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
         return self._submit(_Job(Future(), work))
 
     def write(
         self, work: Callable[..., T], table: object, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Submits the work of a table, see :class:`pandaeval_collector.store.table.Writes`."""
+        """Submit the work of a table, see :class:`pandaeval_collector.store.table.Writes`."""
         return self.submit(lambda connection: work(table, connection, *arguments, **options))
 
     def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
-        """Submits work that costs less done together: items that wait next to each other and have the same
+        """Submit work that costs less done together: items that wait next to each other and have the same
         ``together`` are passed to it as one sequence, or one by one where that fails."""
         return self._submit(_Job(Future(), together=together, item=item))
 
     def waiting(self) -> int:
-        """Returns how many pieces of work have not begun yet."""
+        """Return how many pieces of work have not begun yet."""
         return self._queue.qsize()
 
     def close(self) -> None:
-        """Finishes what was submitted, then closes the connection. Safe to call twice."""
+        """Finish what was submitted, then close the connection. Safe to call twice."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -162,7 +161,7 @@ class Writer:
 
 
 def _done(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> Iterator[Any]:
-    """Runs the jobs and yields the value of each."""
+    """Run the jobs and yield the value of each."""
     for together, alike in itertools.groupby(jobs, attrgetter("together")):
         if together is None:
             yield from (job.work(connection) for job in alike if job.work is not None)

@@ -1,8 +1,7 @@
-"""Opens the store's file: creates it, sets its durability, finds damage to it, notes that for the next start, and puts
-a damaged file aside.
+"""Opens the store's file: creates it, sets durability, detects and records damage, and moves damaged files aside.
 
-To check a file of some GiB on a cold disk takes minutes, in which nothing could be accepted. So a start checks only a
-small file; a large one is checked when SQLite met damage in it, which is noted beside it.
+Checking large files takes minutes on a cold disk. So a start checks small files, and large files only after SQLite
+reported damage.
 """
 
 from __future__ import annotations
@@ -25,19 +24,20 @@ Durability = Literal["full", "normal", "off"]
 FILE_NAME = "pandaeval.db"
 PAGE_BYTES = 16384
 _CHECKPOINT_PAGES = 1000
-"""The commit that fills the log so far copies it into the file, and requests wait for that: 10 to 20 ms at 16 MB. Four
-times as many pages take four times as long, and save three bytes in a hundred."""
+"""Pages of the log before a checkpoint, which delays requests by 10 to 20 ms at 16 MB. Larger values take longer and
+save little.
+"""
 _SMALL_BYTES = 64 << 20  # a second on a disk that reads 64 MB/s
 _PAGE_BYTES_AT = 16  # in the file's header, two bytes
 _PRIMARY = 0xFF  # mask of SQLite's primary result codes; higher bits add details
 _STEPS = 400_000
-"""Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
-waited for, which the line may hold for five."""
+"""SQLite steps between two clock checks: about ten milliseconds. Each check waits up to five milliseconds for the
+interpreter lock.
+"""
 
 
 def create(file: Path, durability: Durability) -> bool:
-    """Makes the file ready to be opened: created privately, with its tables, checked. Returns whether a damaged file
-    had to be put aside (it is kept next to the new one, never deleted)."""
+    """Prepare the file: private, with tables, checked. Returns whether a damaged file was moved aside."""
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     try:
@@ -54,7 +54,7 @@ def create(file: Path, durability: Durability) -> bool:
 
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
-    """Opens a connection in autocommit mode (transactions are written out), usable from one thread. The file must be
+    """Open a connection in autocommit mode (transactions are written out), usable from one thread. The file must be
     there: a new one in the place of one that was removed would be taken for the store. Raises
     :class:`pandaeval_collector.store.schema.StoreVersionError`."""
     existing = f"{file.absolute().as_uri()}?mode=rw"
@@ -80,8 +80,9 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
 
 
 def _text(value: bytes) -> str | bytes:
-    """Decodes a text; returns its bytes where it is no UTF-8, as one flipped bit can turn a blob into a text. The row's
-    checksum then tells; Python's library would raise the error of a damaged file at the first such row."""
+    """Decode a text, or return its bytes if it is not UTF-8: a flipped bit can turn a blob into text. The checksum then
+    detects it.
+    """
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -107,7 +108,7 @@ class DamagedFileError(sqlite3.DatabaseError):
 
 
 def note_damage(file: Path, error: BaseException) -> bool:
-    """Returns whether ``error`` means that the file is damaged; if so, notes it, and the next start checks the file."""
+    """Return whether ``error`` means that the file is damaged; if so, notes it, and the next start checks the file."""
     if getattr(error, "sqlite_errorcode", 0) & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return False
     note = _note(file)
@@ -119,7 +120,7 @@ def note_damage(file: Path, error: BaseException) -> bool:
 
 
 def look_through(connection: sqlite3.Connection, file: Path) -> None:
-    """Checks the whole file if it is small or noted as damaged. Raises :class:`DamagedFileError`."""
+    """Check the whole file if it is small or noted as damaged. Raises :class:`DamagedFileError`."""
     is_suspected = _note(file).exists()
     if not is_suspected and file.stat().st_size > _SMALL_BYTES:
         return
@@ -132,8 +133,9 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def check_size(file: Path) -> None:
-    """Raises :class:`DamagedFileError` if the file ends within a page, which SQLite would fill up with zeros. Checks
-    nothing while there is a log, which holds that page too. No connection may be open."""
+    """Raise :class:`DamagedFileError` if the file ends within a page. Skipped while a log exists. No connection may be
+    open.
+    """
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         return
@@ -145,7 +147,7 @@ def check_size(file: Path) -> None:
 
 
 def put_aside(file: Path, error: Exception) -> None:
-    """Renames a damaged file and its log, which are not deleted, and removes the note of the damage."""
+    """Rename a damaged file and its log, which are not deleted, and remove the note of the damage."""
     stamp = time.strftime("%Y%m%dT%H%M%S")
     for suffix in ("", "-wal", "-shm"):
         part = file.with_name(file.name + suffix)
@@ -173,7 +175,7 @@ class Connections:
         self._open: list[sqlite3.Connection] = []
 
     def close(self) -> None:
-        """Closes the connections of all threads."""
+        """Close the connections of all threads."""
         while self._open:
             self._open.pop().close()
 
@@ -187,9 +189,9 @@ class Connections:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Inside the block, the calling thread's connection reads the store as it was at the first read, and reads cost
-        less: outside of a snapshot, each read checks what others have changed since the one before. Raises
-        :class:`TooSlowError`."""
+        """Read the store as of the first read inside the block, on the thread's connection. Faster than single reads,
+        which check for changes each time. Raises :class:`TooSlowError`.
+        """
         connection, limit_s = self.own(), self._limit_s
         if limit_s is not None:
             until = time.monotonic() + limit_s
@@ -209,7 +211,7 @@ class Connections:
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[sqlite3.Connection]:
-        """Opens a connection for a long read. Until the read ends it shows the store as it was at the first row; the
+        """Open a connection for a long read. Until the read ends it shows the store as it was at the first row; the
         calling thread's own connection stays free for reads that have to see newer commits."""
         with contextlib.closing(connect(self._file, "off", read_only=True)) as connection:
             yield connection

@@ -27,8 +27,9 @@ class Extent:
 
 @dataclass(slots=True)
 class Consumed:
-    """What was read of one partition: ``next`` is the offset after the last message. Below ``settled_below``, other
-    collectors have decided what they read. ``extents``: those of the traces whose messages may be needed again."""
+    """The read state of a partition: ``next`` is the offset after the last message. Below ``settled_below``, other
+    collectors have decided their messages. ``extents``: of traces whose messages may be needed again.
+    """
 
     partition: int
     next: int
@@ -43,7 +44,7 @@ class ConsumedTables(StoreTable):
 
     @written
     def open(self, connection: sqlite3.Connection, log: str) -> None:
-        """Deletes what the tables hold of another log than ``log`` (cluster, topic and group): its offsets mean nothing
+        """Delete what the tables hold of another log than ``log`` (cluster, topic and group): its offsets mean nothing
         in this one."""
         known = connection.execute("SELECT value FROM meta WHERE key = ?", (self._log,)).fetchone()
         if known != (log,):
@@ -52,7 +53,7 @@ class ConsumedTables(StoreTable):
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._log, log))
 
     def load(self) -> dict[int, Consumed]:
-        """Returns what was read of each partition, by partition. ``next`` is -1 for one that was released."""
+        """Return what was read of each partition, by partition. ``next`` is -1 for one that was released."""
         rows = self._rows(f"SELECT partition, next, settled_below FROM {self._log}_partitions")  # noqa: S608
         partitions = {row[0]: Consumed(*row) for row in rows}
         rows = self._rows(f"SELECT partition, trace_id, first, last, elsewhere FROM {self._log}_traces")  # noqa: S608
@@ -63,18 +64,18 @@ class ConsumedTables(StoreTable):
 
     @written
     def note(self, connection: sqlite3.Connection, read: Sequence[Consumed]) -> None:
-        """Stores how far partitions were read, where no span came with it."""
+        """Store how far partitions were read, where no span came with it."""
         write(connection, read, self._log)
 
     @written
     def forget(self, connection: sqlite3.Connection, partition: int, before: int) -> None:
-        """Deletes the extents of traces that end before an offset."""
+        """Delete the extents of traces that end before an offset."""
         statement = f"DELETE FROM {self._log}_traces WHERE partition = ? AND last < ?"  # noqa: S608
         connection.execute(statement, (partition, before))
 
     @written
     def release(self, connection: sqlite3.Connection, partition: int, keep: Collection[bytes] = ()) -> None:
-        """Deletes what is known of a partition, except for the extents of the traces to ``keep``."""
+        """Delete what is known of a partition, except for the extents of the traces to ``keep``."""
         delete = f"DELETE FROM {self._log}_traces WHERE partition = ? AND hex(trace_id) NOT IN {_LISTED}"  # noqa: S608
         connection.execute(delete, (partition, _hex_list(keep)))
         connection.execute(f"DELETE FROM {self._log}_partitions WHERE partition = ?", (partition,))  # noqa: S608
@@ -86,16 +87,16 @@ class ConsumedTables(StoreTable):
 
     @written
     def unpark(self, connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> int:
-        """Makes parked jobs about these traces due again."""
+        """Make parked jobs about these traces due again."""
         return self._change_jobs(connection, "parked", ("due", "", None), trace_ids)
 
     @written
     def give_up(self, connection: sqlite3.Connection, trace_ids: Collection[bytes], now: float) -> int:
-        """Cancels parked jobs about these traces: another collector did them. ``now``: of the store's calendar."""
+        """Cancel parked jobs about these traces: another collector did them. ``now``: of the store's calendar."""
         return self._change_jobs(connection, "parked", ("cancelled", "elsewhere", now), trace_ids)
 
     def unjudged(self) -> set[bytes]:
-        """Returns the ids of the traces with a job that has not ended."""
+        """Return the ids of the traces with a job that has not ended."""
         query = "SELECT DISTINCT trace_id FROM jobs WHERE state IN ('due', 'leased', 'parked')"
         return {trace_id for (trace_id,) in self._rows(query)}
 
@@ -116,18 +117,18 @@ class ConsumedMembers(ConsumedTables):
     _log = MEMBERS
 
     def unjudged(self) -> set[bytes]:
-        """Returns the ids of the sessions with a job that has not ended."""
+        """Return the ids of the sessions with a job that has not ended."""
         query = """SELECT DISTINCT json_extract(CAST(body AS TEXT), '$.session') FROM jobs
                    WHERE state IN ('due', 'leased') AND metric LIKE 'session.%'"""
         return {str(session).encode() for (session,) in self._rows(query)}
 
     def _change_jobs(self, *_: object) -> int:
-        """Changes no job: the verdicts of jobs about sessions have the same ids everywhere."""
+        """Change no job: the verdicts of jobs about sessions have the same ids everywhere."""
         return 0
 
 
 def write(connection: sqlite3.Connection, read: Iterable[Consumed], log: str = SPANS) -> None:
-    """Notes what was read, inside the transaction that stores it."""
+    """Note what was read, inside the transaction that stores it."""
     for partition in read:
         connection.execute(
             f"INSERT OR REPLACE INTO {log}_partitions VALUES (?, ?, ?)",  # noqa: S608

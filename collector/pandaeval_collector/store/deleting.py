@@ -124,10 +124,10 @@ class Deletions(StoreTable):
     @written
     def step(self, connection: sqlite3.Connection) -> str:
         """Makes a bounded part of the oldest deletion. Returns the stage that follows, ``""`` if nothing is left."""
-        failpoints.reach("in_deletion")
         row = connection.execute(f"{_keys('key, value')} LIMIT 1", (_PENDING, _after(_PENDING))).fetchone()
         if row is None:
             return ""
+        failpoints.reach("in_deletion")
         key, record = row[0], orjson.loads(row[1])
         if (stage := record["stage"]) == PURGE:
             return PURGE
@@ -376,10 +376,9 @@ def complete(deletions: Deletions, folder: Path, is_over: Callable[[], bool]) ->
     if a reader keeps the write-ahead log from being emptied."""
     while not is_over():
         began = time.monotonic()
-        stage = deletions.step().result()
-        if not stage:
+        if not deletions.pending():
             return True
-        if stage == PURGE:
+        if deletions.step().result() == PURGE:
             if not _empty_log(folder / FILE_NAME):
                 return False
             deletions.purged().result()

@@ -25,7 +25,7 @@ class Directory:
     """
 
     def __init__(self, path: Path) -> None:
-        """Creates and locks the directory. Raises :class:`StoreBusyError`."""
+        """Create and lock the directory. Raises :class:`StoreBusyError`."""
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._handles = [os.open(path, os.O_RDONLY | os.O_DIRECTORY)]
         try:
@@ -43,17 +43,17 @@ class Directory:
             raise
 
     def sync(self) -> None:
-        """Syncs the directory: the names of files that were created or renamed survive a power cut."""
+        """Sync the directory: the names of files that were created or renamed survive a power cut."""
         os.fsync(self._handles[0])
 
     def close(self) -> None:
-        """Unlocks the directory. Safe to call twice."""
+        """Unlock the directory. Safe to call twice."""
         while self._handles:
             os.close(self._handles.pop())
 
 
 def _lock(handle: int) -> None:
-    """Locks a file or directory, where the file system can. Raises ``BlockingIOError``."""
+    """Lock a file or directory, where the file system can. Raises ``BlockingIOError``."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -63,7 +63,7 @@ def _lock(handle: int) -> None:
 
 
 def has_no_room(path: Path, error: OSError | sqlite3.Error) -> bool:
-    """Returns whether a file of the store could not be opened or written because the disk is full. SQLite reports the
+    """Return whether a file of the store could not be opened or written because the disk is full. SQLite reports the
     shared memory file as one that cannot be opened then, so the free space is measured too."""
     if getattr(error, "errno", None) in _NO_ROOM:
         return True

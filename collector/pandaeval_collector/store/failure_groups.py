@@ -46,7 +46,7 @@ _FIELDS = tuple(FailureGroupRow.__dataclass_fields__)
 
 
 def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
-    """Adds failures to their groups, and creates a group with its first failure."""
+    """Add failures to their groups, and create a group with its first failure."""
     connection.executemany(
         f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES ({", ".join("?" * len(_FIELDS))})
             ON CONFLICT (id) DO UPDATE SET count = count + excluded.count,
@@ -62,7 +62,7 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
 
 
 def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
-    """Returns the groups, the one with the newest failure first."""
+    """Return the groups, the one with the newest failure first."""
     query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
     return [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
 
@@ -74,7 +74,7 @@ class GroupGauges(StoreTable):
     _values: Mapping[tuple[str, Attributes], float] = MappingProxyType({})
 
     def values(self) -> Mapping[tuple[str, Attributes], float]:
-        """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
+        """Return the gauges by name and attributes; those of the last reading where the store cannot be read."""
         if time.monotonic() - self._read_at >= _FRESH_S:
             try:
                 counts = self._rows("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")

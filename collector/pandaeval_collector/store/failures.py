@@ -21,9 +21,10 @@ _BY_LABEL = {
     **dict.fromkeys(("empty_answer", "control_token", "", "fail", "assumed"), "medium"),
     "repetition": "low",
 }
-"""Agentest, evaluation metrics, *Severity Levels*: security and data loss are critical; contradictions, ignored
-requests and wrong use of tools high; needless calls and questions medium; wording low. What the user cannot miss, such
-as a crash, is medium: nobody acts on it as on a made-up value. So is what names no cause."""
+"""From Agentest's *Severity Levels*. Critical: security, data loss. High: contradictions, ignored requests, wrong tool
+use. Medium: needless calls and questions. Low: wording. Visible problems such as crashes, and labels without a cause,
+are medium.
+"""
 _MANY_CALLS = 10  # a loop that lost so many is high
 _PLAIN = (None, "pass", "fail", "assumed")
 _STEPS = frozenset({"trace", "turn"})
@@ -62,8 +63,7 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The text by which failures count as alike: the label with code's cause, if it is known, else with the
-        reason."""
+        """The text for comparing failures: the label with the known cause, else with the reason."""
         return f"{self.label}: {self.tool}: {self.cause}" if self.is_known else f"{self.label}: {self.reason}"
 
     @property
@@ -104,9 +104,9 @@ class Failure:
 
 
 def failure_of(result: Result) -> Failure | None:
-    """Returns the failure that a result states, if any: it has a score, does not pass, and its label says what went
-    wrong. A result that only misses a threshold says nothing of a cause, and one without a score is no failure of the
-    agent. A label of a whole session sums up; it counts where it is a verdict, or its metric declares a severity."""
+    """Return the failure in a result, if any: scored, not passed, and the label names the problem. Missing a threshold
+    alone is no failure. A whole session's label counts if it is a verdict or its metric declares a severity.
+    """
     finding = result.finding
     if not isinstance(finding, Score) or result.success is not False or finding.label in _PLAIN:
         return None
@@ -142,7 +142,7 @@ def _text(value: object) -> str:
 
 
 def normalised(error: str) -> str:
-    """Replaces numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
+    """Replace numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
     and 500 are two errors."""
     text = _QUOTED.sub("#", error)
     text = _TOKEN.sub(
@@ -152,12 +152,12 @@ def normalised(error: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Replaces numbers and ids, which differ from case to case, by ``#``."""
+    """Replace numbers and ids, which differ from case to case, by ``#``."""
     return _CASE.sub("#", text)
 
 
 def severity_of(label: str) -> str:
-    """Returns the severity that a label has by itself; ``high`` for one that no table names."""
+    """Return the severity that a label has by itself; ``high`` for one that no table names."""
     return _BY_LABEL.get(label, HIGH)
 
 
@@ -172,5 +172,5 @@ def group_id(result: str) -> str:
 
 
 def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
-    """Returns the sort key of failures in every list: claims of what was not done come first, then the gravest."""
+    """Return the sort key of failures in every list: claims of what was not done come first, then the gravest."""
     return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)

@@ -1,5 +1,4 @@
-"""Finds traces, sessions and results for people: a page at a time, in reads that give up after a time limit, so that no
-question, however it is put, holds up the line."""
+"""Finds traces, sessions and results for display, in pages and with a time limit, so queries cannot block scoring."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 
@@ -16,7 +15,7 @@ from pandaeval_collector.store import listed_pages as pages, numbers, people
 from pandaeval_collector.store.chunks import Part, contents
 from pandaeval_collector.store.connection import Connections
 from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
-from pandaeval_collector.store.listed import NOT_FAILED, Wanted, chosen_by_index, conditions, result_conditions
+from pandaeval_collector.store.listed import NOT_FAILED, Wanted, carried, chosen_by_index, conditions, result_conditions
 from pandaeval_collector.store.listed_pages import (
     COLUMNS,
     OF_SESSION,
@@ -29,8 +28,9 @@ from pandaeval_collector.store.listed_pages import (
     sessions_of,
 )
 from pandaeval_collector.store.series_table import attributes_of
-from pandaeval_collector.store.triage import Triage, triages
+from pandaeval_collector.store.triage import Triage, history, triages
 
+_T = TypeVar("_T")
 _NAMES_AGE = 50.0
 """Names are read again after this multiple of the time that reading them took: 2 % of a reader's time at most."""
 
@@ -51,8 +51,7 @@ _FAILED_RESULTS = f"""
     FROM listed AS l JOIN results AS r ON r.about = l.no
     WHERE l.no IN ({{failed}}) AND r.success = 0
         AND (l.no > 0 OR json_extract({_BODY}, '$.evaluator.kind') != 'math')
-        AND r.seq = (SELECT max(seq) FROM results AS n
-                     WHERE n.about = r.about AND n.metric = r.metric AND n.unit = r.unit)"""  # noqa: S608
+        AND r.verdict IS NOT NULL"""  # noqa: S608
 _BROKEN_RUNS = """
     SELECT json_group_array(json_array(no, at, agent, '', 0, 'run failed', '', '',
         json_extract(CAST(facts AS TEXT), '$.error'), '', json_extract(CAST(facts AS TEXT), '$.id'))) FROM listed AS b
@@ -67,13 +66,14 @@ _CORRECTNESS = f"""
         json_extract({_BODY}, '$.trace_id'), json_extract({_BODY}, '$.session_id')))
     FROM (SELECT no FROM listed ORDER BY at DESC LIMIT {MOST_FAILED}) AS l JOIN results AS r ON r.about = l.no
     WHERE r.metric IN ('trace.correctness', 'session.correctness')
-        AND r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"""  # noqa: S608
+        AND r.verdict IS NOT NULL"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
 class StandingVerdict:
-    """A verdict of ``correctness`` that stands. ``no``: of its trace, or below zero of its session; ``question``: of an
-    undecided one, to the agent's owner; ``labelled``: people have a verdict too."""
+    """A current verdict of ``correctness``. ``no``: of its trace, or below zero of its session. ``question``: an
+    undecided verdict's question to the owner. ``labelled``: people also gave a verdict.
+    """
 
     no: int
     metric: str
@@ -100,12 +100,23 @@ _OF_JUDGES = f"""
 """What the verdicts on each run cost; those on a session count for its last run."""
 
 
+_COUNTED = "FROM listed AS l CROSS JOIN results AS r ON r.about = l.no AND r.verdict > '' AND {results} AND {where}"
+_RATES = f"""
+    SELECT metric, l.agent, verdict, count(*) {_COUNTED} AND +l.no > 0 AND metric < 'turn.' GROUP BY 1, 2, 3
+    UNION ALL SELECT metric, agent, verdict, count(*) FROM (
+        SELECT metric, l.agent, iif(max(verdict = 'failed'), 'failed', max(verdict)) AS verdict
+        {_COUNTED} AND +l.no > 0 AND metric >= 'turn.' GROUP BY +l.no, metric) GROUP BY 1, 2, 3
+    UNION ALL SELECT metric, NULL, verdict, count(*) {_COUNTED} AND l.no < 0 GROUP BY 1, 3
+    UNION ALL SELECT metric, m.agent, verdict, count(DISTINCT l.no) {_COUNTED} AND l.no < 0 CROSS JOIN listed AS m
+        ON m.session = l.session AND m.session > 0 AND +m.no > 0 AND {{of}} GROUP BY 1, 2, 3"""  # noqa: S608
+
+
 @dataclass(frozen=True, slots=True)
 class FailedResult:
-    """A standing result that failed, or a run that ended with an error of which no result speaks (``metric`` is empty
-    then). ``no``: of its trace or session; ``group``: id of its group of failures, ``""`` for none; ``seq``: of the
-    result; ``at``: when its trace began, Unix milliseconds; ``step``: the last span that the result names;
-    ``trace_id``: of its trace, or of the one that a verdict on a session blames."""
+    """A current failed result, or a run that ended with an error without a result (``metric`` is empty). ``no``: trace
+    or session. ``group``: failure group id or ``""``. ``at``: the trace's start in Unix milliseconds. ``step``: last
+    span named. ``trace_id``: its trace, or the trace that a session verdict blames.
+    """
 
     no: int
     at: int
@@ -139,7 +150,7 @@ class Page:
 
 
 def every(find: Callable[..., Page], wanted: Wanted, **options: Any) -> Iterator[Any]:
-    """Yields all rows of a list, a page at a time. ``options``: further arguments of ``find``."""
+    """Yield all rows of a list, a page at a time. ``options``: further arguments of ``find``."""
     after = None
     while True:
         page = find(wanted, after=after, limit=_PAGE, **options)
@@ -159,7 +170,7 @@ class Finder:
         self._names: tuple[float, dict[str, list[str]]] | None = None
 
     def close(self) -> None:
-        """Closes the connections of all threads."""
+        """Close the connections of all threads."""
         self._reads.close()
 
     def connection(self) -> sqlite3.Connection:
@@ -171,7 +182,7 @@ class Finder:
             return reader.execute(query, values).fetchall()
 
     def _of_traces(self, wanted: Wanted, columns: str, rest: str = "", *first: object) -> list[Any]:
-        """Reads ``columns`` of the wanted traces; ``first``: the values in the columns."""
+        """Read ``columns`` of the wanted traces; ``first``: the values in the columns."""
         where = conditions(wanted)
         query = f"SELECT {columns} FROM listed AS l WHERE {where} AND +no > 0 {rest}"  # noqa: S608
         return self._read(query, *first, *where.values)
@@ -179,7 +190,7 @@ class Finder:
     def traces(
         self, wanted: Wanted, *, worst_first: bool = True, after: Position | None = None, limit: int = 50
     ) -> Page:
-        """Returns a page of agents' traces, worst first or newest first, as :class:`Listed` with their results."""
+        """Return a page of agents' traces, worst first or newest first, as :class:`Listed` with their results."""
         find = pages.worst_first if worst_first else pages.newest_first
         with self._reads.snapshot() as reader:
             rows = find(reader, wanted, conditions(wanted).also("+no > 0"), after, limit + 1)
@@ -187,7 +198,7 @@ class Finder:
         return Page(shown, end_of(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
-        """Returns a page of sessions and traces without one, as :class:`ListedSession`, by the worst of their rows."""
+        """Return a page of sessions and traces without one, as :class:`ListedSession`, by the worst of their rows."""
         # A session is listed where its worst row that is wanted is.
         where, others = conditions(wanted), conditions(wanted, "o")
         worse = f"SELECT 1 FROM listed AS o WHERE {others} AND {_WORSE_OF_SESSION}"  # noqa: S608
@@ -200,7 +211,7 @@ class Finder:
         return Page(shown, end_of(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
-        """Returns a session with its ``most`` worst traces, ordered by start; ``None`` for one that is not there."""
+        """Return a session with its ``most`` worst traces, ordered by start; ``None`` for one that is not there."""
         with self._reads.snapshot() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
@@ -218,7 +229,7 @@ class Finder:
         return whole, sorted(traces, key=lambda row: (row.facts.get("at", 0), row.no))
 
     def members(self, session_id: str, most: int = 2000) -> list[str]:
-        """Returns the ids, in hex, of a session's first ``most`` traces by start."""
+        """Return the ids, in hex, of a session's first ``most`` traces by start."""
         rows = self._read(
             """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
                AND listed.session = (SELECT no FROM sessions WHERE session_id = ?) ORDER BY at, listed.no LIMIT ?""",
@@ -227,7 +238,7 @@ class Finder:
         return [trace_id.hex() for (trace_id,) in rows]
 
     def counts(self, wanted: Wanted) -> tuple[int, int] | None:
-        """Counts the wanted traces, and those of them in which something failed; ``None`` where all that is stored had
+        """Count the wanted traces, and those of them in which something failed; ``None`` where all that is stored had
         to be read for that."""
         if not chosen_by_index(replace(wanted, since_ms=0)):
             return None
@@ -235,30 +246,30 @@ class Finder:
         return traces, int(failed)
 
     def count(self, wanted: Wanted) -> int:
-        """Counts the agents' traces that are wanted."""
+        """Count the agents' traces that are wanted."""
         return int(self._of_traces(wanted, "count(*)")[0][0])
 
     def of_sessions(self, session_ids: Sequence[str]) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """Returns the newest results about sessions themselves as JSON objects, by session id and metric key."""
+        """Return the newest results about sessions themselves as JSON objects, by session id and metric key."""
         with self._reads.snapshot() as reader:
             known = numbers.of_sessions(reader, session_ids)
             results = results_about(reader, [-no for no in known.values()])
         return {session_id: results.get(-no, {}) for session_id, no in known.items()}
 
     def trace(self, trace_id: bytes) -> Listed | None:
-        """Returns the row of a trace; ``None`` where it is not listed."""
+        """Return the row of a trace; ``None`` where it is not listed."""
         with self._reads.snapshot() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
         return None if no is None else self.listed([no]).get(no)
 
     def listed(self, nos: Collection[int]) -> dict[int, Listed]:
-        """Returns rows of traces by their numbers."""
+        """Return rows of traces by their numbers."""
         with self._reads.snapshot() as reader:
             query = f"SELECT {COLUMNS} FROM listed WHERE no > 0 AND no IN ({{marks}})"  # noqa: S608
             return {row.no: row for row in listed_of(reader, [*numbers.each_of(reader, query, nos)])}
 
     def traces_from(self, prefix: str, most: int = 2) -> list[str]:
-        """Returns at most ``most`` ids of listed traces, in hex, that begin with ``prefix`` (32 hex digits at most)."""
+        """Return at most ``most`` ids of listed traces, in hex, that begin with ``prefix`` (32 hex digits at most)."""
         ends = [bytes.fromhex(prefix.ljust(32, digit)) for digit in "0f"]
         with self._reads.snapshot() as reader:
             rows = reader.execute(
@@ -269,7 +280,7 @@ class Finder:
         return [trace_id.hex() for (trace_id,) in rows]
 
     def sessions_from(self, prefix: str, most: int = 2) -> list[str]:
-        """Returns at most ``most`` ids of sessions that begin with ``prefix``."""
+        """Return at most ``most`` ids of sessions that begin with ``prefix``."""
         query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ? LIMIT ?"
         return [id_ for (id_,) in self._read(query, prefix, prefix + chr(0x10FFFF), most)]
 
@@ -278,17 +289,17 @@ class Finder:
         return bool(self._read(f"SELECT 1 FROM listed WHERE {column} = ? AND +no > 0 LIMIT 1", name))  # noqa: S608
 
     def attribute_keys(self, most: int = 2000) -> list[str]:
-        """Returns at most ``most`` keys of attributes by which traces are found."""
+        """Return at most ``most`` keys of attributes by which traces are found."""
         query = "SELECT DISTINCT substr(pair, 1, instr(pair, '=') - 1) FROM attribute_pairs LIMIT ?"
         return sorted(key for (key,) in self._read(query, most))
 
     def contents(self, trace_id: bytes) -> list[Part]:
-        """Returns the stored requests of a trace, oldest first; none where its spans are not kept (any more)."""
+        """Return the stored requests of a trace, oldest first; none where its spans are not kept (any more)."""
         with self._reads.snapshot() as reader:
             return contents(reader, trace_id)
 
     def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
-        """Returns a page of results as JSON objects, newest first, all revisions. ``before``: where the last one
+        """Return a page of results as JSON objects, newest first, all revisions. ``before``: where the last one
         ended."""
         where, unit = result_conditions(wanted, "r"), conditions(wanted.of_unit())
         if before is not None:
@@ -300,13 +311,13 @@ class Finder:
         return _numbered([(seq, orjson.loads(body)) for seq, body in rows], limit)
 
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
-        """Returns a page of people's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or
+        """Return a page of people's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or
         all). ``before``: the number at which the last page ended."""
         with self._reads.snapshot() as reader:
             return _numbered(people.page(reader, units, metric, before, limit + 1), limit)
 
     def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow], Mapping[str, Triage]]:
-        """Returns what failed of the wanted runs and sessions, oldest first, the groups of failures by id, and
+        """Return what failed of the wanted runs and sessions, oldest first, the groups of failures by id, and
         what people said of incidents. Left out is a formula over a session: it sums up what failed in its runs."""
         where = conditions(wanted)
         failed = f"""SELECT no FROM listed AS l WHERE {where} AND badness < {NOT_FAILED:g}
@@ -322,8 +333,19 @@ class Finder:
         )
         return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
 
+    def said_of(self, incident: Collection[str]) -> list[Triage]:
+        """Return all that was said of an incident with these ids, newest first."""
+        with self._reads.snapshot() as reader:
+            return history(reader, incident)
+
+    def labelled(self, calculate: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
+        """Return what ``calculate`` makes of the labels of people, nothing where there are none."""
+        with self._reads.snapshot() as reader:
+            (known,) = reader.execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()
+            return calculate(reader) if known else []
+
     def verdicts(self) -> list[StandingVerdict]:
-        """Returns the verdicts of ``correctness`` on the newest runs and sessions, newest first."""
+        """Return the verdicts of ``correctness`` on the newest runs and sessions, newest first."""
         [(read,)] = self._read(_CORRECTNESS)
         return [
             StandingVerdict(
@@ -333,17 +355,17 @@ class Finder:
         ]
 
     def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
-        """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
+        """Count the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
         columns = f"(at - ?) / ? AS bucket, agent, count(*), sum(badness < {NOT_FAILED:g})"
         return [AgentBucket(*row) for row in self._of_traces(wanted, columns, "GROUP BY bucket, agent", since, step)]
 
     def oldest(self, wanted: Wanted) -> int | None:
-        """Returns when the first wanted run began, Unix milliseconds; ``None`` where there is none."""
+        """Return when the first wanted run began, Unix milliseconds; ``None`` where there is none."""
         at: int | None = self._of_traces(wanted, "min(at)")[0][0]
         return at
 
     def measured(self, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:
-        """Returns (microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
+        """Return (microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
         where = conditions(wanted)
         # All in one row, as in :meth:`failing`.
         [(read,)] = self._read(
@@ -359,8 +381,9 @@ class Finder:
         return of_agents
 
     def costs(self, wanted: Wanted, by: str, limit: int) -> list[tuple[Any, ...]]:
-        """Returns rows (name, runs, tokens in and out, US dollars, runs with an unknown price, tokens, US dollars and
-        unpriced ones of the verdicts) of the newest wanted runs, by ``agent``, ``user``, ``session`` or ``day``."""
+        """Return rows (name, runs, tokens in and out, US dollars, runs with unknown price, then tokens, US dollars and
+        unpriced count of verdicts) of the newest wanted runs. ``by``: ``agent``, ``user``, ``session`` or ``day``.
+        """
         where = conditions(wanted)
         order = "name DESC" if by == "day" else "total(json_extract(f, '$.usd')) + total(judge_usd) DESC, name"
         return self._read(
@@ -378,13 +401,14 @@ class Finder:
         )
 
     def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """Returns the JSON objects of results by their numbers."""
+        """Return the JSON objects of results by their numbers."""
         query = "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))"
         return {seq: orjson.loads(body) for seq, body in self._read(query, numbers.json_list(seqs))}
 
     def shares(self, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
-        """Returns (agent, version or model; its name; how many wanted runs are of it; which of the runs ``nos`` are),
-        most of those first; what none of them is of is left out."""
+        """Return (agent, version or model; its name; number of wanted runs; matching runs of ``nos``), most matches
+        first. Entries without matches are omitted.
+        """
         where = conditions(wanted)
         runs = f"FROM listed AS l WHERE {where} AND +no > 0"
         counted = "count(*), json_group_array(no) FILTER (WHERE no IN (SELECT value FROM json_each(?)))"
@@ -410,13 +434,21 @@ class Finder:
         self._names = ended + _NAMES_AGE * (ended - begun), names
         return names
 
+    def rates(self, wanted: Wanted) -> list[tuple[str, str | None, str, int]]:
+        """Count the standing results of the wanted runs and sessions: (metric, agent, verdict, count). A session
+        counts once for ``None``, and for each agent of its runs; a run once for a metric of turns, by its worst."""
+        where, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
+        values, of = (*results.values, *where.values), carried(wanted, "m")
+        query = _RATES.format(where=where, results=results, of=of)
+        return self._read(query, *values * _RATES.count("{where}"), *of.values)
+
     def counters(self, name: str) -> list[tuple[Mapping[str, str], int]]:
         """All series of a counter, at most 20,000: their attributes, and how often what these describe happened."""
         rows = self._read("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", name)
         return [(dict(attributes_of(attributes)), int(total)) for attributes, total in rows]
 
     def newest(self) -> int:
-        """Returns the number of the newest result; 0 where there is none."""
+        """Return the number of the newest result; 0 where there is none."""
         return int(self._read("SELECT coalesce(max(seq), 0) FROM results")[0][0])
 
     def change(self) -> str:
@@ -427,5 +459,5 @@ class Finder:
 
 
 def _numbered(rows: Sequence[tuple[int, Any]], limit: int) -> Page:
-    """Makes a page of items with their numbers, of which ``rows`` has one more than ``limit`` if there are more."""
+    """Make a page of items with their numbers, of which ``rows`` has one more than ``limit`` if there are more."""
     return Page([item for _, item in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)

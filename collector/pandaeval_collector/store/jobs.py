@@ -1,9 +1,8 @@
-"""What is still to be judged: durable, so that a restart forgets no job.
+"""Durable judge jobs, kept across restarts.
 
-A job is ``due``, then ``leased`` (this process is at it), then ``done``, ``dead`` (given up, can be retried by hand) or
-``cancelled`` (a newer revision or a changed configuration made it pointless). A lease does not run out: one process
-owns the store, and the jobs of the process before it are due again at the start. Jobs begin and end in the transactions
-of :mod:`pandaeval_collector.store.changes`.
+A job is ``due``, ``leased`` (in progress), then ``done``, ``dead`` (given up, can be retried) or ``cancelled``
+(obsolete). Leases do not expire; a start makes them due again. Jobs begin and end in the transactions of
+:mod:`pandaeval_collector.store.changes`.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ class Jobs(StoreTable):
 
     @written
     def lease(self, connection: sqlite3.Connection, now: float, count: int) -> list[Job]:
-        """Leases ``count`` due jobs, newest first: nobody gets them again until they are put back. With more than one,
-        also the others that are due about the same traces, which share calls. An attempt is counted before it is
-        made."""
+        """Lease the newest ``count`` due jobs. If more than one, also other due jobs about the same traces, which share
+        calls. The attempt is counted first.
+        """
         return _lease(connection, "due_at <= ? ORDER BY created_at DESC", now, count)
 
     @written
     def lease_old(self, connection: sqlite3.Connection, before: float, count: int) -> list[Job]:
-        """Leases ``count`` jobs, as :meth:`lease` does, that were created before a time of the running clock, oldest
+        """Lease ``count`` jobs, as :meth:`lease` does, that were created before a time of the running clock, oldest
         first, whether they are due or put off."""
         return _lease(connection, "created_at < ? ORDER BY created_at", before, count)
 
@@ -49,7 +48,7 @@ class Jobs(StoreTable):
         crashed: bool = False,
         free: bool = False,
     ) -> None:
-        """Makes a leased job due again at ``due_at``. ``free``: the attempt does not count."""
+        """Make a leased job due again at ``due_at``. ``free``: the attempt does not count."""
         connection.execute(
             f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
                 WHERE {_BY_ID} AND state = 'leased'""",  # noqa: S608
@@ -58,7 +57,7 @@ class Jobs(StoreTable):
 
     @written
     def release_all(self, connection: sqlite3.Connection) -> int:
-        """Makes all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
+        """Make all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
         job is put off, which may be longer in a store that followed a wrong clock. Returns how many leases there
         were."""
         longest = self._clock.running() + _DAY_S
@@ -66,15 +65,15 @@ class Jobs(StoreTable):
         return connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
 
     def counts(self) -> dict[str, int]:
-        """Counts the jobs in each state."""
+        """Count the jobs in each state."""
         return dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def waiting(self) -> int:
-        """Counts the jobs that are due or leased."""
+        """Count the jobs that are due or leased."""
         return int(self._row("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0])
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
-        """Returns the sessions with a trace that a judge has yet to be asked about, here or where the trace was
+        """Return the sessions with a trace that a judge has yet to be asked about, here or where the trace was
         decided."""
         query = """SELECT session_id FROM sessions WHERE session_id IN ({marks}) AND (EXISTS
                    (SELECT 1 FROM members JOIN jobs ON jobs.trace = members.no
@@ -85,7 +84,7 @@ class Jobs(StoreTable):
         return {row[0] for row in numbers.each_of(self._reader(), query, session_ids)}
 
     def next_due(self) -> float | None:
-        """Returns when the next job is due; ``None`` where none waits."""
+        """Return when the next job is due; ``None`` where none waits."""
         due: float | None = self._row("SELECT min(due_at) FROM jobs WHERE state = 'due'")[0]
         return due
 
@@ -111,9 +110,9 @@ def add(
     fresh: Collection[bytes],
     ended_at: float,
 ) -> None:
-    """Inserts new jobs. Cancels due jobs of ``redecided`` traces that are not among them. ``traces``: the numbers of
-    all these traces; of ``fresh`` ones there can be neither jobs nor results yet. ``now`` is of the running clock,
-    ``ended_at`` of the calendar."""
+    """Insert new jobs, and cancel due jobs of ``redecided`` traces that are not among them. ``traces``: their numbers.
+    ``fresh``: traces without jobs or results. ``now``: running clock. ``ended_at``: calendar.
+    """
     wanted = {job.id for job in jobs}
     for trace_id in redecided:
         rows = connection.execute("SELECT id, no FROM jobs WHERE trace = ? AND state = 'due'", (traces[trace_id],))
@@ -144,7 +143,7 @@ def _blocks(connection: sqlite3.Connection) -> str:
 
 
 def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> None:
-    """Ends jobs, for good or until somebody retries them."""
+    """End jobs, for good or until somebody retries them."""
     if ends:
         among = _blocks(connection)
         connection.executemany(
@@ -164,7 +163,7 @@ def listed(connection: sqlite3.Connection, state: str | None = None, limit: int 
 
 
 def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) -> int:
-    """Makes dead jobs due again, with no attempt counted; returns how many."""
+    """Make dead jobs due again, with no attempt counted; return how many."""
     among = _blocks(connection)
     return sum(
         connection.execute(

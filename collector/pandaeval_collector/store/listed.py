@@ -1,10 +1,8 @@
-"""The table by which people find traces and sessions again: a row for each agent's trace (under its number), and one
-for each session that has results of its own (under its number below zero), ordered by how bad they are; and the
-attributes by which lists find traces: those that are configured, of any span of a trace or its resource.
+"""The table for finding traces and sessions: a row per agent trace, and per session with own results (number below
+zero), ordered by badness. Also configured attributes of spans or resources.
 
-A pair of key and value is stored once, as ``key=value``; a trace has a row of two numbers for each of its pairs. Rows
-of a pair lie together in the order in which the traces came, so that a commit writes to one page for each pair that it
-meets, however large the store is.
+A pair ``key=value`` is stored once; each trace has a two-number row per pair. Rows of a pair are in order of arrival,
+so a commit writes one page per pair.
 """
 
 from __future__ import annotations
@@ -21,9 +19,9 @@ from pandaeval_collector.store.rows import ListedRow, ResultRow
 from pandaeval_collector.store.table import insert
 
 NO_SCORE = 2.0
-"""Stands for the signal of what has no score: after all others."""
+"""Replaces a missing signal; sorts last."""
 NOT_FAILED = 10.0
-"""What is added to the signal of a unit in which nothing failed: it comes after all that did."""
+"""Added to the signal of units without failure, so they sort after failed units."""
 
 
 _OF_SESSION = "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0"
@@ -31,10 +29,9 @@ _LEAST = "json_extract(CAST({t}.facts AS TEXT), '$.FACT') >= ?"
 _OF_ANY = """CASE WHEN {t}.no > 0 THEN {of_trace} ELSE EXISTS (
     SELECT 1 FROM listed AS m WHERE m.session = {t}.session AND m.session > 0 AND m.no > 0 AND {of_member}) END"""
 """The condition that a trace, or any trace of a session, carries all that is wanted."""
-_NEWEST = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"
-_OWN = "EXISTS (SELECT 1 FROM results AS r WHERE r.about = {t}.no AND {results} AND {newest})"
+_OWN = "EXISTS (SELECT 1 FROM results AS r WHERE r.about = {t}.no AND {results} AND r.verdict IS NOT NULL)"
 _BLAMED = """{t}.no IN (SELECT m.no FROM results AS r JOIN members AS m ON m.session = -r.about
-    WHERE r.about < 0 AND {results} AND {newest} AND lower(hex(m.trace_id)) = coalesce(
+    WHERE r.about < 0 AND {results} AND r.verdict IS NOT NULL AND lower(hex(m.trace_id)) = coalesce(
         json_extract(CAST(r.body AS TEXT), '$.metadata.blame.trace_id'),
         json_extract(CAST(r.body AS TEXT), '$.trace_id')))"""
 """The condition that a result of its session names the trace: the trace that it blames, else the last trace."""
@@ -44,10 +41,10 @@ HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
 
 
 def badness_of(results: Iterable[tuple[bool | None, float | None]], broken: bool) -> tuple[float, int]:
-    """Computes how bad a unit is: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where nothing
-    failed, so that units in its order are worst first; and how many failures there are, of results and of the run.
-    ``results``: (success, signal) of each result that stands. ``broken``: the run itself failed, which is as bad as can
-    be."""
+    """Compute a unit's badness and number of failures. Badness is the worst signal (0..1, or :data:`NO_SCORE`), plus
+    :data:`NOT_FAILED` without failure. ``results``: (success, signal) of current results. ``broken``: the run itself
+    failed, which is worst.
+    """
     worst, failures = 0.0 if broken else NO_SCORE, int(broken)
     for success, signal in results:
         failures += success is False
@@ -104,7 +101,7 @@ def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
 
 
 def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
-    """Deletes up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; returns how many."""
+    """Delete up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; return how many."""
     (first,) = connection.execute("SELECT coalesce(min(no), 1 << 60) FROM traces").fetchone()
     old = connection.execute(
         """SELECT id FROM attribute_pairs
@@ -143,11 +140,9 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
 
 
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:
-    """Returns (success, signal) of the newest result of each metric about a unit."""
-    rows = connection.execute(
-        "SELECT success, signal, max(seq) FROM results WHERE about = ? GROUP BY unit, metric", (about,)
-    )
-    return [(None if success is None else bool(success), signal) for success, signal, _ in rows]
+    """Return (success, signal) of the newest result of each metric about a unit."""
+    rows = connection.execute("SELECT success, signal FROM results WHERE about = ? AND verdict IS NOT NULL", (about,))
+    return [(None if success is None else bool(success), signal) for success, signal in rows]
 
 
 # Which traces, sessions and results somebody asks for, as conditions of a query.
@@ -155,11 +150,11 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which traces somebody asks for, and sessions by their traces. Times are Unix milliseconds, ``until_ms`` excluded;
-    what is ``None`` or empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``;
-    ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there is a result like that;
-    ``text``: stands in what lists show; ``min_seconds``,
-    ``min_usd``: what it took and cost at least."""
+    """A filter for traces and, through them, sessions. Times are Unix milliseconds, ``until_ms`` exclusive; ``None`` or
+    empty means no filter. ``status``: ``error`` if the run failed, else ``ok``. ``metric`` (such as
+    ``trace.tool_loop``), ``outcome``, ``label``, ``success``, ``incident`` (IDs of its groups of failures): a result
+    matches. ``text``: in the listed text. ``min_seconds``, ``min_usd``: minimum duration and cost.
+    """
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -174,6 +169,7 @@ class Wanted:
     outcome: str | None = None
     label: str | None = None
     success: bool | None = None
+    incident: str | None = None
     text: str | None = None
     min_seconds: float | None = None
     min_usd: float | None = None
@@ -181,12 +177,12 @@ class Wanted:
     """Pairs ``key=value`` that a trace must have, all of them."""
 
     def of_unit(self) -> Wanted:
-        """Returns the conditions on the unit itself, without those on its results."""
-        return replace(self, metric=None, outcome=None, label=None, success=None)
+        """Return the conditions on the unit itself, without those on its results."""
+        return replace(self, metric=None, outcome=None, label=None, success=None, incident=None)
 
 
 def chosen_by_index(wanted: Wanted) -> bool:
-    """Returns whether rows are chosen at all, and by nothing but columns of the index by time."""
+    """Return whether rows are chosen at all, and by nothing but columns of the index by time."""
     told = replace(wanted, failed=None)
     read_from = ("text", "session", "attribute", "status", "min_seconds", "min_usd")
     return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)
@@ -202,38 +198,42 @@ class Conditions(NamedTuple):
         return " AND ".join(self.conditions) or "1"
 
     def also(self, condition: str, *values: Any) -> Conditions:
-        """Returns these conditions and another one."""
+        """Return these conditions and another one."""
         return Conditions([*self.conditions, condition], [*self.values, *values])
 
 
 def conditions(wanted: Wanted, table: str = "l") -> Conditions:
-    """Returns the conditions on rows of ``listed``. A session has what any of its traces carries; a trace has its own
+    """Return the conditions on rows of ``listed``. A session has what any of its traces carries; a trace has its own
     results, and those of its session that name it."""
     where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
-    carried = _given(_carried(wanted))
-    if carried.conditions:
-        of_trace, of_member = (str(carried).format(t=each) for each in (table, "m"))
-        where = where.also(_OF_ANY.format(t=table, of_trace=of_trace, of_member=of_member), *carried.values * 2)
+    own, of_member = carried(wanted, table), carried(wanted, "m")
+    if own.conditions:
+        where = where.also(_OF_ANY.format(t=table, of_trace=own, of_member=of_member), *own.values * 2)
     results = result_conditions(wanted, "r")
     if not results.conditions:
         return where
-    given = {"t": table, "results": results, "newest": _NEWEST}
-    own = _OWN.format(**given)
+    has, blamed = (each.format(t=table, results=results) for each in (_OWN, _BLAMED))
     if wanted.success is False:  # spares reading the results of all others
-        own = f"({table}.badness < {NOT_FAILED:g} AND {own})"
+        has = f"({table}.badness < {NOT_FAILED:g} AND {has})"
     if wanted.metric is not None and not wanted.metric.startswith("session."):
-        return where.also(own, *results.values)
-    return where.also(f"({own} OR {_BLAMED.format(**given)})", *results.values * 2)
+        return where.also(has, *results.values)
+    return where.also(f"({has} OR {blamed})", *results.values * 2)
+
+
+def carried(wanted: Wanted, table: str) -> Conditions:
+    """Return the conditions that a trace has to fulfil, and any trace of a session."""
+    return _given((condition.format(t=table), value) for condition, value in _carried(wanted))
 
 
 def result_conditions(wanted: Wanted, table: str) -> Conditions:
-    """Returns the conditions on rows of ``results``."""
+    """Return the conditions on rows of ``results``."""
     return _given(
         [
             (f"{table}.metric = ?", wanted.metric),
             (f"{table}.success = ?", wanted.success),
             (f"json_extract(CAST({table}.body AS TEXT), '$.outcome') = ?", wanted.outcome),
             (f"json_extract(CAST({table}.body AS TEXT), '$.label') = ?", wanted.label),
+            (f"instr(?, json_extract(CAST({table}.body AS TEXT), '$.metadata.failure_group.id'))", wanted.incident),
         ]
     )
 
@@ -244,7 +244,7 @@ def _given(demands: Iterable[tuple[str, Any]]) -> Conditions:
 
 
 def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
-    """Yields what the row of a unit itself has to fulfil: conditions, and their values (``None``: not asked for)."""
+    """Yield what the row of a unit itself has to fulfil: conditions, and their values (``None``: not asked for)."""
     yield "{t}.at >= ?", wanted.since_ms
     yield "{t}.at < ?", wanted.until_ms
     yield _OF_SESSION, wanted.session
@@ -253,7 +253,7 @@ def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
 
 
 def _carried(wanted: Wanted) -> Iterator[tuple[str, Any]]:
-    """Yields what a trace has to fulfil, and any trace of a session: conditions, and their values."""
+    """Yield what a trace has to fulfil, and any trace of a session: conditions, and their values."""
     for name in ("agent", "service", "environment", "user"):
         yield f"{{t}}.{name} = ?", getattr(wanted, name)
     for pair in wanted.attribute:

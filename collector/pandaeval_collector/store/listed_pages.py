@@ -29,9 +29,10 @@ _MANY = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An agent's trace as a row of a list. ``facts``: as :func:`pandaeval_collector.pipeline.line.listing.shown_facts`
-    makes them; ``session``: its id, if it belongs to one; ``results``: the newest of each metric, JSON objects of
-    results by metric key; ``environment``: ``""`` where none is known."""
+    """An agent's trace as a list row. ``facts``: from :func:`pandaeval_collector.pipeline.line.listing.shown_facts`.
+    ``session``: its id, if any. ``results``: newest per metric key, as JSON objects. ``environment``: ``""`` if
+    unknown.
+    """
 
     no: int
     session: str | None
@@ -53,11 +54,11 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
-    ``badness``: of each of the worst :data:`MOST_STATES` of them, by their numbers; ``us``, ``tokens``, ``usd``,
-    ``unpriced`` (traces with calls of an unknown price): of all
-    of them together, the last ``None`` where nothing tells it; ``worst``: the row of its worst trace, ``None`` where
-    only the session's own results are known; ``results``: the session's own; ``question``: what was asked first."""
+    """A session in a list, or a trace without session (``id`` is ``None``). ``traces``: their number. ``badness``: of
+    the worst :data:`MOST_STATES`, by number. ``us``, ``tokens``, ``usd``, ``unpriced`` (traces with unknown prices):
+    totals. ``worst``: the worst trace's row, ``None`` if only session results exist. ``results``: the session's own.
+    ``question``: the first input.
+    """
 
     id: str | None
     no: int
@@ -78,7 +79,7 @@ class ListedSession:
 
 
 def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
-    """Makes :class:`Listed` of rows of :data:`COLUMNS`, with their results."""
+    """Make :class:`Listed` of rows of :data:`COLUMNS`, with their results."""
     results = results_about(reader, [row[0] for row in rows])
     names = _names_of(reader, {row[1] for row in rows} - {0})
     return [
@@ -88,7 +89,7 @@ def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list
 
 
 def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[ListedSession]:
-    """Makes :class:`ListedSession` of rows of :data:`COLUMNS`. A session is there as one row (that of a trace, or the
+    """Make :class:`ListedSession` of rows of :data:`COLUMNS`. A session is there as one row (that of a trace, or the
     session's own), a trace without a session as its own."""
     of_session = f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1"  # noqa: S608
     worst = [row if row[0] > 0 else reader.execute(of_session, (row[1],)).fetchone() for row in rows]
@@ -132,7 +133,7 @@ def _sums_of(trace: Listed) -> dict[str, Any]:
 
 
 def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Returns, by session, what :class:`ListedSession` says of all its traces."""
+    """Return, by session, what :class:`ListedSession` says of all its traces."""
     (text,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,
@@ -160,7 +161,7 @@ def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int,
 
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
-    """Returns the newest result of each metric as a JSON object, by the number that it is about and metric key."""
+    """Return the newest result of each metric as a JSON object, by the number that it is about and metric key."""
     # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
     results: dict[int, dict[str, Mapping[str, Any]]] = {}
     for marks, group in numbers.batched(about):
@@ -186,7 +187,7 @@ def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int
 def worst_first(
     reader: sqlite3.Connection, wanted: Wanted, where: Conditions, after: Position | None, limit: int
 ) -> list[Any]:
-    """Reads the first ``limit`` rows after position ``after`` that fulfil the conditions ``where``, which are those of
+    """Read the first ``limit`` rows after position ``after`` that fulfil the conditions ``where``, which are those of
     ``wanted`` and more: failed rows first, by their index, then the others, where the page reaches so far."""
     rows: list[Any] = []
     if after is not None:
@@ -202,7 +203,7 @@ def worst_first(
 def newest_first(
     reader: sqlite3.Connection, wanted: Wanted, where: Conditions, after: Position | None, limit: int
 ) -> list[Any]:
-    """Finds rows as :func:`worst_first` does, newest first."""
+    """Find rows as :func:`worst_first` does, newest first."""
     if after is not None:
         where = where.also("(at, no) < (?, ?)", *after)
     return _chosen(reader, wanted, where, limit, order="at DESC, no DESC")
@@ -216,7 +217,7 @@ def _chosen(
     way: str = "",
     order: str = "badness, no",
 ) -> list[Any]:
-    """Reads the first ``limit`` rows. They are chosen by their numbers first, so that only these are read."""
+    """Read the first ``limit`` rows. They are chosen by their numbers first, so that only these are read."""
     # A search reads the text of every row: in the order in which rows lie, not in that of the list.
     chosen_in = order if wanted.text is None else ", ".join(f"+{each}" for each in order.split(", "))
     return reader.execute(
@@ -228,7 +229,7 @@ def _chosen(
 
 
 def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
-    """Returns the clause with the index that finds the worst failed rows soonest: in the order of the list, until a
+    """Return the clause with the index that finds the worst failed rows soonest: in the order of the list, until a
     page is full, where many rows are wanted; else all wanted ones, to be put in order."""
     if not chosen_by_index(wanted):
         return ""
@@ -239,7 +240,7 @@ def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
 
 
 def end_of(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
-    """Returns where the next page begins: after the last of ``limit`` rows, which are ordered by ``key`` (``badness``
+    """Return where the next page begins: after the last of ``limit`` rows, which are ordered by ``key`` (``badness``
     or ``at``); ``None`` where there are no more."""
     if len(rows) <= limit:
         return None

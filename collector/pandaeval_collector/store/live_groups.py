@@ -19,8 +19,9 @@ from pandaeval_collector.store.failures import Failure, failure_of, group_id, pl
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 
 SURE, UNLIKE = 0.8, 0.5
-"""Cosines of the embedded model between the texts of two failures with one label: from the first on the cause is the
-same, below the second another. What lies between is for a judge to say, if there is one."""
+"""Cosine limits between two failures with one label: above the first, the same cause; below the second, another. A
+judge decides between, if there is one.
+"""
 NEAR = 0.65
 """The cosine from which on the cause is the same where no judge can be asked."""
 _TEXTS = 64
@@ -37,11 +38,11 @@ class _Live:
 
 
 class LiveGroups:
-    """The groups of one store. A failure is only compared with groups of the same metric, label, tool and agent;
-    where code knows the error, the same error is the same cause, and others have to be surely alike. Any thread.
+    """The failure groups of a store. A failure is compared within its metric, label, tool and agent. A known error
+    identifies the cause; other failures must be surely alike. Thread-safe.
 
-    What it remembers may be ahead of the store, where a commit failed: a group's id follows from its first failure, so
-    that the same decision, made again, finds the same groups.
+    Memory may be ahead of the store after a failed commit. Group ids follow from the first failure, so a repeated
+    decision finds the same groups.
     """
 
     def __init__(self, embedder: Embedder, known: Iterable[FailureGroupRow] = ()) -> None:
@@ -56,14 +57,14 @@ class LiveGroups:
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
     def candidates(self, failure: Failure, most: int = 5) -> list[tuple[float, FailureGroupRow]]:
-        """Returns the groups that a failure may belong to, each with the cosine between the two, most similar first:
+        """Return the groups that a failure may belong to, each with the cosine between the two, most similar first:
         one alone where that is sure, none where no group is similar."""
         with self._lock:
             near = self._near(failure)
         return near[:1] if near and near[0][0] >= SURE else near[:most]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
-        """Returns the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
+        """Return the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
         before: the id of a group, ``""`` for none of them."""
         with self._lock:
             live = self._known(failure, said) or self._begin(failure)
@@ -130,15 +131,15 @@ class LiveGroups:
 
 
 def _compared(failure: Failure) -> str:
-    """Returns the text that a failure is compared by: its error, where code knows it, else its reason, without what
+    """Return the text that a failure is compared by: its error, where code knows it, else its reason, without what
     differs from case to case."""
     return failure.cause or plain(failure.reason)
 
 
 def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -> Result:
-    """Returns the result with the group of its failure, or as it is if it did not fail. Adds the failure to
-    ``changes``, in whose transaction the result is stored, where ``is_new``: no earlier revision was counted.
-    ``failure_group`` of the result, if set, is the group that a judge chose before."""
+    """Return the result with its failure's group; unchanged if it did not fail. If ``is_new`` (no earlier revision was
+    counted), adds the failure to ``changes``. A ``failure_group`` in the result is a judge's earlier choice.
+    """
     failure = failure_of(result) if result.success is False else None
     if failure is None:
         return result

@@ -1,9 +1,7 @@
-"""Traces and sessions by number.
+"""Numbers of traces and sessions.
 
-Numbers grow in order of arrival, so rows that are keyed by them lie together when they come together: a commit writes
-to a few pages however large the store is. Random ids as keys would dirty a page each. What remains is to find the
-number of an id: the index ``traces_by_id`` is ordered by blocks of numbers first, so that it grows at its end too, and
-is asked once per block.
+Numbers grow in order of arrival, so a commit writes few pages in any size of store; random ids would write a page each.
+The index ``traces_by_id`` is ordered by number block first, so it also grows at its end.
 """
 
 from __future__ import annotations
@@ -24,20 +22,20 @@ _TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")
 
 
 def each_of(connection: sqlite3.Connection, query: str, values: Iterable[object], *first: object) -> Iterator[Any]:
-    """Yields the rows of a query over many values, ``IN ({marks})``, group by group; ``first``: what stands before."""
+    """Yield the rows of a query over many values, ``IN ({marks})``, group by group; ``first``: what stands before."""
     for marks, group in batched(values):
         yield from connection.execute(query.format(marks=marks), (*first, *group)).fetchall()
 
 
 def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Splits values into groups that fit into one statement, each with its question marks."""
+    """Split values into groups that fit into one statement, each with its question marks."""
     rest = iter(values)
     while group := list(islice(rest, _MANY)):
         yield ",".join("?" * len(group)), group
 
 
 def json_list(values: Iterable[int]) -> str:
-    """Writes values as SQLite's ``json_each`` reads them."""
+    """Write values as SQLite's ``json_each`` reads them."""
     return orjson.dumps([*values]).decode()
 
 
@@ -49,29 +47,29 @@ def blocks(connection: sqlite3.Connection, table: str = "traces", bits: int = _B
 
 
 def following(connection: sqlite3.Connection, table: str) -> int:
-    """Returns the number that the next inserted row will get."""
+    """Return the number that the next inserted row will get."""
     newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return int(newest[0]) + 1 if newest else 1
 
 
 def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> dict[bytes, int]:
-    """Returns the numbers of the given traces, by id; those that are not there are left out."""
+    """Return the numbers of the given traces, by id; those that are not there are left out."""
     query = f"SELECT trace_id, no FROM traces WHERE {BY_ID}"  # noqa: S608
     return dict(each_of(connection, query, trace_ids, blocks(connection))) if trace_ids else {}
 
 
 def of_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, int]:
-    """Returns the numbers of the given sessions, by id; those that are not there are left out."""
+    """Return the numbers of the given sessions, by id; those that are not there are left out."""
     return dict(each_of(connection, "SELECT session_id, no FROM sessions WHERE session_id IN ({marks})", session_ids))
 
 
 def of_units(connection: sqlite3.Connection, units: Collection[str]) -> list[int]:
-    """Returns the numbers that results of these traces, turns and sessions (below zero) are filed under."""
+    """Return the numbers that results of these traces, turns and sessions (below zero) are filed under."""
     traces = of_traces(connection, {bytes.fromhex(id_) for unit in units if (id_ := trace_of(unit))})
     return [*traces.values(), *(-number for number in of_sessions(connection, units).values())]
 
 
 def trace_of(unit: str) -> str:
-    """Returns the id of the trace that a unit is or, as one of its turns, belongs to; ``""`` for a session."""
+    """Return the id of the trace that a unit is or, as one of its turns, belongs to; ``""`` for a session."""
     found = _TRACE_OR_TURN.fullmatch(unit)
     return "" if found is None else found[1]

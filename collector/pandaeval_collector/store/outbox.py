@@ -1,7 +1,6 @@
-"""The outbox: encoded items that wait to be sent, many of them in a row, compressed together.
+"""The outbox of encoded items, stored in compressed batches.
 
-Encoded results resemble each other, so a batch takes a tenth of the bytes of its items stored one by one; it is
-written, counted and deleted as one row.
+Encoded results are similar, so a batch takes a tenth of the bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MOST_BYTES = 1 << 18
 
 
 def outbox_batches(signal: str, items: Sequence[bytes]) -> list[OutboxBatch]:
-    """Puts the items, in their order, into as few batches as the limits allow."""
+    """Put the items, in their order, into as few batches as the limits allow."""
     found: list[OutboxBatch] = []
     first = size = 0
     for at, item in enumerate(items):
@@ -108,7 +107,7 @@ class OutboxRows(StoreTable):
         return found[:limit]
 
     def waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
-        """Returns how many items of ``signal`` lie behind a cursor; counts no further than ``most`` rows."""
+        """Return how many items of ``signal`` lie behind a cursor; count no further than ``most`` rows."""
         behind = "SELECT seq, items FROM outbox WHERE signal = ?1 AND seq > ?2 LIMIT ?3"
         query = f"SELECT coalesce(sum(min(items, seq - ?2)), 0) FROM ({behind})"  # noqa: S608
         return int(self._row(query, signal, seq, most)[0])
@@ -118,12 +117,12 @@ class OutboxRows(StoreTable):
         return int(self._row("SELECT coalesce(sum(size), 0) FROM outbox")[0])
 
     def newest(self, signal: str) -> int:
-        """Returns the number of the newest item of a signal; 0 where there is none."""
+        """Return the number of the newest item of a signal; 0 where there is none."""
         return int(self._row("SELECT coalesce(max(seq), 0) FROM outbox WHERE signal = ?", signal)[0])
 
     @written
     def forget_sent(self, connection: sqlite3.Connection, signal: str, seq: int, limit: int = 5000) -> int:
-        """Deletes rows that a cursor has passed, at most ``limit``; returns how many."""
+        """Delete rows that a cursor has passed, at most ``limit``; return how many."""
         old = "SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?"
         return connection.execute(f"DELETE FROM outbox WHERE seq IN ({old})", (signal, seq, limit)).rowcount  # noqa: S608
 
@@ -136,9 +135,10 @@ class OutboxRows(StoreTable):
         done: Mapping[str, int],
         limit: int = 1000,
     ) -> Counter[tuple[str, str]]:
-        """Drops the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
-        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. Returns how many
-        unsent items went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
+        """Drop the oldest waiting rows: older than ``before`` (running clock), then to free ``excess_bytes``; at most
+        ``limit``. ``done``: cursor per signal. Returns dropped unsent items by signal and reason (``too_old``,
+        ``disk_share``); empty if no row was dropped.
+        """
         oldest = connection.execute(
             "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)
         )

@@ -1,7 +1,7 @@
-"""People's verdicts on runs, the judges' scores that these are held against, and which runs were drawn to be labelled.
+"""Human verdicts, the judge scores they are compared with, and runs drawn for labelling.
 
-Apart from results: nothing that makes scores, sessions or series reads these tables. The judged scores stay when the
-results are deleted; they are written in the transaction that stores the result.
+Scoring does not read these tables. Judge scores stay when results are deleted, and are written in the results'
+transaction.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class People(StoreTable):
 
     @written
     def remove(self, connection: sqlite3.Connection, unit: str, metric: str, annotator: str) -> int:
-        """Deletes a verdict that a person entered. Returns how many there were: 0 or 1."""
+        """Delete a verdict that a person entered. Returns how many there were: 0 or 1."""
         query = "DELETE FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ? AND door = 'person'"
         return connection.execute(query, (unit, metric, annotator)).rowcount
 
     def has_labels(self) -> bool:
-        """Returns whether any verdict is stored."""
+        """Return whether any verdict is stored."""
         return bool(self._row("SELECT EXISTS (SELECT 1 FROM people_labels)")[0])
 
 
 def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
-    """Returns whether the store has decided the trace, or a trace of the session, that a verdict is about."""
+    """Return whether the store has decided the trace, or a trace of the session, that a verdict is about."""
     of_session = label.metric.startswith("session.")
     table, key = ("sessions", "session_id") if of_session else ("traces", "trace_id")
     id_ = label.unit if of_session else bytes.fromhex(label.unit.partition(":")[0])
@@ -60,9 +60,9 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
 
 
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
-    """Keeps verdicts, one for each run, metric and annotator: the one that was given last. A verdict without a time
-    was given at ``now`` (Unix seconds), unless it repeats what is there; none is later than ``now``. Returns how many
-    were new, changed what was there, or were known (or older)."""
+    """Keep verdicts, the last one per run, metric and annotator. Verdicts without a time get ``now`` (Unix seconds)
+    unless they repeat; later times are capped. Returns the numbers of new, changed and known (or older) verdicts.
+    """
     fates: Fates = Counter()
     for each in labels:
         fates[_put(connection, each, now)] += 1
@@ -97,7 +97,7 @@ def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
 
 
 def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
-    """Yields the verdicts that count, with the chance that their run was drawn, if it was, in order of arrival."""
+    """Yield the verdicts that count, with the chance that their run was drawn, if it was, in order of arrival."""
     rows = connection.execute(
         """SELECT l.unit, l.metric, score, passed, annotator, l.at, comment,
                   iif(l.probability = 0, 0.0, coalesce(d.probability, l.probability))
@@ -127,14 +127,14 @@ def page(
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """Counts the runs with a label, by metric."""
+    """Count the runs with a label, by metric."""
     return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))
 
 
 def judged(
     connection: sqlite3.Connection, metric: str = "", agent: str = "", *, picked: bool = True
 ) -> list[tuple[JudgedRow, bool]]:
-    """Returns the standing scores, of one metric and agent or all, each with whether somebody labelled its run.
+    """Return the standing scores, of one metric and agent or all, each with whether somebody labelled its run.
     ``picked``: a label counts even if its run was picked as unclear (:data:`PICKED`)."""
     which = "1" if picked else f"l.probability IS NOT {PICKED}"
     rows = connection.execute(
@@ -151,7 +151,7 @@ def judged(
 
 
 def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: float) -> None:
-    """Notes which runs were drawn. One that was drawn before keeps the larger chance."""
+    """Note which runs were drawn. One that was drawn before keeps the larger chance."""
     connection.executemany(
         """INSERT INTO label_draws VALUES (?, ?, ?, ?) ON CONFLICT (unit, metric)
            DO UPDATE SET probability = max(probability, excluded.probability)""",
@@ -160,7 +160,7 @@ def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: f
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Deletes judged scores from before a time of the store's calendar and the oldest of too many, at most ``limit``,
+    """Delete judged scores from before a time of the store's calendar and the oldest of too many, at most ``limit``,
     and draws from before that time that nobody labelled. Returns how many scores."""
     gone = connection.execute(
         """DELETE FROM judged WHERE no IN (SELECT no FROM judged ORDER BY no LIMIT ?)

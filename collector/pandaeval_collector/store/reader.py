@@ -37,8 +37,9 @@ _RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 
 class StoreReader(StoreTable):
-    """Reads the store in one data directory, and writes nothing there. Safe from any thread, each of which reads on a
-    connection of its own. All that decides, judges or shows traces reads the store through this."""
+    """Reads a store's data directory. Thread-safe, with a connection per thread. All deciding, judging and display code
+    reads through this.
+    """
 
     def __init__(self, path: Path, responses: Seen | None = None) -> None:
         """``path``: the data directory. ``responses``: a filter of all response digests that are stored; ``None``:
@@ -54,21 +55,21 @@ class StoreReader(StoreTable):
         self.tally = SeriesTable(self._reader)
 
     def used_bytes(self) -> int:
-        """Returns how many bytes of the store's file are in use, free pages not counted."""
+        """Return how many bytes of the store's file are in use, free pages not counted."""
         return int(self._row("PRAGMA page_count")[0] - self._row("PRAGMA freelist_count")[0]) * PAGE_BYTES
 
     def get(self, key: str) -> str | None:
-        """Returns a small fact that was stored under a key; ``None`` where there is none."""
+        """Return a small fact that was stored under a key; ``None`` where there is none."""
         row = self._row("SELECT value FROM meta WHERE key = ?", key)
         return None if row is None else str(row[0])
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-        """Reads ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace
+        """Read ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace
         must not be taken for the whole."""
         return chunk_contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:
-        """Yields the chunks of undecided traces in order of arrival: a restart resumes from them. A chunk that was
+        """Yield the chunks of undecided traces in order of arrival: a restart resumes from them. A chunk that was
         damaged on disk has no data here; the decision about its trace reads it again and sets the trace aside."""
         with self.scan() as reader:
             undecided = reader.execute(
@@ -90,7 +91,7 @@ class StoreReader(StoreTable):
         return contents(self._reader(), trace_id)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Returns what the store remembers of those of the given traces that were decided before."""
+        """Return what the store remembers of those of the given traces that were decided before."""
         reader = self._reader()
         query = f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
                     WHERE revision > 0 AND {numbers.BY_ID}"""  # noqa: S608
@@ -98,7 +99,7 @@ class StoreReader(StoreTable):
         return {trace_id: _decided(*row) for trace_id, *row in rows}
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
-        """Returns the digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an
+        """Return the digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an
         undecided trace."""
         number = numbers.of_traces(self._reader(), [trace_id]).get(trace_id)
         row = self._row("SELECT digest, chunks FROM traces WHERE no = ?", number)
@@ -138,15 +139,15 @@ class StoreReader(StoreTable):
         return int(self._row("SELECT coalesce(max(seq), 0) FROM results")[0])
 
     def failure_groups(self) -> list[FailureGroupRow]:
-        """Returns the groups of failures, the one with the newest failure first."""
+        """Return the groups of failures, the one with the newest failure first."""
         return groups(self._reader())
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
-        """Returns what the decided traces of a session left behind, in session order."""
+        """Return what the decided traces of a session left behind, in session order."""
         return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
-        """Yields the same without answers, one at a time: answers are most of the bytes of a large session."""
+        """Yield the same without answers, one at a time: answers are most of the bytes of a large session."""
         return self._members(session_id, FACTS)
 
     def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
@@ -159,7 +160,7 @@ class StoreReader(StoreTable):
         return checked_members(rows)
 
     def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, tuple[int, list[SessionTraceRow]]]:
-        """Returns how many traces each session has, and what the ``newest`` of them left behind, in any order: in one
+        """Return how many traces each session has, and what the ``newest`` of them left behind, in any order: in one
         query, for half the price."""
         reader = self._reader()
         names = {number: session_id for session_id, number in numbers.of_sessions(reader, session_ids).items()}
@@ -181,7 +182,7 @@ class StoreReader(StoreTable):
         return found
 
     def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
-        """Returns what decided traces left behind for their sessions, or for one that they may come into."""
+        """Return what decided traces left behind for their sessions, or for one that they may come into."""
         reader = self._reader()
         query = f"""SELECT coalesce(session_id, ''), {MEMBER}
                     FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({{marks}})"""  # noqa: S608
@@ -189,18 +190,18 @@ class StoreReader(StoreTable):
         return {row.trace_id: row for row in checked_members(rows)}
 
     def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
-        """Returns the session that each trace is filed under."""
+        """Return the session that each trace is filed under."""
         reader = self._reader()
         query = """SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
                    WHERE members.no IN ({marks})"""
         return dict(numbers.each_of(reader, query, numbers.of_traces(reader, trace_ids).values()))
 
     def open_sessions(self) -> Iterator[str]:
-        """Yields the ids of sessions that were not scored for good yet."""
+        """Yield the ids of sessions that were not scored for good yet."""
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
 
     def uncompared(self) -> list[str]:
-        """Returns the open sessions with a trace that another collector decided and that was not compared yet."""
+        """Return the open sessions with a trace that another collector decided and that was not compared yet."""
         query = """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
                    WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
         return [session_id for (session_id,) in self._rows(query)]
@@ -216,7 +217,7 @@ class StoreReader(StoreTable):
 
 
 def _decided(revision: int, final: int, packed: bytes, chunks: bytes, size: int) -> Decided:
-    """Reads what is remembered of a decided trace; a tombstone, which has no chunks, is final."""
+    """Read what is remembered of a decided trace; a tombstone, which has no chunks, is final."""
     ids, at = set(), 0
     while at < len(packed):  # see :func:`pandaeval_collector.store.changes.pack_ids`
         end = at + 1 + packed[at]

@@ -26,7 +26,7 @@ class Responses(StoreTable):
     seen: Seen | None = None
 
     def traces(self, response_ids: Collection[str], *, continued: bool) -> list[SessionTraceRow]:
-        """Returns what the decided traces left behind that gave one of these responses, or those that go on from one
+        """Return what the decided traces left behind that gave one of these responses, or those that go on from one
         (``continued``); perhaps a few others too."""
         digests = [digest for digest in map(response_digest, response_ids) if self.seen is None or digest in self.seen]
         if not digests:
@@ -54,5 +54,5 @@ class Responses(StoreTable):
 
 
 def response_digest(response_id: str) -> bytes:
-    """Returns the digest that a response is found by. A collision does no harm: who asks compares the ids as well."""
+    """Return the digest that a response is found by. A collision does no harm: who asks compares the ids as well."""
     return hashlib.blake2b(response_id.encode(errors="surrogatepass"), digest_size=8).digest()

@@ -52,11 +52,12 @@ def forget(
     judged_s: float = 30 * 86_400.0,
     unlisted_only: bool = False,
 ) -> int:
-    """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
-    tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now`` of
-    the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are left
-    to :meth:`KeptTraces.keep` until ``retention_s`` is over. Returns how many went of the kind that had most; call
-    again while it is ``limit``."""
+    """Delete raw chunks of traces decided more than ``late_window_s`` seconds ago (except ``keep``), results,
+    tombstones and closed sessions older than ``retention_s``, and judge scores older than ``judged_s`` at ``now``
+    (store calendar); at most ``limit`` per kind. ``unlisted_only``: chunks of listed traces are left to
+    :meth:`KeptTraces.keep` until ``retention_s``. Returns the largest number deleted of a kind; repeat while it is
+    ``limit``.
+    """
     old = now - retention_s
     gone = [
         _forget_chunks(connection, now - late_window_s, old, keep, limit, unlisted_only),
@@ -78,7 +79,7 @@ def forget(
 def _forget_chunks(
     connection: sqlite3.Connection, late: float, old: float, keep: Collection[bytes], limit: int, unlisted_only: bool
 ) -> int:
-    """Deletes the chunks of traces that were decided before ``late``; of listed ones, if they are left to
+    """Delete the chunks of traces that were decided before ``late``; of listed ones, if they are left to
     :meth:`KeptTraces.keep`, before ``old``."""
     rows = connection.execute(
         """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0
@@ -108,7 +109,7 @@ def _forget_results(connection: sqlite3.Connection, old: float, limit: int) -> i
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> None:
-    """Shrinks the file a little while more than a quarter of it is free: what a busy store frees it soon fills again,
+    """Shrink the file a little while more than a quarter of it is free: what a busy store frees it soon fills again,
     and giving back a page means to write another one in its place. The pragma gives back one at each step, and
     ``execute`` takes one step."""
     free, pages = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count"))

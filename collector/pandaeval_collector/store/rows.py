@@ -1,5 +1,6 @@
-"""The values that the store takes and returns; and the checksums of those rows that scores rest on or that are scores:
-spans (:mod:`chunks`), what a trace left behind for its session, and results. What is compressed has zstd's."""
+"""Value types of the store, and checksums of rows that scores rest on: spans (:mod:`chunks`), session facts and
+results. Compressed data has zstd's checksum.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +51,9 @@ class DecidedTrace:
 
 @dataclass(slots=True)
 class ResultRow:
-    """A result as it is kept: ``body`` is its JSON object. ``signal``: 0..1, what a scored one says to lists;
-    ``settled``: this result or an earlier one of the same unit and metric is for good."""
+    """A stored result; ``body``: its JSON object. ``signal``: 0..1, for lists. ``settled``: a final result of the unit
+    and metric exists. ``verdict``: see :attr:`pandaeval_collector.base.result.Result.verdict`.
+    """
 
     id: str
     unit: str
@@ -63,6 +65,7 @@ class ResultRow:
     success: bool | None = None
     signal: float | None = None
     settled: bool = True
+    verdict: str = ""
 
 
 @dataclass(slots=True)
@@ -206,17 +209,17 @@ class DamagedRowError(sqlite3.DataError):
 
 
 def row_sum(fields: Sequence[object], content: bytes) -> int:
-    """Computes the checksum of some fields and the content of a row."""
+    """Compute the checksum of some fields and the content of a row."""
     return zlib.crc32(content, zlib.crc32(ascii(fields).encode()))
 
 
 def member_sums(row: SessionTraceRow) -> tuple[int, int]:
-    """Computes the checksums of a member's facts and of its answer."""
+    """Compute the checksums of a member's facts and of its answer."""
     return row_sum([row.trace_id, row.start_ns, row.end_ns], row.body), row_sum([row.trace_id], row.answer)
 
 
 def checksum_of(row: ResultRow) -> int:
-    """Computes the checksum of a result, its place among all results included; -1 where the row cannot be one that was
+    """Compute the checksum of a result, its place among all results included; -1 where the row cannot be one that was
     stored."""
     if type(row.body) is not bytes:
         return -1
@@ -224,7 +227,7 @@ def checksum_of(row: ResultRow) -> int:
 
 
 def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
-    """Reads members from rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for one that was
+    """Read members from rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for one that was
     damaged: no session is scored without it, nor a trace that is compared with it."""
     for session_id, trace_id, start_ns, end_ns, body, body_sum, answer, answer_sum in rows:
         try:
@@ -240,5 +243,5 @@ def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
 
 
 def hex_of(trace_id: object) -> str:
-    """Writes what stands in the place of a trace's id, which may be damaged."""
+    """Write what stands in the place of a trace's id, which may be damaged."""
     return trace_id.hex() if isinstance(trace_id, bytes) else ascii(trace_id)

@@ -1,8 +1,7 @@
-"""Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found.
+"""Evaluation runs in the store: request, traces, progress and results.
 
-A run is ``queued``, ``running``, ``done`` or ``cancelled``. Each of its traces (an item) is ``pending``, ``done`` or
-``failed``. The results of a batch and the states of its items are one transaction: a crash repeats a batch, and no item
-is lost or has two results.
+A run is ``queued``, ``running``, ``done`` or ``cancelled``; each trace (item) ``pending``, ``done`` or ``failed``. A
+batch's results and item states are one transaction, so a crash only repeats a batch.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ class RunTable(StoreTable):
 
     @written
     def create(self, connection: sqlite3.Connection, body: bytes) -> RunRow:
-        """Queues a run over the traces that there are by now. Raises :class:`FullError` where too many wait already."""
+        """Queue a run over the traces that there are by now. Raises :class:`FullError` where too many wait already."""
         # Schedules' runs do not count: each has one at a time.
         query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
         (waiting,) = connection.execute(query).fetchone()
@@ -104,7 +103,7 @@ class RunTable(StoreTable):
 
     @written
     def cancel(self, connection: sqlite3.Connection, id_: str) -> int:
-        """Cancels a run. Returns 0 where there was nothing to cancel."""
+        """Cancel a run. Returns 0 where there was nothing to cancel."""
         return connection.execute(
             "UPDATE runs SET state = 'cancelled', ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
             (self._clock.calendar(), id_),
@@ -112,7 +111,7 @@ class RunTable(StoreTable):
 
     @written
     def retry(self, connection: sqlite3.Connection, id_: str) -> bool:
-        """Queues a run that ended again, with the traces that failed and those that it did not come to. Returns whether
+        """Queue a run that ended again, with the traces that failed and those that it did not come to. Returns whether
         there are any."""
         row = connection.execute(
             f"SELECT no FROM runs WHERE id = ? AND state IN {_ENDED} AND (total != done OR planned < upto)",  # noqa: S608
@@ -130,7 +129,7 @@ class RunTable(StoreTable):
 
     @written
     def begin(self, connection: sqlite3.Connection, no: int) -> float | None:
-        """Marks a queued run as running. Returns when this attempt at it began, which :meth:`end` asks for; ``None``
+        """Mark a queued run as running. Returns when this attempt at it began, which :meth:`end` asks for; ``None``
         for a run that is over."""
         row = connection.execute(
             """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
@@ -141,7 +140,7 @@ class RunTable(StoreTable):
 
     @written
     def end(self, connection: sqlite3.Connection, no: int, attempt: float | None, error: str = "") -> int:
-        """Marks a run as done, unless it was cancelled; then it may have been queued again, and another attempt ends
+        """Mark a run as done, unless it was cancelled; then it may have been queued again, and another attempt ends
         it. ``error``: why it could not go on."""
         return connection.execute(
             """UPDATE runs SET state = 'done', ended_at = ?, error = ?
@@ -153,7 +152,7 @@ class RunTable(StoreTable):
     def plan(
         self, connection: sqlite3.Connection, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool
     ) -> None:
-        """Adds items (trace, session) to a run, which is now planned up to the number ``upto``. ``sessions``: adds the
+        """Add items (trace, session) to a run, which is now planned up to the number ``upto``. ``sessions``: adds the
         other traces of these sessions that there were when the run was asked for."""
         _add_items(connection, no, items)
         for session in {session for _, session in items if sessions and session}:
@@ -167,7 +166,7 @@ class RunTable(StoreTable):
 
     @written
     def judge_again(self, connection: sqlite3.Connection, no: int) -> int:
-        """Makes the judging jobs due again whose units a run scored. Returns how many."""
+        """Make the judging jobs due again whose units a run scored. Returns how many."""
         now = self._clock.running()
         return connection.execute(
             """UPDATE jobs SET state = 'due', due_at = ?1, created_at = ?1, attempts = 0, crashes = 0, why = '',
@@ -186,7 +185,7 @@ class RunTable(StoreTable):
         add(connection, [batch])
 
     def next(self) -> RunRow | None:
-        """Returns the run to go on with: one that is running, else the oldest that is queued."""
+        """Return the run to go on with: one that is running, else the oldest that is queued."""
         return self._first("state = 'running' ORDER BY no") or self._first("state = 'queued' ORDER BY no")
 
     def chosen(
@@ -197,7 +196,7 @@ class RunTable(StoreTable):
         decided: tuple[float, float] | None = None,
         about: Sequence[int] = (),
     ) -> tuple[list[tuple[int, int, bytes, str | None]], int]:
-        """Returns a page of wanted traces above number ``after``, as (number, number of the session, id, id of the
+        """Return a page of wanted traces above number ``after``, as (number, number of the session, id, id of the
         session), and the number up to which all were looked at. ``decided``: in this time of the calendar; ``about``:
         only these numbers of traces, and below zero of sessions. Blocks."""
         where = conditions(wanted)
@@ -219,7 +218,7 @@ class RunTable(StoreTable):
         return rows, int(last)
 
     def pending(self, no: int, limit: int) -> list[tuple[int, int]]:
-        """Returns about ``limit`` items (trace, session) that a run has yet to do; all of a session come together."""
+        """Return about ``limit`` items (trace, session) that a run has yet to do; all of a session come together."""
         query = "SELECT no, grp FROM run_items WHERE run = ? AND state = 'pending'"
         rows: list[tuple[int, int]] = self._rows(f"{query} ORDER BY grp, no LIMIT ?", no, limit + 1)
         if len(rows) <= limit or not rows[-1][1]:
@@ -229,16 +228,16 @@ class RunTable(StoreTable):
         return whole or self._rows(f"{query} AND grp = ? ORDER BY no", no, last)
 
     def find(self, id_: str) -> RunRow | None:
-        """Looks up a run by its id."""
+        """Look up a run by its id."""
         return self._first("id = ?", id_)
 
     def ids_from(self, prefix: str, most: int = 5) -> list[str]:
-        """Returns at most ``most`` ids of runs that begin with a prefix."""
+        """Return at most ``most`` ids of runs that begin with a prefix."""
         query = "SELECT id FROM runs WHERE id >= ? AND id < ? LIMIT ?"
         return [id_ for (id_,) in self._rows(query, prefix, prefix + chr(0x10FFFF), most)]
 
     def newest(self, before: int | None = None, limit: int = 50) -> list[RunRow]:
-        """Returns runs, newest first. ``before``: the number at which the last page ended."""
+        """Return runs, newest first. ``before``: the number at which the last page ended."""
         query = f"SELECT {RUN} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?"  # noqa: S608
         return [RunRow(*row) for row in self._rows(query, 1 << 62 if before is None else before, limit)]
 
@@ -247,7 +246,7 @@ class RunTable(StoreTable):
         return None if row is None else RunRow(*row)
 
     def items(self, no: int, state: str, limit: int) -> list[tuple[str, str]]:
-        """Returns (trace id, why) of a run's items in a state."""
+        """Return (trace id, why) of a run's items in a state."""
         return self._rows(
             """SELECT lower(hex(trace_id)), why FROM run_items JOIN traces ON traces.no = run_items.no
                WHERE run = ? AND state = ? LIMIT ?""",
@@ -257,21 +256,22 @@ class RunTable(StoreTable):
     def results(
         self, no: int, after: int = 0, limit: int = 100, metric: str | None = None
     ) -> tuple[list[bytes], int | None]:
-        """Returns a page of a run's results as JSON objects, in order of arrival, and where the next page begins."""
+        """Return a page of a run's results as JSON objects, in order of arrival, and where the next page begins."""
         query = """SELECT body, seq FROM run_results WHERE run = ? AND seq > ? AND (? IS NULL OR metric = ?)
                    ORDER BY seq LIMIT ?"""
         rows = self._rows(query, no, after, metric, metric, limit + 1)
         return [bytes(row[0]) for row in rows[:limit]], rows[limit - 1][1] if len(rows) > limit else None
 
     def counts(self, no: int) -> dict[tuple[str, str], int]:
-        """Counts the results of a run by (metric, outcome)."""
+        """Count the results of a run by (metric, outcome)."""
         query = "SELECT metric, outcome, count(*) FROM run_results WHERE run = ? GROUP BY metric, outcome"
         return {(metric, outcome): count for metric, outcome, count in self._rows(query, no)}
 
     def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
-        """Yields (metric, about, session, score, success, by) of one run, the last three of another, and the share of
-        people who pass the unit, for each unit and metric that both have a result of. ``second`` of ``None`` stands
-        for the live results that stand. Reads as it goes, on a connection of the calling thread."""
+        """Yield (metric, about, session, score, success, by) of one run, the last three of another, and the share of
+        people who pass the unit, for units and metrics in both. ``second`` of ``None``: live results. Streams on the
+        thread's connection.
+        """
         if second is None:
             other = """json_extract(CAST(b.body AS TEXT), '$.score'), b.success,
                        json_extract(CAST(b.body AS TEXT), '$.evaluator.version') || ' ' ||
@@ -292,7 +292,7 @@ class RunTable(StoreTable):
         )
 
     def body(self, no: int, metric: str, about: int) -> bytes | None:
-        """Returns the JSON object of one result of a run."""
+        """Return the JSON object of one result of a run."""
         row = self._row("SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?", *(no, metric, about))
         return None if row is None else bytes(row[0])
 
@@ -301,7 +301,7 @@ class RunTable(StoreTable):
 
 
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
-    """Stores what batches of runs came to: results, which replace earlier ones, and states of their items."""
+    """Store what batches of runs came to: results, which replace earlier ones, and states of their items."""
     for batch in batches:
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)
@@ -331,7 +331,7 @@ def _add_items(connection: sqlite3.Connection, run: int, items: Iterable[tuple[i
 
 
 def queued(connection: sqlite3.Connection, body: bytes, now: float, schedule: str = "") -> RunRow:
-    """Inserts a queued run over the traces that there are. ``now``: of the store's calendar."""
+    """Insert a queued run over the traces that there are. ``now``: of the store's calendar."""
     (upto,) = connection.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
     row = connection.execute(
         f"""INSERT INTO runs (id, schedule, state, created_at, upto, body) VALUES (?, ?, 'queued', ?, ?, ?)
@@ -342,7 +342,7 @@ def queued(connection: sqlite3.Connection, body: bytes, now: float, schedule: st
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Deletes the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs.
+    """Delete the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs.
     Returns how many rows."""
     gone = 0
     for (no,) in connection.execute(

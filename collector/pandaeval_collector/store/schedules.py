@@ -30,18 +30,18 @@ class Schedules(StoreTable):
     """The schedules of one store: when they fired last, and up to when decisions are in a run of theirs."""
 
     def all(self) -> list[ScheduleRow]:
-        """Returns all schedules, in order of creation."""
+        """Return all schedules, in order of creation."""
         rows = self._rows(f"SELECT {_SCHEDULE} FROM schedules ORDER BY created_at, id")  # noqa: S608
         return [ScheduleRow(*row) for row in rows]
 
     def newest_run(self, id_: str) -> RunRow | None:
-        """Returns the run that a schedule started last."""
+        """Return the run that a schedule started last."""
         row = self._row(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", id_)  # noqa: S608
         return None if row is None else RunRow(*row)
 
     @written
     def add(self, connection: sqlite3.Connection, cron: str, body: bytes, now: float) -> ScheduleRow:
-        """Adds a schedule, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
+        """Add a schedule, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
         :class:`FullError` where there are too many."""
         (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
         if kept >= MOST_WAITING:
@@ -52,12 +52,12 @@ class Schedules(StoreTable):
 
     @written
     def remove(self, connection: sqlite3.Connection, id_: str) -> int:
-        """Deletes a schedule and keeps its runs. Returns 0 where there was none."""
+        """Delete a schedule and keep its runs. Returns 0 where there was none."""
         return connection.execute("DELETE FROM schedules WHERE id = ?", (id_,)).rowcount
 
     @written
     def fire(self, connection: sqlite3.Connection, id_: str, body: bytes, now: float, until: float) -> RunRow | None:
-        """Queues a run of what was decided since the schedule fired last, up to ``until`` (in the store's calendar),
+        """Queue a run of what was decided since the schedule fired last, up to ``until`` (in the store's calendar),
         and notes that, in one transaction. ``body``: what is asked for. Returns ``None`` for a schedule that was
         removed."""
         statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"

@@ -7,9 +7,12 @@ from pathlib import Path
 
 from pandaeval_collector.base.errors import UserError
 
-VERSION = 21
+VERSION = 23
 """The version of the tables below, as SQLite's ``user_version``."""
 
+_OURS = {"meta", "chunks", "traces", "results"}
+"""Tables that each version of the store has."""
+_FOREIGN = "{file} is an SQLite file of another program (tables {tables}): point store.path at an empty directory"
 TABLES = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
 
 
@@ -18,9 +21,12 @@ class StoreVersionError(UserError):
 
 
 def version_of(connection: sqlite3.Connection, file: Path) -> int:
-    """Returns the version of the file's tables, 0 before they are made. Raises :class:`StoreVersionError` where another
-    program made them."""
+    """Return the version of the file's tables, 0 before they are made. Raises :class:`StoreVersionError` where another
+    version or another program made them."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and not (version and tables >= _OURS):
+        raise StoreVersionError(_FOREIGN.format(file=file, tables=", ".join(sorted(tables)[:5])))
     if version not in (0, VERSION):
         raise StoreVersionError(
             f"{file} has schema version {version}, this program {VERSION}: point store.path at an empty directory "

@@ -17,8 +17,9 @@ _MASK = (1 << _BITS) - 1
 
 
 class Seen:
-    """A Bloom filter of ids in 8 MiB: it never says no to an id that was added, and rarely yes to another one (0.1 % at
-    a million ids, 2 % at five million). Until ``complete`` is set it says yes to all. Safe from any thread."""
+    """A Bloom filter of ids in 8 MiB, without false negatives; false positives 0.1 % at a million ids, 2 % at five
+    million. Until ``complete``, always true. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self.complete, self._closing = False, False
@@ -42,13 +43,13 @@ class Seen:
         return bool(self._bits[one >> 3] >> (one & 7) & 1 and self._bits[two >> 3] >> (two & 7) & 1)
 
     def remember(self, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
-        """Adds the ids of a store's earlier processes, on a thread: two seconds for a million. ``ids``: the query that
+        """Add the ids of a store's earlier processes, on a thread: two seconds for a million. ``ids``: the query that
         selects them."""
         self._filling = threading.Thread(target=self._fill, args=(scan, ids), name="pandaeval-seen", daemon=True)
         self._filling.start()
 
     def stop(self) -> None:
-        """Waits until the thread of :meth:`remember` has stopped reading."""
+        """Wait until the thread of :meth:`remember` has stopped reading."""
         self._closing = True
         self._filling.join()
 

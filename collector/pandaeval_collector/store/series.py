@@ -1,7 +1,7 @@
-"""The score series: the OpenTelemetry metrics of results, and how results become increments of them.
+"""Score series: OpenTelemetry metrics of results.
 
-The series are a table in the store, updated in the transaction that stores a result: a restart resets nothing, a crash
-counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of that table.
+Stored in a table that is updated with the results, so restarts reset nothing and crashes count nothing twice. OTLP
+metrics and the scrape endpoint render it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SeriesLabels:
         self._named: dict[tuple[str | None, ...], Attributes] = {}
 
     def admit(self, kind: str, value: str) -> str:
-        """Returns the value, or ``__other__`` when its kind has as many values as it may."""
+        """Return the value, or ``__other__`` when its kind has as many values as it may."""
         if not value:
             return ""
         known = self._known[kind]
@@ -90,7 +90,7 @@ class SeriesLabels:
     def named(
         self, name: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
     ) -> Attributes:
-        """Returns the attributes of a series; ``verdict``: outcome, why, passed and the label of an open verdict, of a
+        """Return the attributes of a series; ``verdict``: outcome, why, passed and the label of an open verdict, of a
         series that counts results by them. They are remembered: admitted values stay, and the same few recur."""
         key = (name, level, agent, service, environment, *verdict)
         found = self._named.get(key)
@@ -113,7 +113,7 @@ class SeriesLabels:
         return len(self._series)
 
     def within(self, name: str, attributes: Attributes) -> Attributes:
-        """Returns the attributes of the series that a measurement is added to: its own if it exists or may be added,
+        """Return the attributes of the series that a measurement is added to: its own if it exists or may be added,
         else those with ``__other__`` for all that senders choose. Sums over all series stay what they are."""
         key = (name, attributes)
         if key not in self._series:
@@ -129,12 +129,12 @@ class SeriesLabels:
 
 
 def filled(*attributes: tuple[str, str | None]) -> Attributes:
-    """Makes attributes of pairs, and leaves out those without a value."""
+    """Make attributes of pairs, and leave out those without a value."""
     return tuple((key, value) for key, value in attributes if value)
 
 
 def folded(attributes: Attributes) -> Attributes:
-    """Returns the attributes with ``__other__`` in place of every value that senders choose."""
+    """Return the attributes with ``__other__`` in place of every value that senders choose."""
     return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
 
 
@@ -163,7 +163,7 @@ class Point:
     """When this reader was first shown the series as 0, Unix seconds; ``None``: never."""
 
     def as_zero(self) -> Point:
-        """Returns the series before its first value: a reader must see it once, or ``increase()`` misses that value."""
+        """Return the series before its first value: a reader must see it once, or ``increase()`` misses that value."""
         return replace(self, count=0, total=0.0, buckets=(0,) * len(self.buckets), exemplars=())
 
 
@@ -179,7 +179,7 @@ class Increment:
     _shown: dict[int, tuple[Result, float | None]] = field(default_factory=dict)
 
     def observe(self, value: float, result: Result | None, shown: float | None = None) -> None:
-        """Adds one measurement; for a counter ``value`` is 1. ``result``: kept as an example of it, ``shown`` with this
+        """Add one measurement; for a counter ``value`` is 1. ``result``: kept as an example of it, ``shown`` with this
         value instead of the score; ``None`` for no example."""
         self.count += 1
         self.total += value
@@ -217,7 +217,7 @@ class _Batch:
         return increment
 
     def count(self, result: Result) -> None:
-        """Adds a result by its outcome."""
+        """Add a result by its outcome."""
         about = _about(result)
         label = result.label if result.label in OPEN else None
         success = result.success if result.is_rated else None
@@ -231,14 +231,14 @@ class _Batch:
         evaluations.observe(1.0, result)
 
     def score(self, result: Result, score: float) -> None:
-        """Adds a score."""
+        """Add a score."""
         about = _about(result)
         if about not in self._scores:
             self._scores[about] = self.at(SCORE, self._labels.named(*about))
         self._scores[about].observe(score, result)
 
     def failure(self, result: Result) -> None:
-        """Adds the failure that a result states, if any."""
+        """Add the failure that a result states, if any."""
         failure = failure_of(result)
         if failure is None:
             return
@@ -251,12 +251,12 @@ class _Batch:
         self.at(FAILURES, attributes).observe(1.0, result)
 
     def revision(self, result: Result) -> None:
-        """Adds a result that replaces an earlier result."""
+        """Add a result that replaces an earlier result."""
         unit = result.unit
         self.at(REVISIONS, self._labels.named(result.wire_name, unit.level, "", unit.service, "")).observe(1.0, result)
 
     def judge(self, result: Result) -> None:
-        """Adds what a judged result took."""
+        """Add what a judged result took."""
         asked = filled(
             ("gen_ai.evaluation.name", bounded(result.wire_name)),
             ("gen_ai.request.model", self._labels.admit("model", result.evaluator.model or "")),
@@ -278,7 +278,7 @@ def _about(result: Result) -> tuple[str, str, str, str, str | None]:
 def increments(
     results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
 ) -> list[Increment]:
-    """Returns what results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
+    """Return what results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
     ``first``: ids of those that no result for good came before, whatever their revision."""
     batch = _Batch(labels)
     for result in results:
@@ -296,7 +296,7 @@ def increments(
 
 
 def spent(rows: Iterable[ListedRow], labels: SeriesLabels) -> list[Increment]:
-    """Returns what the tokens and costs of new runs add to the series of their agents and services."""
+    """Return what the tokens and costs of new runs add to the series of their agents and services."""
     batch = _Batch(labels)
     for row in rows:
         facts = orjson.loads(row.facts)
@@ -313,7 +313,7 @@ def spent(rows: Iterable[ListedRow], labels: SeriesLabels) -> list[Increment]:
 
 
 def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
-    """Converts increments to rows of the store."""
+    """Convert increments to rows of the store."""
     return [
         SeriesRow(
             each.instrument.name,

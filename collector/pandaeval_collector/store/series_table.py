@@ -22,7 +22,7 @@ class SeriesTable(StoreTable):
     """The table of score series: increments are added, and it is read in pages."""
 
     def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[Point]:
-        """Returns up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
+        """Return up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
         ``reader``: ``otlp`` or ``scrape``."""
         rows = self._rows(
             f"""SELECT attributes, start_ns, count, total, buckets, exemplars, key, {_ZEROS[reader]}
@@ -46,14 +46,14 @@ class SeriesTable(StoreTable):
 
     @written
     def show_zeros(self, connection: sqlite3.Connection, reader: str, keys: Sequence[str], now: float) -> None:
-        """Notes that a reader was shown these series as 0."""
+        """Note that a reader was shown these series as 0."""
         column = _ZEROS[reader]
         statement = f"UPDATE series SET {column} = ? WHERE key = ? AND {column} IS NULL"  # noqa: S608
         connection.executemany(statement, [(now, key) for key in keys])
 
 
 def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
-    """Adds increments to the series. Takes time in proportion to the increments, not to the table."""
+    """Add increments to the series. Takes time in proportion to the increments, not to the table."""
     keys = [key_of(row.name, row.attributes) for row in added]
     standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
     query = "SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})"
@@ -88,10 +88,10 @@ def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) 
 
 
 def attributes_of(written: str) -> Attributes:
-    """Reads the attributes of a series from its row."""
+    """Read the attributes of a series from its row."""
     return tuple((str(name), str(value)) for name, value in orjson.loads(written))
 
 
 def key_of(name: str, attributes: str) -> str:
-    """Computes the key of a series."""
+    """Compute the key of a series."""
     return hashlib.blake2b(f"{name}\0{attributes}".encode(), digest_size=16).hexdigest()

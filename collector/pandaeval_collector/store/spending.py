@@ -22,7 +22,7 @@ class Spending(StoreTable):
     """The spending of one store."""
 
     def today(self, now: float) -> float:
-        """Returns a time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that
+        """Return a time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that
         was set back, by less than two days, stays with the day that was begun: no day is paid for twice."""
         (newest,) = self._row("SELECT substr(max(day), 1, 10) FROM spending")
         if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
@@ -31,7 +31,7 @@ class Spending(StoreTable):
 
     @written
     def reserve(self, connection: sqlite3.Connection, usd: float, most: float | None, now: float) -> bool:
-        """Reserves money of the day (UTC) for one call. Returns ``False`` if less is left. ``most``: US dollars of the
+        """Reserve money of the day (UTC) for one call. Returns ``False`` if less is left. ``most``: US dollars of the
         day, ``None``: no limit."""
         day = _day(now)
         connection.execute(_BEGIN, (day,))
@@ -43,7 +43,7 @@ class Spending(StoreTable):
 
     @written
     def settle(self, connection: sqlite3.Connection, reserved: float, spent: float, reserved_at: float) -> None:
-        """Replaces a reservation by the cost of the call. A cost that is negative or not finite counts as the
+        """Replace a reservation by the cost of the call. A cost that is negative or not finite counts as the
         reservation, so that no cost refills a day's budget."""
         day = _day(reserved_at)
         cost = spent if 0 <= spent < math.inf else reserved
@@ -53,11 +53,11 @@ class Spending(StoreTable):
 
     @written
     def settle_all(self, connection: sqlite3.Connection) -> None:
-        """Counts what a process that died had set aside as spent: its calls may have been made."""
+        """Count what a process that died had set aside as spent: its calls may have been made."""
         connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
 
     def spent(self, now: float) -> float:
-        """Returns the US dollars of the day (UTC) of ``now``, reservations included."""
+        """Return the US dollars of the day (UTC) of ``now``, reservations included."""
         return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _day(now))[0])
 
 

@@ -1,7 +1,6 @@
-"""The store: acknowledged means committed, and a restart continues where the last process stopped.
+"""The store: data is acknowledged after commit, and a restart continues.
 
-One thread writes (:mod:`commits`); readers have connections of their own. Only the index of open traces lives in
-memory; contents stay on disk until their trace is due.
+One thread writes (:mod:`commits`); readers have their own connections. Only the index of open traces is in memory.
 """
 
 from __future__ import annotations
@@ -32,9 +31,10 @@ from pandaeval_otel.assembly import Decided
 
 
 class Store(StoreAccess):
-    """Writes the store in one data directory, which it locks; ``reads`` reads it. Safe from any thread. ``durability``:
-    ``full`` survives power cuts, ``normal`` process crashes (the last commits may be lost at a power cut), ``off``
-    nothing (for temporary stores). ``max_bytes``: the disk budget of the whole store."""
+    """Writes the store in one locked data directory; ``reads`` reads it. Thread-safe. ``durability``: ``full`` survives
+    power cuts; ``normal`` process crashes (a power cut may lose the last commits); ``off`` for temporary stores.
+    ``max_bytes``: disk budget.
+    """
 
     def __init__(
         self, path: Path, durability: Durability = "full", max_bytes: int = 10 << 30, clock: StoreClock | None = None
@@ -69,7 +69,7 @@ class Store(StoreAccess):
         self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
 
     def _resume(self, clock: StoreClock, reads: StoreReader) -> bool:
-        """Sets the clock to where the store stopped. Returns ``False`` for a new store. If the store is damaged there,
+        """Set the clock to where the store stopped. Returns ``False`` for a new store. If the store is damaged there,
         its time is the machine's."""
         try:
             return clock.resume(reads.connection())
@@ -81,18 +81,18 @@ class Store(StoreAccess):
     # -- spans ---------------------------------------------------------------------------------------------------
 
     def size_bytes(self) -> int:
-        """Returns how many bytes of the store's file are in use, free pages not counted."""
+        """Return how many bytes of the store's file are in use, free pages not counted."""
         self._size = self.reads.used_bytes()
         return self._size
 
     def next_chunk_id(self) -> int:
-        """Returns the id of the next chunk; ids grow in order of arrival."""
+        """Return the id of the next chunk; ids grow in order of arrival."""
         return next(self._chunk_ids)
 
     def append(
         self, chunks: Sequence[Chunk], endings: Sequence[str] = (), read: Sequence[Consumed] = ()
     ) -> Future[None]:
-        """Stores chunks, the ids of sessions that an application ended with them, and how far the log was read that
+        """Store chunks, the ids of sessions that an application ended with them, and how far the log was read that
         they came from; the future is done when they are committed. Raises :class:`StoreFullError` at once."""
         if self._size >= self.max_bytes and self.size_bytes() >= self.max_bytes:
             raise StoreFullError(
@@ -113,14 +113,14 @@ class Store(StoreAccess):
 
     @written
     def discard(self, connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-        """Deletes chunks that brought nothing new to a decided trace."""
+        """Delete chunks that brought nothing new to a decided trace."""
         keep_newest(connection)
         connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Returns what the store remembers of those of the given traces that were decided before. A filter in memory
+        """Return what the store remembers of those of the given traces that were decided before. A filter in memory
         answers for most new traces that they were not."""
         asked = [*trace_ids]
         perhaps = [trace_id for trace_id in asked if trace_id in self._decided]
@@ -128,7 +128,7 @@ class Store(StoreAccess):
         return known | self.deletions.decided(asked)
 
     def commit(self, changes: WriteSet) -> Future[list[ResultRow]]:
-        """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
+        """Apply a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
         perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._decided]
         self._decided.add(row.trace_id for row in changes.traces)
         if changes.strangers:
@@ -143,19 +143,19 @@ class Store(StoreAccess):
 
     @written
     def forget_endings(self, connection: sqlite3.Connection, session_ids: Sequence[str]) -> None:
-        """Deletes the endings of sessions that are scored for good."""
+        """Delete the endings of sessions that are scored for good."""
         connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
     def keep_time(self) -> Future[None]:
-        """Stores the store's clock, for the next process to continue."""
+        """Store the store's clock, for the next process to continue."""
         return self.put(KEY, self.clock.kept())
 
     forget = written(retention.forget)
 
     def checkpoint(self) -> None:
-        """Moves what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""
+        """Move what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""
         with closing(connect(self._file, self._durability)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -167,7 +167,7 @@ class Store(StoreAccess):
         return self._writer.failing
 
     def close(self) -> None:
-        """Commits what is queued and unlocks the directory. Safe to call twice."""
+        """Commit what is queued and unlock the directory. Safe to call twice."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -1,7 +1,7 @@
-"""How the tables of a store are read and written, and how many rows are inserted by one statement.
+"""Reading, writing and bulk inserts of store tables.
 
-While a statement runs, the thread releases the interpreter lock; beside a thread that computes it waits up to five
-milliseconds to get it back. With one statement for each row, a commit would take many times as long as its work does.
+A statement releases the interpreter lock, and getting it back may take five milliseconds beside a computing thread. So
+rows are inserted in few statements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Writes(Protocol):
     def write(
         self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Queues ``work(table, connection, *arguments, **options)``. The future is done after the commit."""
+        """Queue ``work(table, connection, *arguments, **options)``. The future is done after the commit."""
         ...
 
 
@@ -67,7 +67,7 @@ def insert(
     on_conflict: str = "",
     verb: str = "INSERT",
 ) -> None:
-    """Inserts rows in their order. ``into``: a table, and its columns where not all are set. ``on_conflict``: the
+    """Insert rows in their order. ``into``: a table, and its columns where not all are set. ``on_conflict``: the
     clause behind the values."""
     rest = iter(rows := list(rows))
     for size in _sizes(len(rows)):
@@ -76,7 +76,7 @@ def insert(
 
 
 def _sizes(rows: int) -> Iterator[int]:
-    """Splits ``rows`` into a few common sizes, so that there are few statements, most of which SQLite has ready."""
+    """Split ``rows`` into a few common sizes, so that there are few statements, most of which SQLite has ready."""
     yield from repeat(_MOST, rows // _MOST)
     rows %= _MOST
     while rows > _EXACT:

@@ -80,7 +80,7 @@ CREATE TABLE responses (
 -- `about` is the number of the trace, or that of the session below zero. The newest row of an (about, metric) is the
 -- one that stands; an id is there once. `counted`: whether this unit has entered the score histogram of this metric;
 -- `settled`: whether this result or an earlier one of the same unit and metric is for good (those of an open session
--- are not).
+-- are not). `verdict`: how rates count it, empty for not at all, NULL once a later revision stands in its place.
 CREATE TABLE results (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL,
@@ -94,9 +94,12 @@ CREATE TABLE results (
     success INTEGER,
     signal REAL,
     settled INTEGER NOT NULL,
-    checksum INTEGER NOT NULL
+    checksum INTEGER NOT NULL,
+    verdict TEXT
 );
 CREATE INDEX results_by_unit ON results (about);
+-- Rates of a window are counted here, without reading results.
+CREATE INDEX results_standing ON results (about, metric, verdict) WHERE verdict IS NOT NULL;
 
 -- By which people find agents' traces (under their numbers) and sessions (theirs below zero, once they have results of
 -- their own) again, worst first. `session`: number of the session, 0 for none; `at`: start, Unix milliseconds.
@@ -142,13 +145,14 @@ CREATE TABLE failure_groups (
 ) WITHOUT ROWID;
 CREATE INDEX failure_groups_by_time ON failure_groups (last_at);
 
--- What people say of incidents, by the id of a group of failures, or of a cause that has none.
+-- What people say of incidents, by the id of a group of failures, or of a cause that has none; the newest row stands.
 CREATE TABLE incident_states (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
     state TEXT NOT NULL,
     note TEXT NOT NULL,
     person TEXT NOT NULL,
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    PRIMARY KEY (id, at)
 ) WITHOUT ROWID;
 
 -- What waits to be sent, encoded once: so many `items`, log records or spans as OTLP bytes, packed, the last of them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Literal
 
@@ -23,17 +23,20 @@ _MOST = 10_000
 @dataclass(frozen=True, slots=True)
 class Triage:
     """What people say of an incident: ``new`` (nothing, or it came back after it was resolved), ``known``, ``resolved``
-    or ``muted``. ``by``: who; ``at``: when, Unix milliseconds, ``None`` where nobody said anything."""
+    or ``muted``. ``by``: who; ``at``: when, Unix milliseconds, ``None`` where nobody said anything; ``back_at``: when
+    it came back after it was resolved."""
 
     state: State = "new"
     note: str = ""
     by: str = ""
     at: int | None = None
+    back_at: int | None = None
 
-    def now(self, last_at: int) -> Triage:
-        """Returns it for an incident whose last run began at ``last_at`` (Unix milliseconds): one that comes back after
+    def now(self, times: Iterable[int]) -> Triage:
+        """Return it for an incident whose runs began at these ``times`` (Unix milliseconds): one that comes back after
         it was resolved is new again."""
-        return replace(self, state="new") if self.state == "resolved" and last_at > (self.at or 0) else self
+        later = [at for at in times if at > (self.at or 0)]
+        return replace(self, state="new", back_at=min(later)) if self.state == "resolved" and later else self
 
 
 class TriageTable(StoreTable):
@@ -41,17 +44,26 @@ class TriageTable(StoreTable):
 
     @written
     def mark(self, connection: sqlite3.Connection, ids: Collection[str], triage: Triage) -> None:
-        """Gives these incidents a state, ``new`` included: the note stays then, too."""
+        """Give these incidents a state, ``new`` included: the note stays then, too."""
         connection.executemany(
-            "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)", [(id_, *astuple(triage)) for id_ in ids]
+            "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)",
+            [(id_, *astuple(triage)[:-1]) for id_ in ids],
         )
         connection.execute(
-            "DELETE FROM incident_states WHERE id IN "
-            "(SELECT id FROM incident_states ORDER BY at DESC, id LIMIT -1 OFFSET ?)",
+            "DELETE FROM incident_states WHERE (id, at) IN "
+            "(SELECT id, at FROM incident_states ORDER BY at DESC, id LIMIT -1 OFFSET ?)",
             (_MOST,),
         )
 
 
 def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
-    """Returns what was said last of each incident, by its id."""
-    return {id_: Triage(*row) for id_, *row in connection.execute("SELECT * FROM incident_states")}
+    """Return what was said last of each incident, by its id."""
+    query = "SELECT id, state, note, person, max(at) FROM incident_states GROUP BY id"
+    return {id_: Triage(*row) for id_, *row in connection.execute(query)}
+
+
+def history(connection: sqlite3.Connection, ids: Collection[str]) -> list[Triage]:
+    """Return all that was said of an incident with these ids, newest first."""
+    marks = ",".join("?" * len(ids))
+    query = f"SELECT DISTINCT state, note, person, at FROM incident_states WHERE id IN ({marks}) ORDER BY at DESC"  # noqa: S608
+    return [Triage(*row) for row in connection.execute(query, (*ids,))]

@@ -11,11 +11,11 @@ class Verdicts(StoreTable):
     """The verdicts of one store."""
 
     def recall(self, key: str) -> bytes | None:
-        """Returns the verdict that was kept under ``key``; ``None`` where there is none."""
+        """Return the verdict that was kept under ``key``; ``None`` where there is none."""
         row = self._row("SELECT body FROM verdicts WHERE key = ?", key)
         return None if row is None else bytes(row[0])
 
     @written
     def keep(self, connection: sqlite3.Connection, key: str, body: bytes) -> None:
-        """Stores a verdict under the hash of its question."""
+        """Store a verdict under the hash of its question."""
         connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (key, self._clock.calendar(), body))

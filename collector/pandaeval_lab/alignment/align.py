@@ -80,7 +80,7 @@ def align(
     proposing: Proposing = lambda errors: (),
     room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """Tries rulings on one half of the runs and the best one on the other half. ``written``: candidates of people.
+    """Try rulings on one half of the runs and the best one on the other half. ``written``: candidates of people.
     ``room`` says whether the budget pays for that many more verdicts; a ruling without room is skipped. Raises
     ``ValueError`` for fewer than :data:`LEAST` runs."""
     if len(runs) < LEAST:
@@ -139,7 +139,7 @@ class VerdictChange:
 
 
 def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange:
-    """Compares two ways of judging. ``before``, ``after``: by run, of which there is one at least, whether it was
+    """Compare two ways of judging. ``before``, ``after``: by run, of which there is one at least, whether it was
     judged as people do; ``clusters``: its session."""
     n = len(before)
     apart = [at for at in range(n) if before[at] != after[at]]

@@ -32,7 +32,7 @@ class Proposals(Verdict):
 
 
 def proposing_rubric(question: str) -> Rubric[Proposals]:
-    """Makes the rubric that asks for guidelines. ``question``: that of the metric."""
+    """Make the rubric that asks for guidelines. ``question``: that of the metric."""
     return Rubric(
         name="guidelines",
         version="2",
@@ -54,7 +54,7 @@ enough."
 
 
 def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
-    """Writes the record of runs that judge and people disagree on, which the model is shown. All of it came from runs,
+    """Write the record of runs that judge and people disagree on, which the model is shown. All of it came from runs,
     people or judges that read runs, and is fenced."""
     return fenced((_HEAD, "\n".join(f"{n}. {_line(*each)}" for n, each in enumerate(errors[:_MOST_SHOWN], 1))))
 
@@ -69,5 +69,5 @@ def _line(run: LabelledRun, judged: JudgedUnit) -> str:
 
 
 def plain(text: str) -> str:
-    """Cleans a proposal for use in a question: one line, without what looks like a fence."""
+    """Clean a proposal for use in a question: one line, without what looks like a fence."""
     return one_line(neutral(text))[:MOST_CHARS]

@@ -20,7 +20,7 @@ Worth = Callable[[ExpectedCall, ToolCall], float]
 
 
 def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Returns the pairs (row, column), by row, with the largest sum of values; as many pairs as the shorter side has
+    """Return the pairs (row, column), by row, with the largest sum of values; as many pairs as the shorter side has
     (the Hungarian algorithm with potentials, Kuhn 1955). All rows have the same length. Takes (shorter side)² × longer
     side steps."""
     if not worth or not worth[0]:
@@ -40,7 +40,7 @@ def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
 def _place(
     row: int, worth: Sequence[Sequence[float]], row_price: list[float], column_price: list[float], taken_by: list[int]
 ) -> None:
-    """Gives ``row`` a column, and others another one where that is better for all."""
+    """Give ``row`` a column, and others another one where that is better for all."""
     size = len(column_price)
     slack, came_from, seen = [float("inf")] * size, [0] * size, [False] * size
     taken_by[0], column = row, 0
@@ -68,7 +68,7 @@ def _place(
 
 
 def same(expected: Any, actual: Any) -> bool:
-    """Returns whether two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
+    """Return whether two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(expected, bool) or isinstance(actual, bool):
         return expected is actual
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
@@ -79,7 +79,7 @@ def same(expected: Any, actual: Any) -> bool:
 
 
 def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
-    """Returns whether an argument has the expected or an acceptable value, compared as the case says."""
+    """Return whether an argument has the expected or an acceptable value, compared as the case says."""
     how = call.compare_args[name] if isinstance(call.compare_args, Mapping) and name in call.compare_args else "exact"
     expected = call.parameters or {}
     candidates = [*([expected[name]] if name in expected else ()), *call.acceptable.get(name, ())]
@@ -89,13 +89,13 @@ def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
 
 
 def agreement(expected: ExpectedCall, call: ToolCall) -> float:
-    """Returns equal keys / union of the keys; 1 for equal arguments, and where the case says nothing of them."""
+    """Return equal keys / union of the keys; 1 for equal arguments, and where the case says nothing of them."""
     right = _compared(expected, call)
     return sum(right.values()) / len(right) if right else 1.0
 
 
 def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
-    """Returns the share of the expected arguments that are equal; ``None`` where nothing is said of them."""
+    """Return the share of the expected arguments that are equal; ``None`` where nothing is said of them."""
     compared = _compared(expected, call)
     if compared is None:
         return None
@@ -104,18 +104,18 @@ def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
 
 
 def differing(expected: ExpectedCall, call: ToolCall) -> list[str]:
-    """Describes each argument that is not as expected: ``city: 'Rome' instead of 'Paris'``."""
+    """Describe each argument that is not as expected: ``city: 'Rome' instead of 'Paris'``."""
     compared, arguments = _compared(expected, call) or {}, given(call)
     return [_difference(expected, name, arguments) for name, is_right in sorted(compared.items()) if not is_right]
 
 
 def _expected(call: ExpectedCall) -> set[str]:
-    """Returns the arguments of which the case says a value."""
+    """Return the arguments of which the case says a value."""
     return {*(call.parameters or {}), *call.acceptable}
 
 
 def _compared(expected: ExpectedCall, call: ToolCall) -> dict[str, bool] | None:
-    """Returns whether each compared argument is as expected; ``None`` where the case says nothing of arguments."""
+    """Return whether each compared argument is as expected; ``None`` where the case says nothing of arguments."""
     if expected.parameters is None and not expected.acceptable:
         return None
     arguments, known = given(call), _expected(expected)
@@ -145,7 +145,7 @@ def _shown(value: Any) -> str:
 
 
 def given(call: ToolCall) -> Mapping[str, Any]:
-    """Returns the arguments of a call by name; nothing if they are no object."""
+    """Return the arguments of a call by name; nothing if they are no object."""
     return call.arguments if isinstance(call.arguments, Mapping) else {}
 
 
@@ -154,13 +154,13 @@ def _is_list(value: Any) -> bool:
 
 
 def _same_number(expected: Any, actual: Any) -> bool:
-    """Compares as numbers, also where they are written as text."""
+    """Compare as numbers, also where they are written as text."""
     one, other = _number(expected), _number(actual)
     return same(expected, actual) if one is None or other is None else one == other
 
 
 def _loose(value: Any) -> Any:
-    """Returns a value without case, spaces and punctuation, in lists too."""
+    """Return a value without case, spaces and punctuation, in lists too."""
     if isinstance(value, str):
         return _LOOSE.sub("", value).casefold()
     if isinstance(value, Mapping):
@@ -178,7 +178,7 @@ def _number(value: Any) -> float | None:
 
 
 def _same_items(expected: Any, actual: Any) -> bool:
-    """Compares lists regardless of their order."""
+    """Compare lists regardless of their order."""
     if not (_is_list(expected) and _is_list(actual)):
         return same(expected, actual)
     left = list(actual)
@@ -199,7 +199,7 @@ _EQUAL: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def in_best_order(expected: Sequence[ExpectedCall], actual: Sequence[str]) -> list[str]:
-    """Returns the names of ``expected``; neighbours of equal ``step`` in the order that has most in common with
+    """Return the names of ``expected``; neighbours of equal ``step`` in the order that has most in common with
     ``actual``. Of more than 720 orders, each step is put into the order in which ``actual`` first has its tools."""
     numbered = ((call.step if call.step is not None else f"alone {at}", call) for at, call in enumerate(expected))
     groups = [[call.tool_name for _, call in group] for _, group in groupby(numbered, key=lambda item: item[0])]
@@ -213,7 +213,7 @@ def in_best_order(expected: Sequence[ExpectedCall], actual: Sequence[str]) -> li
 def matched(
     expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], worth: Worth = agreement
 ) -> list[tuple[int, int, float]]:
-    """Returns the matching with the best sum as (expected, call, worth); only calls of the same tool are matched."""
+    """Return the matching with the best sum as (expected, call, worth); only calls of the same tool are matched."""
     found: list[tuple[int, int, float]] = []
     for name in dict.fromkeys(each.tool_name for each in expected):
         rows = [at for at, each in enumerate(expected) if each.tool_name == name]
@@ -224,7 +224,7 @@ def matched(
 
 
 def tool_parts(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], in_order: bool) -> dict[str, float]:
-    """Computes the parts, each 1 where no call is expected and none made. ``in_order``: the sequence matters."""
+    """Compute the parts, each 1 where no call is expected and none made. ``in_order``: the sequence matters."""
     called, longest = [call.name for call in calls], max(len(expected), len(calls))
     order = common_order(called, in_best_order(expected, called)) / longest if longest else 1.0
     return {

@@ -74,7 +74,7 @@ _OPEN = """\
 
 
 def sentence(problem: Mapping[str, Any]) -> str:
-    """Writes one of pydantic's errors as a sentence with the cure."""
+    """Write one of pydantic's errors as a sentence with the cure."""
     place, given = problem["loc"], problem["input"]
     match problem["type"]:
         case "extra_forbidden":
@@ -106,7 +106,7 @@ def sentence(problem: Mapping[str, Any]) -> str:
 
 
 def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yields the problems without those that follow from others: for a field of several forms one mistake, that of the
+    """Yield the problems without those that follow from others: for a field of several forms one mistake, that of the
     form which fits best; no empty list whose items were all reported."""
     forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
     for each in problems:
@@ -137,7 +137,7 @@ class CaseFileError(UserError):
 
 
 def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
-    """Reads the cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
+    """Read the cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
     metrics, which may be graders. Raises :class:`CaseFileError`."""
     try:
         text = read_given(path, _MOST_BYTES).decode("utf-8-sig")
@@ -184,7 +184,7 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
 
 
 def read_json(text: str) -> YamlText:
-    """Reads JSON as :func:`parse` reads YAML."""
+    """Read JSON as :func:`parse` reads YAML."""
     try:
         held = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -206,7 +206,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:
-    """Writes faults with their lines, in order of these."""
+    """Write faults with their lines, in order of these."""
     found = [(_line(place, lines, inside), place, text) for place, text in faults]
     told = []
     for line, place, text in sorted(found, key=lambda each: each[0] or 0):
@@ -215,7 +215,7 @@ def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], in
 
 
 def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
-    """Returns the line of the value, or of the innermost value around it that stands in the file."""
+    """Return the line of the value, or of the innermost value around it that stands in the file."""
     found = tuple(place[len(inside) :])
     if "graders" in found and found[: found.index("graders") + 1] not in lines:  # its other spelling
         found = (*found[: found.index("graders")], "grader")
@@ -243,7 +243,7 @@ def freeze(
     absent: Mapping[str, str] | None = None,
     hide: Hide = redact,
 ) -> dict[str, Any]:
-    """Makes a case from a run, which is its first trial. People fill in what the agent should have done. ``traces``: as
+    """Make a case from a run, which is its first trial. People fill in what the agent should have done. ``traces``: as
     `pandaeval inspect --format json` shows them, in order, at least one; ``hide`` redacts every text, besides values in
     fields that are named like secrets; ``absent``: the finding that no trial may have (:class:`AbsentFinding`), which
     makes the case ready to run. Raises ``ValueError`` if nothing was captured to make a case from."""
@@ -289,7 +289,7 @@ def freeze(
 
 
 def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
-    """Writes a case file, with instructions for people at its top."""
+    """Write a case file, with instructions for people at its top."""
     text = yaml.dump(
         {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
     )

@@ -57,16 +57,16 @@ class TrialGrader:
         self._shown = keys if enabled is None or not keys & set(enabled) else keys & set(enabled)
 
     def model_of(self, metric: Grader) -> str | None:
-        """Returns the model that a judged grader asks; ``None`` if none is configured."""
+        """Return the model that a judged grader asks; ``None`` if none is configured."""
         judge = self._settings.judge
         return None if judge is None else judge.model_of(metric.key)
 
     def before_asking(self, metric: Grader, trial: Trial) -> Finding | None:
-        """Returns a judged grader's finding if it needs no model; ``None``: a judge has to be asked."""
+        """Return a judged grader's finding if it needs no model; ``None``: a judge has to be asked."""
         return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
-        """Grades a trial; returns the results that are asked for. ``verdicts``: of the judged graders, by name."""
+        """Grade a trial; return the results that are asked for. ``verdicts``: of the judged graders, by name."""
         given = verdicts or {}
         findings = {name: verdict.finding for name, verdict in given.items()}
         judged = [metric for metric in self.judged if metric.name in given]
@@ -88,7 +88,7 @@ class TrialGrader:
         return [each for each in results if f"trial.{each.metric}" in self._shown or each.metric in own]
 
     def _silent(self, trial: Trial, graded: Sequence[Graded], results: Sequence[Result]) -> Iterator[Result]:
-        """Yields, for listeners, unscored results of graders that gave none and left the trial undecided."""
+        """Yield, for listeners, unscored results of graders that gave none and left the trial undecided."""
         spoke = {result.metric for result in results}
         why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
         if CORRECT not in spoke:
@@ -129,7 +129,7 @@ class TrialGrader:
         seconds: float = 0.0,
         model: str | None = None,
     ) -> Result:
-        """Makes a result whose metadata tell which trial it is about. ``depends``: what it rests on besides the metric
+        """Make a result whose metadata tell which trial it is about. ``depends``: what it rests on besides the metric
         and its settings."""
         case, threshold, unit = trial.case, self._threshold(metric, trial.case), trial_unit(trial)
         about = {
@@ -158,7 +158,7 @@ class TrialGrader:
         )
 
     def _outcomes(self, trial: Trial, results: Sequence[Result]) -> Iterator[Graded]:
-        """Yields the outcome of each grader; undetermined for declared graders without a result."""
+        """Yield the outcome of each grader; undetermined for declared graders without a result."""
         gates = {short(name) for name in declared(trial.case)}
         found = {result.metric: result for result in results}
         for name, result in found.items():
@@ -188,7 +188,7 @@ class TrialGrader:
 
 
 def trial_unit(trial: Trial) -> Unit:
-    """Makes the unit of a trial's results, for which its last trace stands."""
+    """Make the unit of a trial's results, for which its last trace stands."""
     ids = tuple(f"{trace.trace_id}:{trace.root_span_id}" for trace in trial.traces)
     unit = trace_unit(trial.last, trial.evidence)
     return replace(unit, level="trial", trace_ids=ids if len(ids) > 1 else ())

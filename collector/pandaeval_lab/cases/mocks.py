@@ -32,13 +32,13 @@ class MockAnswer:
     delay_s: float = 0.0
 
     def told(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the call as JSON for reports: ``tool``, ``arguments``, ``kind``, and ``result`` or ``error``."""
+        """Return the call as JSON for reports: ``tool``, ``arguments``, ``kind``, and ``result`` or ``error``."""
         said = {"error": self.error} if self.error else {"result": _cut(self.result)}
         return {"tool": tool, "arguments": _cut(arguments), "kind": self.kind} | ({} if self.kind == "passed" else said)
 
 
 def plain_function(name: str) -> Callable[..., Any]:
-    """Loads the function that a mock names. Raises :class:`ModuleLoadError`, and ``ValueError`` for a coroutine."""
+    """Load the function that a mock names. Raises :class:`ModuleLoadError`, and ``ValueError`` for a coroutine."""
     if iscoroutinefunction(found := function(name)):
         raise ValueError("is a coroutine function; write a plain one")
     return found
@@ -66,7 +66,7 @@ class Mocks:
         self._lock = threading.Lock()
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
-        """Answers a call with the arguments ``given``. ``defaults``: what arguments are that are left out."""
+        """Answer a call with the arguments ``given``. ``defaults``: what arguments are that are left out."""
         if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
             if self._case.unmocked == "pass":
                 return MockAnswer("passed")
@@ -84,12 +84,12 @@ class Mocks:
         return MockAnswer("result", deepcopy(result), delay_s=mock.delay)  # which the agent may change
 
     def has(self, call: ExpectedCall) -> bool:
-        """Returns whether an expected call would be answered."""
+        """Return whether an expected call would be answered."""
         several = self.by_tool.get(call.tool_name, ())
         return any(call.parameters is None or _fits(*each, call.parameters, {}) for each in several)
 
     def _fitting(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Mock, int] | None:
-        """Returns the first mock that fits and is not used up, with the number of calls that it answered before."""
+        """Return the first mock that fits and is not used up, with the number of calls that it answered before."""
         with self._lock:
             for mock, is_recorded in self.by_tool.get(tool, ()):
                 before = self._used[id(mock)]
@@ -106,7 +106,7 @@ def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Map
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value as JSON has it; what is no JSON as text."""
+    """Return a value as JSON has it; what is no JSON as text."""
     return to_jsonable_python(value, bytes_mode="base64", fallback=str)
 
 

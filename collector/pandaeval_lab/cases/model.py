@@ -266,7 +266,7 @@ class Case(_Part):
     @model_validator(mode="before")
     @classmethod
     def _shorthands(cls, given: Any) -> Any:
-        """Accepts ``grader: one`` for ``graders: [one]``, ``output_format: json`` for ``{type: json}``, and for a tool
+        """Accept ``grader: one`` for ``graders: [one]``, ``output_format: json`` for ``{type: json}``, and for a tool
         with one mock this alone."""
         if not isinstance(given, Mapping):
             return given

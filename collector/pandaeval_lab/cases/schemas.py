@@ -37,7 +37,7 @@ class PatternError(ValueError):
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Any:
-    """Returns the pattern with RE2's ``search(text)``, safe on any thread. Raises :class:`PatternError`."""
+    """Return the pattern with RE2's ``search(text)``, safe on any thread. Raises :class:`PatternError`."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -53,7 +53,7 @@ class BadSchemaError(Exception):
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:
-    """Returns what is wrong with a value, at most 10 sentences with the place of each. Formats are annotations, as in
+    """Return what is wrong with a value, at most 10 sentences with the place of each. Formats are annotations, as in
     the standard; references to other documents are not followed. Raises :class:`BadSchemaError`."""
     _left.steps = _MOST_STEPS
     try:
@@ -64,7 +64,7 @@ def schema_errors(schema: Any, value: Any) -> list[str]:
 
 
 def validator_of(schema: Any) -> Validator:
-    """Makes the validator of a schema. Raises :class:`BadSchemaError`, with what to write instead if possible."""
+    """Make the validator of a schema. Raises :class:`BadSchemaError`, with what to write instead if possible."""
     return _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
 
 
@@ -88,7 +88,7 @@ def _validator(schema: bytes) -> Validator:
 
 
 def _counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
-    """Wraps a keyword's check so that it uses up a step each time."""
+    """Wrap a keyword's check so that it uses up a step each time."""
 
     def counted(validator: Validator, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
         _use_up(1)
@@ -104,7 +104,7 @@ def _use_up(steps: int) -> None:
 
 
 def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[ValidationError]:
-    """Checks ``uniqueItems``; counts steps, as the library compares all pairs of items that cannot be sorted."""
+    """Check ``uniqueItems``; count steps, as the library compares all pairs of items that cannot be sorted."""
     if wanted and validator.is_type(value, "array"):
         sortable = any(all(validator.is_type(item, kind) for item in value) for kind in ("string", "number"))
         _use_up(len(value) if sortable else len(value) ** 2 // 10)
@@ -113,7 +113,7 @@ def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[V
 
 
 def _check_patterns(schema: Any) -> None:
-    """Raises :class:`PatternError` for patterns, in any object of the schema, that are not searched for."""
+    """Raise :class:`PatternError` for patterns, in any object of the schema, that are not searched for."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()

@@ -24,7 +24,7 @@ _CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 
 
 def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
-    """Yields a sentence for each demand that is not met. ``answer``: the last one; ``answers``: all, in which the
+    """Yield a sentence for each demand that is not met. ``answer``: the last one; ``answers``: all, in which the
     wanted texts may stand."""
     if wanted.type == "json" or wanted.json_schema is not None:
         try:
@@ -41,7 +41,7 @@ def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterato
 
 
 def _unfenced(answer: str) -> str:
-    """Returns the answer without a Markdown fence around it."""
+    """Return the answer without a Markdown fence around it."""
     text = answer.strip()
     head, line_end, rest = text.partition("\n")
     fenced = head.rstrip() in (_FENCE, f"{_FENCE}json") and line_end and rest.endswith(_FENCE)
@@ -53,7 +53,7 @@ def _plain(text: str) -> str:
 
 
 def planned_tools(trial: Trial) -> list[str] | None:
-    """Returns the tools of the declared plan, in order; ``None`` without a plan that names any.
+    """Return the tools of the declared plan, in order; ``None`` without a plan that names any.
 
     The plan is the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``). Without it,
     the plan is the first list of at least two lines in the model's text before its first call; each line counts for
@@ -77,13 +77,13 @@ def planned_tools(trial: Trial) -> list[str] | None:
 
 
 def _first(item: str, names: Sequence[str]) -> str | None:
-    """Returns the tool that a line names first."""
+    """Return the tool that a line names first."""
     found = ((match.start(), name) for name in names if (match := re.search(rf"(?<!\w){re.escape(name)}(?!\w)", item)))
     return min(found, default=(0, None))[1]
 
 
 def _before_acting(trace: Trace) -> Iterator[str]:
-    """Yields what the model thought and said up to its first call, in order."""
+    """Yield what the model thought and said up to its first call, in order."""
     first = min((call.start_ns for call in trace.tool_calls if call.start_ns), default=None)
     for span in trace.spans:
         if span.kind is not Kind.LLM or (first is not None and span.start_ns > first):
@@ -93,7 +93,7 @@ def _before_acting(trace: Trace) -> Iterator[str]:
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """Yields each field in which the actual state is not as expected; fields that nobody expects may hold anything."""
+    """Yield each field in which the actual state is not as expected; fields that nobody expects may hold anything."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key, value in expected.items():
             place = f"{path}.{key}" if path else str(key)
@@ -106,7 +106,7 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str
 
 
 def exit_code_of(trial: Trial) -> int | None:
-    """Reads the exit code from the attribute ``pandaeval.exit_code``, else in the result of the last call that tells
+    """Read the exit code from the attribute ``pandaeval.exit_code``, else in the result of the last call that tells
     one."""
     stated = _whole(trial.stated(EXIT_CODE))
     if stated is not None:

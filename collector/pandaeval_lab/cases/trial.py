@@ -41,7 +41,7 @@ _MOST_SAID = 80
 
 @cache
 def function(spec: str) -> Function:
-    """Loads the function ``module:name`` or ``./file.py:name``. Raises :class:`ModuleLoadError`, with the cure."""
+    """Load the function ``module:name`` or ``./file.py:name``. Raises :class:`ModuleLoadError`, with the cure."""
     module, _, name = spec.rpartition(":")
     if not module or not name.isidentifier():
         raise ModuleLoadError(f"{spec}: write module:function, or ./file.py:function")
@@ -53,7 +53,7 @@ def function(spec: str) -> Function:
 
 
 def source_of(spec: str) -> str:
-    """Returns 12 hex digits of a function's source; ``""`` for one without source, such as a built-in."""
+    """Return 12 hex digits of a function's source; ``""`` for one without source, such as a built-in."""
     try:
         return source_digest(function(spec))
     except (ValueError, AttributeError):  # a partial, an instance, a function of C
@@ -61,7 +61,7 @@ def source_of(spec: str) -> str:
 
 
 def finding(said: Any) -> Finding | None:
-    """Turns a grader's answer into a finding. Raises ``TypeError`` for an answer of another type."""
+    """Turn a grader's answer into a finding. Raises ``TypeError`` for an answer of another type."""
     reason = ""
     if isinstance(said, tuple) and len(said) == 2:
         said, reason = said[0], str(said[1])
@@ -82,7 +82,7 @@ class Interacted:
 
 
 def interactions(trial: Trial) -> list[Interacted]:
-    """Returns an interaction for each user message, in order. Where the case expects as many as there are traces, each
+    """Return an interaction for each user message, in order. Where the case expects as many as there are traces, each
     trace is one; else each turn of a trace is, and a call belongs to the first turn whose answer began after it."""
     if len(trial.traces) == len(trial.case.interactions):
         return [Interacted(trace.output, trial.counted(trace.tool_calls)) for trace in trial.traces]
@@ -126,7 +126,7 @@ class Trial:
         return self.counted(self.all_calls)
 
     def counted(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Returns those of ``calls`` that count for this case."""
+        """Return those of ``calls`` that count for this case."""
         how = self.case.counted_calls
         return tuple(c for c in calls if counts(c.name, how, self._hints.get(c.name)) and (how.failed or not failed(c)))
 
@@ -149,14 +149,14 @@ class Trial:
         return self.counted_expected(self.case.expected)
 
     def counted_expected(self, expected: Sequence[ExpectedCall] | None) -> tuple[ExpectedCall, ...] | None:
-        """Returns those of ``expected`` that count for this case."""
+        """Return those of ``expected`` that count for this case."""
         if expected is None:
             return None
         how, hints = self.case.counted_calls, self._hints
         return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
-        """Returns the names of the expected calls; those of one step in the order that fits ``actual`` best."""
+        """Return the names of the expected calls; those of one step in the order that fits ``actual`` best."""
         return in_best_order(self.expected or (), actual)
 
     @cached_property
@@ -185,7 +185,7 @@ class Trial:
         return tuple(text for text in said if text)
 
     def stated(self, name: str) -> Any:
-        """Returns the value of an attribute ``pandaeval.…`` of the spans or their events, JSON parsed; the last one
+        """Return the value of an attribute ``pandaeval.…`` of the spans or their events, JSON parsed; the last one
         counts. ``None`` without one."""
         found = [span.attributes[name] for trace in self.traces for span in trace.spans if name in span.attributes]
         if not found or not isinstance(found[-1], str):
@@ -256,7 +256,7 @@ class TrialContext:
 
 
 def counts(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
-    """Returns whether calls of a tool count. ``read_only``: the hint of the tool's definition."""
+    """Return whether calls of a tool count. ``read_only``: the hint of the tool's definition."""
     match how.tools:
         case "all":
             return True
@@ -267,7 +267,7 @@ def counts(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
 
 
 def said_first(trace: Trace) -> str | None:
-    """Returns the user's first message in a trace."""
+    """Return the user's first message in a trace."""
     first = next((turn.user for turn in trace.turns if turn.user), None)
     return first or trace.input
 
@@ -321,7 +321,7 @@ class TrialMatcher:
         """The first words of the user in one such trace, shortened."""
 
     def add(self, traces: Iterable[Trace]) -> None:
-        """Takes in traces; counts those of no case."""
+        """Take in traces; count those of no case."""
         for trace in traces:
             found = self.case_of(trace)
             if found is None:
@@ -334,14 +334,14 @@ class TrialMatcher:
                 self._sessions[session] = found
 
     def take_spoilt(self, trace: Trace) -> bool:
-        """Takes in a trace that says that the simulated user spoilt its trial, of which nothing else is to be asked.
+        """Take in a trace that says that the simulated user spoilt its trial, of which nothing else is to be asked.
         Returns whether it is one."""
         is_spoilt = any(SIMULATOR_FAILED in span.attributes for span in trace.spans)
         self.add([trace] if is_spoilt else [])
         return is_spoilt
 
     def attempts(self) -> list[Attempt]:
-        """Returns all trials, in the order of the cases."""
+        """Return all trials, in the order of the cases."""
         order = {id_: at for at, id_ in enumerate(self._cases)}
         keys = sorted(self._gathered, key=lambda key: order[key[0]])
         return [Attempt(self._cases[id_], name, self._gathered[id_, name]) for id_, name in keys]
@@ -353,12 +353,12 @@ class TrialMatcher:
         return [id_ for id_ in self._cases if id_ not in tried]
 
     def case_of_session(self, session_id: str) -> str | None:
-        """Returns the id of the case that the traces of a session are trials of."""
+        """Return the id of the case that the traces of a session are trials of."""
         found = self._sessions.get(session_id)
         return None if found is None else found[0].id
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
-        """Returns the case of a trace, and the name of the trial."""
+        """Return the case of a trace, and the name of the trial."""
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
         case = self._named.get(named) if named else self._frozen.get(trace.trace_id)
         if named and case is None and (named in self.unknown or len(self.unknown) < _MOST_UNKNOWN):

@@ -103,7 +103,7 @@ def align(
     config: Annotated[Path | None, config_option("Configuration file (YAML) with the judge settings.")] = None,
     format_: Annotated[RunFormat, typer.Option("--format", help="Output format: table, or one JSON object.")] = "table",
 ) -> None:
-    """Test judge rulings on human labels, adopt a proven one.
+    """Test rulings on human labels; adopt rulings that help.
 
     Half of the labels select a ruling, the other half confirm it: the interval of its gain must lie above zero, and
     the drill must not get worse. The file keeps every tried ruling with its figures.

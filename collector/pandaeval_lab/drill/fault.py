@@ -71,12 +71,12 @@ class Subject:
         return "\n".join(data.decode(errors="replace") for _, data in (*self.earlier_parts, *self.parts))
 
     def knows(self, value: str) -> bool:
-        """Returns whether a value stands anywhere in the session, this run's answer included."""
+        """Return whether a value stands anywhere in the session, this run's answer included."""
         return value.casefold() in self.known.casefold() or value.casefold() in self.written.casefold()
 
 
 def spelled(value: Any) -> str:
-    """Returns a value as text: JSON unless it is text already."""
+    """Return a value as text: JSON unless it is text already."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -108,7 +108,7 @@ class Fault:
 
 
 def family(name: Family, *edits: Callable[[Subject, Random], Edit]) -> dict[str, Fault]:
-    """Returns the faults of a family by the names of the functions that make their edits, whose docstrings are the
+    """Return the faults of a family by the names of the functions that make their edits, whose docstrings are the
     faults' texts."""
     return {edit.__name__: Fault(name, str(edit.__doc__), edit) for edit in edits}
 
@@ -124,7 +124,7 @@ class Planted:
 
 
 def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
-    """Writes the fault into the spans of a run and reads it back to be sure. Raises :class:`NotApplicableError`."""
+    """Write the fault into the spans of a run and read it back to be sure. Raises :class:`NotApplicableError`."""
     edit = fault.edit(subject, rng)
     raw = RawTrace(subject.parts)
     edit.write(raw, subject.trace)
@@ -136,7 +136,7 @@ def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
 
 @cache
 def faults() -> Mapping[str, Fault]:
-    """Returns every fault by its name, those of installed packages included."""
+    """Return every fault by its name, those of installed packages included."""
     families: tuple[dict[str, Fault], ...] = find("pandaeval_lab.drill.faults", "FAULTS")
     ours = {name: fault for family in families for name, fault in family.items()}
 

@@ -2,8 +2,7 @@
 
 A judge compares the last answer with ``expected_answer`` by meaning, not by words. In a conversation, the judge
 compares each answer with the expected answer of its interaction. The judge accepts ``knowledge`` of the case as true.
-Of several interactions the score is the mean. It does not judge how the agent found the answer, or the tone of the
-answer.
+Of several interactions the score is the mean. It does not judge how the agent found the answer, or its tone.
 
 Scale: 0..1, 1 means that the answer contains the expected answer and does not contradict it.
 Source: Agentic metric, *Answer correctness* (threshold 0.7).

@@ -1,7 +1,7 @@
 """Are all interactions of the conversation correct?
 
 An interaction is correct if its answer passes ``answer_correctness`` and its tool calls pass ``tool_correctness``. The
-conversation is correct if all interactions are correct. Interactions that the trial did not come to are not correct.
+conversation is correct if all interactions are correct. Interactions that the trial did not reach are not correct.
 What cannot be told (an answer that was not judged, arguments that were not captured, the use of results that nobody
 judged) makes nothing correct or wrong. It does not judge other qualities of the conversation.
 

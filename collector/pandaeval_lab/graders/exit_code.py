@@ -1,4 +1,4 @@
-"""Did the run leave with the expected exit code?
+"""Did the run end with the expected exit code?
 
 The exit code comes from the attribute ``pandaeval.exit_code``. If this attribute is missing, the exit code comes from
 the last tool result with a field such as ``exit_code`` or ``returncode``. It does not judge the output of the program.

@@ -1,4 +1,4 @@
-"""Is the finding absent that the case was made from?
+"""Is the finding from which the case was made absent now?
 
 The trial fails if a metric by code reports a finding of ``absent`` for one of its traces. The grader uses the rule of
 that metric: a case made from a ``false_success`` fails each agent that claims success again.

@@ -1,4 +1,4 @@
-"""Has the answer the expected form?
+"""Does the answer have the expected form?
 
 The answer must meet every condition in ``output_format`` of the case: JSON, a JSON schema, a regular expression,
 required texts or forbidden texts. It does not judge whether the answer is right.

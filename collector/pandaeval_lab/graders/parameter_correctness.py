@@ -1,4 +1,4 @@
-"""Do the arguments of the expected calls fit their schema, and are they the expected ones?
+"""Do the arguments of the expected calls fit their schema, and do they have the expected values?
 
 The score is the mean over the expected calls. If a call fits its schema, it scores the share of expected arguments that
 are equal, otherwise 0. A missing call scores 0. Actual calls are matched to expected calls so that the sum is highest.

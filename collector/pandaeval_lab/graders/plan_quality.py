@@ -1,4 +1,4 @@
-"""Does the plan hold the expected tools in the expected order?
+"""Does the plan contain the expected tools in the expected order?
 
 The score is the share of expected tools that the plan contains in the expected order (longest common subsequence). The
 plan is the one that the agent declared, as far as it names tools (see ``plan_adherence``), else the calls that it made.

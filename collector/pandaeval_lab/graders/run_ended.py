@@ -1,4 +1,4 @@
-"""Did the trial end with an answer, or by declaring its end?
+"""Did the trial end with an answer or a declared end?
 
 The metric applies the rule of ``trace.response`` to the last trace of the trial. For example, a run that crashed or
 returned no answer fails. It does not judge whether the answer is right. A case declares it by naming it in ``graders``,

@@ -1,4 +1,4 @@
-"""Were the expected tools called, as often as expected, and no others?
+"""Did the agent call exactly the expected tools, each as often as expected?
 
 The score is the F1 score of called and expected tools, counted with repetitions. It does not judge the order or the
 arguments of the calls. Where nothing is expected and nothing was called, 1.0 is assumed; where only one of the two is

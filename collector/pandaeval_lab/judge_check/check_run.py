@@ -35,7 +35,7 @@ class Reply:
 
 
 def forecast(items: Sequence[CheckItem], price: Price | None) -> tuple[int, float | None]:
-    """Estimates the tokens and US dollars that the questions take, if no reply has to be corrected; ``None`` where the
+    """Estimate the tokens and US dollars that the questions take, if no reply has to be corrected; ``None`` where the
     price is not known. ``price``: of a token."""
     questions = len(items) + (_OF_SESSION - 1) * sum(item.kind == SESSION for item in items)
     sent = sum(item.pack.tokens + tokens(SYSTEM) for item in items) + _QUESTION * questions
@@ -60,7 +60,7 @@ class CheckRun:
         self.spent = AnswerCost()
 
     async def run(self, items: Sequence[CheckItem]) -> None:
-        """Asks all questions, the first one alone. Raises ``CallFailedError`` when the first call fails or the
+        """Ask all questions, the first one alone. Raises ``CallFailedError`` when the first call fails or the
         provider denies access. Ends early, without an error, when the day's budget is used up."""
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -107,6 +107,6 @@ class CheckRun:
 
 
 def own_score(finding: Score) -> float:
-    """Returns the judge's own score, 0..1, before facts counted by code lowered it."""
+    """Return the judge's own score, 0..1, before facts counted by code lowered it."""
     judged = finding.metadata.get("judged")
     return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value

@@ -50,7 +50,7 @@ class KnownRun:
     band: Band
 
     def holds(self, value: float | None) -> bool:
-        """Returns whether a score is right."""
+        """Return whether a score is right."""
         return value is not None and self.band[0] <= value <= self.band[1]
 
     @property
@@ -60,7 +60,7 @@ class KnownRun:
 
 @cache
 def known_runs() -> tuple[KnownRun, ...]:
-    """Returns all known runs, the good ones first."""
+    """Return all known runs, the good ones first."""
     return (
         *(KnownRun(name, _recorded(name), DONE) for name in ("returned", "library", "visit")),
         *(KnownRun(name, _recorded(name), NOT_DONE) for name in ("wrong_tool", "gives_up", "off_topic")),
@@ -70,7 +70,7 @@ def known_runs() -> tuple[KnownRun, ...]:
 
 @cache
 def known_sessions() -> tuple[KnownRun, ...]:
-    """Returns six sessions that were handled correctly, and six that were not, each for another reason."""
+    """Return six sessions that were handled correctly, and six that were not, each for another reason."""
     by_name: dict[str, list[Trace]] = defaultdict(list)
     for trace in _recordings("sessions"):
         by_name[trace.session_id or ""].append(trace)
@@ -81,12 +81,12 @@ def known_sessions() -> tuple[KnownRun, ...]:
 
 
 def _recorded(name: str) -> Trace:
-    """Returns the first agent trace of a recording of the package."""
+    """Return the first agent trace of a recording of the package."""
     return next(_recordings(name))
 
 
 def _recordings(name: str) -> Iterator[Trace]:
-    """Yields the agents' traces of a recording of the package, in normal form."""
+    """Yield the agents' traces of a recording of the package, in normal form."""
     with as_file(files(__package__).joinpath("runs", f"{name}.otlp.jsonl.xz")) as path:
         requests = [request for request in Input(str(path)).requests() if isinstance(request, Request)]
     chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
@@ -98,13 +98,13 @@ def _recordings(name: str) -> Iterator[Trace]:
 
 
 def answering(trace: Trace, text: str) -> Trace:
-    """Returns the run with ``text`` as its last answer."""
+    """Return the run with ``text`` as its last answer."""
     *before, last = trace.turns
     return replace(trace, turns=(*before, replace(last, assistant=text)), output=text, digest=f"{trace.digest} {text}")
 
 
 def sections_swapped(pack: Pack) -> Pack:
-    """Returns the pack with the section of tools and that of what happened swapped, and another digest."""
+    """Return the pack with the section of tools and that of what happened swapped, and another digest."""
     titles = list(_TITLE.finditer(pack.text))
     ends = [*(title.start() for title in titles[1:]), len(pack.text)]
     parts = [pack.text[title.end() : end].strip("\n") for title, end in zip(titles, ends, strict=True)]
@@ -119,7 +119,7 @@ def sections_swapped(pack: Pack) -> Pack:
 
 
 def attacked(trace: Trace, place: str, text: str) -> Trace:
-    """Returns the run with ``text`` appended to its ``answer``, the user's ``message``, or the last ``result``."""
+    """Return the run with ``text`` appended to its ``answer``, the user's ``message``, or the last ``result``."""
     if place == "answer":
         return answering(trace, f"{trace.output or ''}\n\n{text}")
     if place == "message":

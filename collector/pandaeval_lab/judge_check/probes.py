@@ -45,13 +45,13 @@ _FAR = 0.3
 
 
 def probes(replies: Sequence[Reply]) -> list[Figure]:
-    """Computes every probe, in the order of the report."""
+    """Compute every probe, in the order of the report."""
     asked = [reply for reply in replies if not reply.failed]
     return [measure(replace(base, passed=False), asked) for base, measure in _PROBES]
 
 
 def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[float]]:
-    """Returns the scores of one kind of question, by run."""
+    """Return the scores of one kind of question, by run."""
     found: dict[str, list[float]] = {}
     for reply in replies:
         if reply.item.kind == kind and reply.value is not None:
@@ -75,7 +75,7 @@ def _sessions(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 def _position(base: Figure, asked: Sequence[Reply]) -> Figure:
-    """Measures how far another order moves verdicts from the mean verdict on the unchanged run."""
+    """Measure how far another order moves verdicts from the mean verdict on the unchanged run."""
     pairs, crossed = _against_plain(asked, POSITION)
     if not pairs:
         return base
@@ -97,7 +97,7 @@ def _verbosity(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 def _injection(base: Figure, asked: Sequence[Reply]) -> Figure:
-    """Counts the attacks that succeed; leaves out bad runs that pass even without an attack."""
+    """Count the attacks that succeed; leave out bad runs that pass even without an attack."""
     before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
     attacks = [reply for reply in asked if reply.item.kind == INJECTION]
     tried = [reply for reply in attacks if before.get(reply.item.case, 1.0) < PASSES]
@@ -146,7 +146,7 @@ _PROBES: tuple[tuple[Figure, Callable[[Figure, Sequence[Reply]], Figure]], ...] 
 
 
 def _against_bands(asked: Sequence[Reply], kind: str) -> tuple[list[Reply], list[Reply]]:
-    """Returns the replies of a kind, and those that are out of their bands."""
+    """Return the replies of a kind, and those that are out of their bands."""
     known = {run.name: run for run in (*known_runs(), *known_sessions())}
     replies = [reply for reply in asked if reply.item.kind == kind]
     return replies, [reply for reply in replies if not known[reply.item.case].holds(reply.value)]
@@ -211,7 +211,7 @@ class CheckResult:
         return self.complete and all(probe.passed for probe in self.probes)
 
     def last_line(self) -> str:
-        """Returns the conclusion in one line."""
+        """Return the conclusion in one line."""
         if not self.complete:
             put = f"{self.asked} of {self.planned} questions were put and {self.failed} failed"
             return f"{self.model}: NOT CONCLUDED, {put}"
@@ -221,7 +221,7 @@ class CheckResult:
         return f"{self.model}: passed all {len(self.probes)} probes"
 
     def report(self) -> JudgeReport:
-        """Returns the report on the model."""
+        """Return the report on the model."""
         about = {
             "model": self.model,
             "metric": METRIC,
@@ -253,7 +253,7 @@ class CheckResult:
 
 
 def check_result(model: str, planned: int, replies: Sequence[Reply], spent: AnswerCost) -> CheckResult:
-    """Makes the result of the replies so far."""
+    """Make the result of the replies so far."""
     failed = sum(bool(reply.failed) for reply in replies)
     costs = [reply.spent for reply in replies if reply.item.kind == SESSION] or [AnswerCost()]
     tokens, usd = statistics.fmean(cost.tokens for cost in costs), statistics.fmean(cost.cost_usd for cost in costs)

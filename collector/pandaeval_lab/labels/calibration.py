@@ -44,7 +44,7 @@ class Calibrations:
 
 
 def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -> Calibrations:
-    """Compares scores with labels. ``standing``: scores by unit and metric. Several labels of a run count as one, that
+    """Compare scores with labels. ``standing``: scores by unit and metric. Several labels of a run count as one, that
     of the majority."""
     groups: dict[tuple[str, str, str], list[tuple[JudgedRow, list[HumanLabel]]]] = defaultdict(list)
     unmatched: dict[str, int] = defaultdict(int)
@@ -59,7 +59,7 @@ def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -
 
 
 def by_run(labels: Iterable[HumanLabel]) -> dict[Key, list[HumanLabel]]:
-    """Groups labels by unit and metric."""
+    """Group labels by unit and metric."""
     found: dict[Key, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         found[label.unit, label.metric].append(label)
@@ -67,7 +67,7 @@ def by_run(labels: Iterable[HumanLabel]) -> dict[Key, list[HumanLabel]]:
 
 
 def word_of_most(labels: Iterable[HumanLabel]) -> dict[Key, tuple[bool, str]]:
-    """Maps each run, by unit and metric, to whether most people pass it, and a comment of one of them; leaves out
+    """Map each run, by unit and metric, to whether most people pass it, and a comment of one of them; leave out
     ties."""
     found = {}
     for key, verdicts in by_run(labels).items():
@@ -99,7 +99,7 @@ def _calibration(
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
-    """Returns each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
+    """Return each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
     are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
     found = [1.0 / chance for chance in judged]
     parts = [[at for at, chance in enumerate(drawn) if (not chance) == by_hand] for by_hand in (False, True)]
@@ -113,7 +113,7 @@ def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
 
 
 def passes(label: HumanLabel, threshold: float | None) -> bool:
-    """Returns whether a person's label passes the run."""
+    """Return whether a person's label passes the run."""
     return label.passed if label.passed is not None else _grade(label) >= (threshold or _MIDDLE) - 1e-9
 
 
@@ -122,7 +122,7 @@ def _grade(label: HumanLabel) -> float:
 
 
 def report(calibration: Calibration) -> JudgeReport:
-    """Returns the report on a judge's agreement with people."""
+    """Return the report on a judge's agreement with people."""
     at = calibration.agreement
     about = {
         "metric": calibration.metric,
@@ -155,7 +155,7 @@ def _notes(calibration: Calibration) -> Iterator[str]:
 
 
 def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
-    """Returns the scored ones of results as JSON objects: of each unit and metric the one with the highest revision."""
+    """Return the scored ones of results as JSON objects: of each unit and metric the one with the highest revision."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for result in results:
         _add(found, result)
@@ -163,7 +163,7 @@ def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
 
 
 def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[Key, JudgedRow]:
-    """Reads the scores of some units: judges' scores within 30 days, other metrics' within
+    """Read the scores of some units: judges' scores within 30 days, other metrics' within
     ``store.retention``."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for marks, group in numbers.batched(numbers.of_units(connection, units)):
@@ -179,7 +179,7 @@ def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[K
 
 
 def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any]) -> None:
-    """Adds a result unless a newer revision is known; a revision without a score removes an older score."""
+    """Add a result unless a newer revision is known; a revision without a score removes an older score."""
     unit = str(result.get("session_id" if result["level"] == "session" else "trace_id") or "")
     if result["level"] == "turn":
         unit = f"{unit}:{result.get('span_id', '')}"

@@ -42,7 +42,7 @@ class LabelTable:
 
 
 def read_labels(path: Path, names: MetricNames) -> LabelTable:
-    """Reads a file of labels. ``names``: of the known metrics. Raises ``UserError`` that lists every mistake (20 at
+    """Read a file of labels. ``names``: of the known metrics. Raises ``UserError`` that lists every mistake (20 at
     most); none of the file's labels should be used then."""
     labels: list[HumanLabel] = []
     problems: list[str] = []
@@ -70,7 +70,7 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
-    """Yields each row of CSV or JSON lines with its line; in place of one that cannot be read, why not.
+    """Yield each row of CSV or JSON lines with its line; in place of one that cannot be read, why not.
 
     Raises ``UserError`` for a file that cannot be read, or lacks a column."""
     try:
@@ -127,7 +127,7 @@ def _named(pairs: Any) -> Row:
 
 
 def _plain(cell: str) -> str:
-    """Strips the mark that keeps spreadsheets from reading the cell as a formula."""
+    """Strip the mark that keeps spreadsheets from reading the cell as a formula."""
     return _FORMULA.sub("", cell.strip(), count=1) if cell.startswith("'") else cell.strip()
 
 
@@ -185,7 +185,7 @@ _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(label: HumanLabel) -> dict[str, Any]:
-    """Returns the columns of a label; columns without a value are ``None``."""
+    """Return the columns of a label; columns without a value are ``None``."""
     level = label.metric.partition(".")[0]
     return {
         "trace_id": label.unit if level in ("trace", "turn") else None,
@@ -201,7 +201,7 @@ def row_of(label: HumanLabel) -> dict[str, Any]:
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Writes labels as CSV. A cell that a spreadsheet would take for a formula gets a ``'`` before it: ids and comments
+    """Write labels as CSV. A cell that a spreadsheet would take for a formula gets a ``'`` before it: ids and comments
     come from others."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -211,18 +211,18 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Writes labels as one object a line, without empty columns."""
+    """Write labels as one object a line, without empty columns."""
     told = ({key: value for key, value in row.items() if value is not None} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
 
 
 def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
-    """Writes labels as JSON lines if the file's name ends in ``.jsonl`` or ``.ndjson``, else as CSV."""
+    """Write labels as JSON lines if the file's name ends in ``.jsonl`` or ``.ndjson``, else as CSV."""
     return as_json(rows) if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else as_csv(rows)
 
 
 def save(path: Path, text: str) -> None:
-    """Writes a file. Raises ``UserError`` where it cannot be written."""
+    """Write a file. Raises ``UserError`` where it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -35,7 +35,7 @@ _LEAST = 3
 def jackknifed(
     columns: Values, clusters: NDArray[np.int64], of: Callable[[Values], Values]
 ) -> tuple[float | None, float | None, float | None]:
-    """Returns a measure between -1 and 1 with the low and high end of its interval, ``None`` if there is none.
+    """Return a measure between -1 and 1 with the low and high end of its interval, ``None`` if there is none.
 
     ``columns``: the amount that each run adds to each sum; ``of`` computes the measure from the sums (NaN if it is not
     defined), for one set of sums or many at once. Each session is left out once (Tukey 1958). The interval is even on
@@ -89,7 +89,7 @@ class JudgeAgreement:
 
 
 def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgreement:
-    """Measures the agreement. ``passes``: 1 where people pass a run, 0 where they fail it; ``labelled.people`` are
+    """Measure the agreement. ``passes``: 1 where people pass a run, 0 where they fail it; ``labelled.people`` are
     their grades. Raises ``ValueError`` without a run."""
     if not len(passes):
         raise ValueError("nothing to compare")
@@ -119,7 +119,7 @@ def _kappa(sums: Values) -> Values:
 
 
 def _rate(labelled: Labelled, over: Values, of: Values) -> AgreementEstimate:
-    """Returns the share of ``over`` among the runs with weight in ``of``, with the interval of a rate by labels."""
+    """Return the share of ``over`` among the runs with weight in ``of``, with the interval of a rate by labels."""
     kept = of > 0.0
     if not kept.any():
         return AgreementEstimate(None)
@@ -153,7 +153,7 @@ def _auroc(labelled: Labelled, passes: Values) -> AgreementEstimate:
 
 
 def _share_below(judge: Values, weights: Values) -> Values:
-    """Returns for each run the weight of the runs that the judge scores lower, plus half of that of ties."""
+    """Return for each run the weight of the runs that the judge scores lower, plus half of that of ties."""
     _, place = np.unique(judge, return_inverse=True)
     at = np.bincount(place, weights=weights)
     found: Values = (np.cumsum(at) - at / 2)[place]
@@ -161,7 +161,7 @@ def _share_below(judge: Values, weights: Values) -> Values:
 
 
 def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, present: float) -> float | None:
-    """Returns the threshold with the largest gain; of equal ones, the nearest to the present one."""
+    """Return the threshold with the largest gain; of equal ones, the nearest to the present one."""
     good, bad = labelled.weights * passes, labelled.weights * (1.0 - passes)
     if not good.any() or not bad.any():
         return None
@@ -171,7 +171,7 @@ def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, p
 
 
 def _cuts(judge: Values, threshold: float) -> Values:
-    """Returns thresholds that separate scores, midpoints of neighbours, and the present one; not all of very many."""
+    """Return thresholds that separate scores, midpoints of neighbours, and the present one; not all of very many."""
     scores = np.unique(judge)
     if len(scores) > 4 * _MOST_THRESHOLDS:
         scores = np.unique(np.quantile(judge, np.linspace(0.0, 1.0, 4 * _MOST_THRESHOLDS)))

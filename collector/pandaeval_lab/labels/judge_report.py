@@ -47,13 +47,13 @@ class JudgeReport:
     notes: Sequence[str] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the report as a JSON object, with its figures by name."""
+        """Return the report as a JSON object, with its figures by name."""
         figures = {figure.name: asdict(figure) for figure in self.figures}
         return {"title": self.title, **self.about, "figures": figures, "notes": [*self.notes]}
 
 
 def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
-    """Prints reports as tables, or as JSON, one object a line."""
+    """Print reports as tables, or as JSON, one object a line."""
     for report in reports:
         if form == "json":
             write_json(json.dumps(report.to_dict()))
@@ -62,7 +62,7 @@ def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
 
 
 def print_report(report: Mapping[str, Any], out: Console) -> None:
-    """Prints a report, given as a JSON object: a table of its figures, then their notes and its own."""
+    """Print a report, given as a JSON object: a table of its figures, then their notes and its own."""
     figures = [*report["figures"].values()]
     rows = [
         (

@@ -62,12 +62,12 @@ class CaseTrials:
 
     @property
     def counts(self) -> list[tuple[int, int]]:
-        """Counts determined and successful trials of each case."""
+        """Count determined and successful trials of each case."""
         return [(case.n, case.c) for case in self.cases]
 
 
 def slim(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the part of a result that :func:`trials` reads, for callers that hold many results."""
+    """Return the part of a result that :func:`trials` reads, for callers that hold many results."""
     about = _about(result)
     return {name: result.get(name) for name in _READ} | {
         "metadata": {key: about[key] for key in _ABOUT if key in about}
@@ -75,7 +75,7 @@ def slim(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
-    """Collects the trials by one metric: ``trial_correct`` or another, by its name or as ``level.name``. ``per``: by
+    """Collect the trials by one metric: ``trial_correct`` or another, by its name or as ``level.name``. ``per``: by
     conversation instead of by case; by default only if no result names a case. Raises ``UserError`` where no trial is
     found."""
     standing = _standing(results)
@@ -103,7 +103,7 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
 
 
 def _standing(results: Iterable[Mapping[str, Any]]) -> Collection[Mapping[str, Any]]:
-    """Returns the newest revision of each unit and metric."""
+    """Return the newest revision of each unit and metric."""
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for each in results:
         about = _about(each)
@@ -134,7 +134,7 @@ def _chosen(asked: str | None, there: set[str]) -> str:
 
 
 def _case(result: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Returns the case that a result names, its trial and the kind of the case."""
+    """Return the case that a result names, its trial and the kind of the case."""
     about = _about(result)
     if not about.get("case"):
         return None

@@ -89,7 +89,7 @@ class Figures:
 
     @property
     def notices(self) -> Iterator[str]:
-        """Writes what people should know before they believe the figures."""
+        """Write what people should know before they believe the figures."""
         cases = self.trials.cases
         undetermined = sum(case.undetermined for case in cases)
         if undetermined:
@@ -106,7 +106,7 @@ class Figures:
 
 
 def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
-    """Computes all figures, for each of ``ks`` (1 or more)."""
+    """Compute all figures, for each of ``ks`` (1 or more)."""
     suites = []
     for k in ks:
         at, power = (suite(of, found.counts, k) for of in (pass_at_k, pass_pow_k))
@@ -123,31 +123,31 @@ def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
 
 
 def conversation(case: CaseOutcomes) -> dict[str, Any]:
-    """Returns the counts of a conversation, by the names of this mode's source: it is correct if all of its
+    """Return the counts of a conversation, by the names of this mode's source: it is correct if all of its
     interactions are; ``None`` while an undetermined one decides that."""
     correct = None if case.undetermined and case.c == case.n else case.c == case.n
     return {"total_interactions": case.n, "correct_interactions": case.c, "is_correct": correct}
 
 
 def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstimate | SuiteEstimate) -> str | None:
-    """Returns the label, unless an end of the intervals has another one."""
+    """Return the label, unless an end of the intervals has another one."""
     ends = ((at.ci_low, power.ci_low), (at.ci_high, power.ci_high))
     return label if all(assessment(*end) == label for end in ends) else None
 
 
 def worst_first(case: CaseOutcomes) -> tuple[float, str]:
-    """Sorts cases by how rarely they succeed; cases without a determined trial come last."""
+    """Sort cases by how rarely they succeed; cases without a determined trial come last."""
     return case.c / case.n if case.n else 2.0, case.id
 
 
 def suite_row(each: SuiteFigures) -> tuple[str, ...]:
-    """Writes how many cases are in the means, and the columns of :data:`SUITE_HEAD`."""
+    """Write how many cases are in the means, and the columns of :data:`SUITE_HEAD`."""
     means = (estimate(of.mean, of.ci_low, of.ci_high, ".3f") for of in (each.at, each.pow))
     return f"{each.at.cases} of {each.at.of}", str(each.k), *means, _band(each.label)
 
 
 def case_row(each: CaseFigures) -> tuple[str, ...]:
-    """Writes the id of a case, and the columns of :data:`CASE_HEAD`; brackets hold the bounds."""
+    """Write the id of a case, and the columns of :data:`CASE_HEAD`; brackets hold the bounds."""
     case = each.case
     counts = map(str, (case.n, case.c, case.undetermined, each.k))
     return (
@@ -172,7 +172,7 @@ def _band(label: str | None) -> str:
 
 
 def task_results(found: Figures) -> Iterator[Result]:
-    """Makes results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, ``None``
+    """Make results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, ``None``
     with fewer than k determined trials; the metadata hold all three estimators. The label assesses the pair."""
     trials = found.trials
     settings = {"metric": trials.metric, "per": trials.per}
@@ -221,7 +221,7 @@ def task_results(found: Figures) -> Iterator[Result]:
 
 
 def repeated(correct: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
-    """Makes :func:`task_results` from results of ``trial_correct``, JSON-ready, for each of :data:`KS` up to the trials
+    """Make :func:`task_results` from results of ``trial_correct``, JSON-ready, for each of :data:`KS` up to the trials
     of a case. Yields nothing if no case was tried twice."""
     if not correct:
         return
@@ -232,7 +232,7 @@ def repeated(correct: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
 
 
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
-    """Makes results of all cases together, JSON-ready; ``metadata.case`` is ``None``."""
+    """Make results of all cases together, JSON-ready; ``metadata.case`` is ``None``."""
     for each in found.suite:
         for metric, mean in ((AT, each.at), (POW, each.pow)):
             yield {
@@ -271,7 +271,7 @@ class SuiteEstimate:
 
 
 def suite(of: Callable[[int, int, int, Mode], PassEstimate], cases: Sequence[Counts], k: int) -> SuiteEstimate:
-    """Estimates ``of``, pass@k or pass^k, at a case of this kind."""
+    """Estimate ``of``, pass@k or pass^k, at a case of this kind."""
     found = [of(n, c, k, "unbiased").value for n, c in cases]
     known = [value for value in found if value is not None]
     if not known:
@@ -282,7 +282,7 @@ def suite(of: Callable[[int, int, int, Mode], PassEstimate], cases: Sequence[Cou
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]:
-    """Returns the 95 % interval of the mean of cases' shares (0..1, at least one), and the name of its method."""
+    """Return the 95 % interval of the mean of cases' shares (0..1, at least one), and the name of its method."""
     mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
     shares = np.asarray(values, dtype=np.float64)
     if len(values) < ENOUGH_CASES or np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty
@@ -293,7 +293,7 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]
 
 
 def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:
-    """Returns the ranges of pass@k and pass^k, had the ``undetermined`` trials been graded: all of them failures, or
+    """Return the ranges of pass@k and pass^k, had the ``undetermined`` trials been graded: all of them failures, or
     all successes. ``None`` as for the estimates."""
     low, high = (n + undetermined, c), (n + undetermined, c + undetermined)
     at, power = ((of(*low, k, mode).value, of(*high, k, mode).value) for of in (pass_at_k, pass_pow_k))
@@ -315,7 +315,7 @@ class PromotableCase:
         return self.more == 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the case and its figures, JSON-ready."""
+        """Return the case and its figures, JSON-ready."""
         return {
             "case": self.case.id,
             "n": self.case.n,
@@ -330,7 +330,7 @@ class PromotableCase:
 
 
 def saturation(candidates: Sequence[PromotableCase]) -> str:
-    """Writes a sentence about the share of capability cases that pass steadily."""
+    """Write a sentence about the share of capability cases that pass steadily."""
     steady, every = sum(each.steady for each in candidates), len(candidates)
     if not every:
         return "no trial of a capability case in these results"
@@ -339,7 +339,7 @@ def saturation(candidates: Sequence[PromotableCase]) -> str:
 
 
 def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
-    """Returns all capability cases, first those of which ``k`` trials in a row pass with a share of at least ``least``,
+    """Return all capability cases, first those of which ``k`` trials in a row pass with a share of at least ``least``,
     0 to 1."""
     candidates = []
     for case in found.cases:

@@ -81,7 +81,7 @@ class GateVerdict:
 
 
 def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
-    """Compares trials with those of a baseline. Raises ``UserError`` where the two were counted by different
+    """Compare trials with those of a baseline. Raises ``UserError`` where the two were counted by different
     metrics."""
     if (before.metric, before.per) != (now.metric, now.per):
         raise UserError(f"the baseline counts {before.metric} by {before.per}, this {now.metric} by {now.per}")
@@ -109,7 +109,7 @@ def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:
 
 
 def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -> set[str]:
-    """Returns the regression cases whose breaking counts: the chance that any of them breaks by luck is at most
+    """Return the regression cases whose breaking counts: the chance that any of them breaks by luck is at most
     ``level``. Chooses them by their sums of trials and successes, not by how these fall on before and now."""
     could = [(old, new) for old, new in both if _is_kept(old, new) and old.n >= FEWEST and old.c + new.c == old.n]
     chances = sorted((1.0 / math.comb(old.n + new.n, old.n), new.id) for old, new in could)
@@ -144,7 +144,7 @@ def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
 
 
 def first_of(names: Sequence[str]) -> str:
-    """Writes the first five names, and how many more there are."""
+    """Write the first five names, and how many more there are."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -174,7 +174,7 @@ class Drop:
 
 
 def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
-    """Compares the same cases in the same order, each with a trial at both times; returns ``None`` without a case."""
+    """Compare the same cases in the same order, each with a trial at both times; return ``None`` without a case."""
     if not before:
         return None
     pairs = list(zip(before, now, strict=True))
@@ -185,7 +185,7 @@ def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
 
 
 def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
-    """Computes the ``p`` of :class:`Drop`. Each pair: a case's trials and successes before, and now."""
+    """Compute the ``p`` of :class:`Drop`. Each pair: a case's trials and successes before, and now."""
     chances: NDArray[np.float64] = np.ones(1)
     least = observed = 0
     for (n0, c0), (n1, c1) in pairs:
@@ -197,7 +197,7 @@ def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
 
 
 def _urn(balls: int, white: int, drawn: int) -> tuple[int, NDArray[np.float64]]:
-    """Returns the least number of white balls drawn, and the chance of that number and of each larger one."""
+    """Return the least number of white balls drawn, and the chance of that number and of each larger one."""
     lowest, highest = max(0, drawn - (balls - white)), min(drawn, white)
     ways = math.comb(balls, drawn)
     numbers = range(lowest, highest + 1)

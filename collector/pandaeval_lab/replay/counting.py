@@ -78,7 +78,7 @@ class CountingCaller:
 
 
 def usual_answers(live: StoreReader) -> dict[Shape, list[str]]:
-    """Returns the newest verdicts of a store as JSON, by their shape."""
+    """Return the newest verdicts of a store as JSON, by their shape."""
     found: dict[Shape, list[str]] = {}
     query = "SELECT body FROM verdicts ORDER BY created_at DESC LIMIT ?"
     for (body,) in live.connection().execute(query, (_LATELY,)):
@@ -89,7 +89,7 @@ def usual_answers(live: StoreReader) -> dict[Shape, list[str]]:
 
 
 def counter(model: str) -> Callable[[str], int]:
-    """Returns a function that counts the tokens of a text: OpenAI's tokenizer where it is installed, which is close to
+    """Return a function that counts the tokens of a text: OpenAI's tokenizer where it is installed, which is close to
     those of other models, else a cautious estimate. Downloads nothing."""
     judge = find_spec("litellm")
     if judge is None or not judge.submodule_search_locations or find_spec("tiktoken") is None:
@@ -110,7 +110,7 @@ def counter(model: str) -> Callable[[str], int]:
 
 
 def made_up(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
-    """Makes up a value that fits ``schema``, of the usual length, with ``text`` for its texts. A list of objects gets
+    """Make up a value that fits ``schema``, of the usual length, with ``text`` for its texts. A list of objects gets
     an object for each number that ``question`` gives to such a field."""
     match schema:
         case {"$ref": str(reference)}:

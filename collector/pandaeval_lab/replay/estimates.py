@@ -46,7 +46,7 @@ class NewVerdicts(Verdicts):
 
 
 def sample_of(chosen: Sequence[Chosen]) -> list[Chosen]:
-    """Returns a sample of about 200 of the chosen traces, in whole sessions; the same sample each time."""
+    """Return a sample of about 200 of the chosen traces, in whole sessions; the same sample each time."""
     groups: dict[tuple[int, int], list[Chosen]] = {}
     for no, session in chosen:
         groups.setdefault((session, 0) if session else (0, no), []).append((no, session))
@@ -64,7 +64,7 @@ def sample_of(chosen: Sequence[Chosen]) -> list[Chosen]:
 def estimate(
     chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price], remembered: int = 0
 ) -> CostEstimate:
-    """Estimates the whole run from the calls ``counted`` for a sample of ``of`` traces."""
+    """Estimate the whole run from the calls ``counted`` for a sample of ``of`` traces."""
     times = len(chosen) / of if of else 0.0
     cost, models = 0.0, {}
     for model, (calls, into, out) in counted.models.items():
@@ -85,7 +85,7 @@ def estimate(
 
 
 def by_detail(made: Mapping[str, CostEstimate], chosen: str) -> CostEstimate:
-    """Returns the estimate for the chosen ``judge.detail``, with calls and cost of each setting. ``made``: estimates by
+    """Return the estimate for the chosen ``judge.detail``, with calls and cost of each setting. ``made``: estimates by
     setting; that of ``failing`` was counted with wrong verdicts only."""
     least, most = made["none"], made["failing"]
     figures = {detail: {"calls": each.calls, "cost_usd": each.cost_usd} for detail, each in made.items()}

@@ -91,11 +91,11 @@ class Input:
             return 0
 
     def close(self) -> None:
-        """Closes the file unread."""
+        """Close the file unread."""
         self._raw.close()
 
     def requests(self) -> Iterator[Request | BadLine]:
-        """Yields every request, or a :class:`BadLine` for one that is unreadable. Raises
+        """Yield every request, or a :class:`BadLine` for one that is unreadable. Raises
         :class:`UnusableInputError`."""
         with self._raw:
             raw = self._raw
@@ -121,7 +121,7 @@ class Input:
 
 
 def _json_lines(stream: io.BufferedReader, name: str, number: int) -> Iterator[Request | BadLine]:
-    """Yields one request a line; a file that is one document over many lines, or an array of requests, is read whole.
+    """Yield one request a line; a file that is one document over many lines, or an array of requests, is read whole.
     ``number``: of lines before."""
     first = True
     while line := stream.readline(MAX_REQUEST_BYTES):
@@ -150,7 +150,7 @@ def _document(text: bytes, place: str) -> Iterator[Request | BadLine]:
 
 
 def _requests(document: Any) -> Iterator[Request]:
-    """Yields the requests of a JSON object. Raises :class:`BadOtlp`."""
+    """Yield the requests of a JSON object. Raises :class:`BadOtlp`."""
     if not isinstance(document, dict):
         raise BadOtlp("not an OTLP request (a JSON object with resourceSpans or resourceLogs)")
     keys = document.keys()
@@ -167,7 +167,7 @@ def _requests(document: Any) -> Iterator[Request]:
 
 
 def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
-    """Yields requests with a length in front: four bytes big-endian (the OpenTelemetry Collector's file exporter) or a
+    """Yield requests with a length in front: four bytes big-endian (the OpenTelemetry Collector's file exporter) or a
     varint (protobuf's own convention); a file that is one request without any length will do too."""
     if stream.peek(1)[:1] == _REQUEST_TAG:
         # The first byte of a request itself. As a length it would mean ten bytes, too few to hold a span.
@@ -190,12 +190,12 @@ def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLin
 
 
 def _are_words(data: bytes) -> bool:
-    """Returns whether bytes are text and no protobuf, which has control characters among its first bytes."""
+    """Return whether bytes are text and no protobuf, which has control characters among its first bytes."""
     return all(byte >= 32 or byte in b"\t\r\n" for byte in data)
 
 
 def _length(head: bytes) -> tuple[int, int]:
-    """Reads the length that stands in front of a request, and how many bytes the length takes; 0 for nonsense."""
+    """Read the length that stands in front of a request, and how many bytes the length takes; 0 for nonsense."""
     if head[0] == 0 and len(head) == 4:
         return int.from_bytes(head, "big"), 4
     size = shift = 0
@@ -208,7 +208,7 @@ def _length(head: bytes) -> tuple[int, int]:
 
 
 def _classified(data: bytes, place: str) -> Request | BadLine:
-    """Finds out whether a request holds spans or log records: only one of them has ids in the right places."""
+    """Find out whether a request holds spans or log records: only one of them has ids in the right places."""
     try:
         spans = split_traces(data)
         if spans.decoded > spans.rejected:

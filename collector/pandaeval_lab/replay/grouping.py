@@ -42,7 +42,7 @@ class GroupedErrors(BaseModel):
 
 
 def _readable(groups: Any) -> Any:
-    """Drops the groups that cannot be read, where some can: one wrong field costs one group."""
+    """Drop the groups that cannot be read, where some can: one wrong field costs one group."""
     if not isinstance(groups, list):
         return groups
     kept = []
@@ -89,12 +89,12 @@ critical  makes the agent unusable: security breaches, data loss, complete failu
 
 
 def given(failures: Sequence[Failure]) -> dict[str, Any]:
-    """Returns the values that go with the question."""
+    """Return the values that go with the question."""
     return {"number of failures": len(failures)}
 
 
 def record(failures: Sequence[Failure]) -> Pack:
-    """Writes what the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
+    """Write what the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
     lines = []
     for number, each in enumerate(failures, 1):
         about = f"[{each.label}] {each.agent + ': ' if each.agent else ''}{each.reason}"
@@ -121,14 +121,14 @@ class _Named:
         return len(tools) > 1 or len({each.label == FALSE_SUCCESS for each in self.shown}) > 1
 
     def group(self) -> RootCause:
-        """Makes the group, never less grave than what a metric declares of one of its failures."""
+        """Make the group, never less grave than what a metric declares of one of its failures."""
         declared = [member.severity for member in self.members if member.severity is not None]
         severity = max((self.said.severity, *declared), key=SEVERITIES.index)
         return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
 
 
 def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
-    """Groups failures by root cause, gravest first: as the judge of a replay says in one call, else by label."""
+    """Group failures by root cause, gravest first: as the judge of a replay says in one call, else by label."""
     settings = judge.settings
     if settings is None or not failures:
         return by_code(failures)
@@ -141,7 +141,7 @@ def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCau
 
 
 async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
-    """Puts each of the ``failures`` into exactly one group, gravest first. What the judge leaves out makes a group of
+    """Put each of the ``failures`` into exactly one group, gravest first. What the judge leaves out makes a group of
     its own. If there is no answer, the groups are code's, at severity ``high`` unless a metric declares another.
 
     Of more than :data:`MOST` failures the judge is asked about the first
@@ -163,7 +163,7 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
-    """Returns the groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Uses a wrong
+    """Return the groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Uses a wrong
     reply as far as it is right: skips a number that is unknown or stands in a group already, and leaves a mixed group
     (:attr:`_Named.is_mixed`) to code."""
     free = dict(enumerate(shown, 1))

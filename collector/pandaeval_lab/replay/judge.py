@@ -36,19 +36,19 @@ class OwnJudge:
         self.record_budget = self._process.record_budget
 
     async def prices(self) -> Mapping[str, Price]:
-        """Starts the process, and returns the price of each model whose price is known. Raises ``CallFailedError`` if
+        """Start the process, and return the price of each model whose price is known. Raises ``CallFailedError`` if
         the process does not start."""
         await self._process.start()
         return self._process.prices
 
 
 def hasty(config: JudgeConfig) -> JudgeConfig:
-    """Returns a configuration for a judge that a user waits for: a provider that fails gets a short rest."""
+    """Return a configuration for a judge that a user waits for: a provider that fails gets a short rest."""
     return replace(config, cooldown=3.0)
 
 
 def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
-    """Returns the configuration for at most ``usd`` US dollars a day, and no more than it allows by itself."""
+    """Return the configuration for at most ``usd`` US dollars a day, and no more than it allows by itself."""
     given = config.daily_usd
     most = given if usd is None else max(0.0, usd if given is None else min(usd, given))
     return replace(config, daily_usd=most)
@@ -90,12 +90,12 @@ class ReplayJudge:
         return self._store.spending.spent(self._store.spending.today(time.time()))
 
     def prices(self) -> Mapping[str, Price]:
-        """Returns the price of each model whose price is known. Raises
+        """Return the price of each model whose price is known. Raises
         :class:`pandaeval_collector.judge.call.CallFailedError` where the process does not start."""
         return self._loop.run(self._own.prices())
 
     def answers(self, line: Line) -> list[Result]:
-        """Runs the jobs that are stored now, and returns the results that ``line`` makes of the answers."""
+        """Run the jobs that are stored now, and return the results that ``line`` makes of the answers."""
         return self._loop.run(self._answers(line)) if self._store.jobs.waiting() else []
 
     @property
@@ -104,11 +104,11 @@ class ReplayJudge:
         return self._evaluator.settings.judge
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs what asks a client to its end."""
+        """Run what asks a client to its end."""
         return self._loop.run(work)
 
     def client(self) -> JudgeClient:
-        """Makes a client that asks the judge."""
+        """Make a client that asks the judge."""
         return client_of(self._given or self._own, self.settings, StoredMemory(self._store, self._telemetry))
 
     @cached_property
@@ -116,7 +116,7 @@ class ReplayJudge:
         return OwnJudge(self._store, hasty(self._config), self._environ)
 
     async def _answers(self, line: Line) -> list[Result]:
-        """Commits one answer at a time."""
+        """Commit one answer at a time."""
         results: list[Result] = []
         turn = asyncio.Lock()
 

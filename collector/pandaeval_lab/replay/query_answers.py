@@ -13,7 +13,7 @@ _IDS = {"traceId": 24, "trace_id": 24, "spanId": 12, "span_id": 12, "parentSpanI
 
 
 def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the trace request in an answer of a query API, ids in hex; ``None`` if it is no such answer: OTLP/JSON in
+    """Return the trace request in an answer of a query API, ids in hex; ``None`` if it is no such answer: OTLP/JSON in
     an envelope, as of Jaeger's v3 API (``{"result": {…}}``), and Tempo's v1 (``{"batches": […]}``) and v2 (``{"trace":
     {…}}``)."""
     for key in ("result", "trace"):
@@ -26,7 +26,7 @@ def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _plain(batch: Any) -> Any:
-    """Converts a batch to spans as OTLP has them. What is no object stays as it is: whoever reads the request refuses
+    """Convert a batch to spans as OTLP has them. What is no object stays as it is: whoever reads the request refuses
     it."""
     scopes = batch.get("scopeSpans", batch.get("scope_spans")) if isinstance(batch, dict) else None
     if not isinstance(scopes, list):

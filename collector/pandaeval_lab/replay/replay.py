@@ -41,15 +41,15 @@ class RecordedTraces(Protocol):
     store: Store
 
     def chains(self) -> Chains:
-        """Finds the sessions of traces that name none."""
+        """Find the sessions of traces that name none."""
         ...
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yields the traces by start time, in batches."""
+        """Yield the traces by start time, in batches."""
         ...
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Returns the sessions that are over, of all that traces were filed under."""
+        """Return the sessions that are over, of all that traces were filed under."""
         ...
 
 
@@ -61,7 +61,7 @@ def replay(
     where: Callable[[ScoredTrace], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
 ) -> Iterator[Result]:
-    """Yields every result: those of traces by start time, the judge's, and those of sessions.
+    """Yield every result: those of traces by start time, the judge's, and those of sessions.
 
     ``judge`` is asked once all traces are scored, and once all sessions are. ``where`` says whether an agent's trace is
     scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
@@ -101,7 +101,7 @@ def replay(
 def _decisions(
     items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
 ) -> Iterator[Conclusion]:
-    """Yields decisions about ``items``, to be committed one by one; ``failed`` decides about an item that raises alone.
+    """Yield decisions about ``items``, to be committed one by one; ``failed`` decides about an item that raises alone.
     Raises errors of the store."""
     parts = Isolated(items)
     for part in parts:
@@ -137,6 +137,6 @@ def _chosen(
 
 
 def batches(items: Iterable[T], size: int | None = None) -> Iterator[Sequence[T]]:
-    """Yields the items in batches of ``size``, if not given of :data:`BATCH`."""
+    """Yield the items in batches of ``size``, if not given of :data:`BATCH`."""
     rest = iter(items)
     return iter(lambda: [*islice(rest, size or BATCH)], [])

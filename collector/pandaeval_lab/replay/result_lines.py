@@ -20,7 +20,7 @@ _TEXTS = ("metric", "level", "outcome")
 
 
 def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
-    """Yields each result of a file, ``-`` for standard input, in order; each has the texts ``metric``, ``level`` and
+    """Yield each result of a file, ``-`` for standard input, in order; each has the texts ``metric``, ``level`` and
     ``outcome``, and a number as its ``revision`` if it has one. Raises ``UserError`` where a line is no result."""
     name = "standard input" if str(path) == STDIN else str(path)
     try:
@@ -37,7 +37,7 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
 
 
 def results_of(file: TextIO, name: str) -> Iterator[dict[str, Any]]:
-    """Reads results from lines of text; ``name``: what to call their source. A line that is too long comes in parts,
+    """Read results from lines of text; ``name``: what to call their source. A line that is too long comes in parts,
     which are no results."""
     for number, text in enumerate(iter(lambda: file.readline(_MOST_OF_A_LINE), ""), 1):
         if not text.strip():

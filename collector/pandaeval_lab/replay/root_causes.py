@@ -52,7 +52,7 @@ class RootCause:
         return tuple(dict.fromkeys(member.label for member in self.members))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the group as results and programs have it."""
+        """Return the group as results and programs have it."""
         return {
             "id": self.id,
             "title": self.title,
@@ -64,7 +64,7 @@ class RootCause:
 
 
 def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[RootCause, ...]:
-    """Groups failures by metric, label, tool and normalised error: as near to a cause as code comes without a judge.
+    """Group failures by metric, label, tool and normalised error: as near to a cause as code comes without a judge.
     ``least``: the severity where no metric declares one; ``None``: that of the label."""
     found: dict[tuple[str, ...], list[Failure]] = {}
     for failure in failures:
@@ -78,5 +78,5 @@ def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[Root
 
 
 def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
-    """Sorts groups: those of agents that claim what they did not do, then by severity, then by size."""
+    """Sort groups: those of agents that claim what they did not do, then by severity, then by size."""
     return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))

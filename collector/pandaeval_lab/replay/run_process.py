@@ -103,7 +103,7 @@ class BatchScorer:
         Store(self._empty, durability="off").close()
 
     def score(self, items: Sequence[Chosen]) -> tuple[RunBatch, list[Result]]:
-        """Scores traces. All traces of a session come together. Returns what is to be filed, and the results."""
+        """Score traces. All traces of a session come together. Returns what is to be filed, and the results."""
         folder = self._setup.folder / f"{next(self._numbers)}"
         shutil.copytree(self._empty, folder)  # a tenth of the time that its tables take
         try:
@@ -141,7 +141,7 @@ class BatchScorer:
     def _kept(
         self, source: StoredTraces, results: Mapping[tuple[str, str], Result], failed: dict[str, str]
     ) -> list[tuple[int, str, Result]]:
-        """Returns the results to keep, each with the number of its unit and its metric. Adds to ``failed`` the units
+        """Return the results to keep, each with the number of its unit and its metric. Adds to ``failed`` the units
         without a score."""
         about_session = {name: -group for group, name in source.session_names.items()}
         kept = []
@@ -158,7 +158,7 @@ class BatchScorer:
 
 
 def worst_rows(kept: Sequence[tuple[int, str, Result]]) -> list[RunResult]:
-    """Returns a row for each unit and metric. The worst result of a trace's turns makes the row; any score is preferred
+    """Return a row for each unit and metric. The worst result of a trace's turns makes the row; any score is preferred
     to none."""
     rows: dict[tuple[int, str], RunResult] = {}
     for no, key, result in kept:
@@ -187,7 +187,7 @@ class RunProcess:
         self._scorer: BatchScorer | None = None
 
     async def score(self, _: object, items: Sequence[Chosen]) -> None:
-        """Scores traces, and has the outcome written. Raises ``UserError`` and ``CallFailedError`` if there is no
+        """Score traces, and has the outcome written. Raises ``UserError`` and ``CallFailedError`` if there is no
         judge."""
         self._scorer = self._scorer or await self._new_scorer()
         batch, results = await self._threaded(self._scorer.score, items)
@@ -197,7 +197,7 @@ class RunProcess:
             await self._file(batch)
 
     async def estimate(self, _: object, chosen: Sequence[Chosen]) -> CostEstimate:
-        """Estimates the cost of a judged run over these traces. Asks no judge."""
+        """Estimate the cost of a judged run over these traces. Asks no judge."""
         items, usual = sample_of(chosen), usual_answers(self._store.reads)
         prices = await self._judge().prices()
         made: dict[str, CostEstimate] = {}
@@ -212,7 +212,7 @@ class RunProcess:
         return by_detail(made, self._setup.config.judge.detail)
 
     def _with(self, detail: Literal["failing", "all", "none"]) -> Evaluator:
-        """Returns the evaluator with another ``judge.detail``."""
+        """Return the evaluator with another ``judge.detail``."""
         settings = self._evaluator.settings
         assert settings.judge is not None, "these metrics ask a judge"
         asked = replace(settings.judge, detail=detail)
@@ -228,7 +228,7 @@ class RunProcess:
         return BatchScorer(self._setup, self._evaluator, self._store, judged=self._judged, caller=caller)
 
     def _judge(self) -> LiveJudge | OwnJudge:
-        """Returns the live judge if it knows all models, else a judge for this run."""
+        """Return the live judge if it knows all models, else a judge for this run."""
         assert self._judged is not None, "these metrics ask a judge"
         if self._setup.live_models >= set(self._judged.models):
             return LiveJudge(self._parent)

@@ -57,7 +57,7 @@ class StoredTraces:
         return self
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """Returns the sessions that the collector found for traces which name none."""
+        """Return the sessions that the collector found for traces which name none."""
         found = {each.trace_id.hex(): each.session for each in self._placed if each.session is not None}
         unnamed = (run.unit.trace_id for run in runs if run.unit.session_id is None)
         return Places(sessions={id_: found[id_] for id_ in unnamed if id_ in found})
@@ -70,14 +70,14 @@ class StoredTraces:
             yield due
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Returns the sessions all of whose traces are kept; none where sessions are not scored."""
+        """Return the sessions all of whose traces are kept; none where sessions are not scored."""
         if not self._whole:
             return ()
         short = {each.session for each in self._placed if each.no in self.gone}
         return {each.session for each in self._placed if each.session} - short
 
     def _place(self, items: Sequence[tuple[int, int]]) -> list[Placed]:
-        """Returns the wanted traces and those that have to be read along, ordered by start; notes the former."""
+        """Return the wanted traces and those that have to be read along, ordered by start; note the former."""
         reader, wanted = self._live.connection(), {no for no, _ in items}
         starts: dict[int, int] = {}
         of_session: dict[int, str] = {}
@@ -104,7 +104,7 @@ class StoredTraces:
         return sorted(placed, key=lambda each: (each.start_ns, each.trace_id))
 
     def _due(self, placed: Placed, chunks: list[Chunk]) -> DueTrace | None:
-        """Adds the stored spans and logs of a trace to ``chunks``; returns ``None`` where none is left."""
+        """Add the stored spans and logs of a trace to ``chunks``; return ``None`` where none is left."""
         try:
             parts = self._live.contents(placed.trace_id)
         except zstandard.ZstdError as error:

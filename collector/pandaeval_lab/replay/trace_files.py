@@ -69,7 +69,7 @@ class TraceFiles:
         self._own.close()
 
     def add(self, request: Request | BadLine) -> None:
-        """Takes in one request. Counts a bad one and notes its problem; the others are not affected."""
+        """Take in one request. Counts a bad one and notes its problem; the others are not affected."""
         if isinstance(request, BadLine):
             self.read.problem(f"{request.place}: {request.reason}")
             return
@@ -99,43 +99,43 @@ class TraceFiles:
             self._flush()
 
     def add_all(self, requests: Iterable[Request | BadLine]) -> None:
-        """Takes in requests; see :meth:`add`."""
+        """Take in requests; see :meth:`add`."""
         for request in requests:
             self.add(request)
 
     def waiting(self) -> int:
-        """Returns how many traces were read and not scored, those without agents included."""
+        """Return how many traces were read and not scored, those without agents included."""
         self._flush()
         return sum(1 for _ in traces_by_start(self.store.reads))
 
     def contents(self, trace_id: str) -> Sequence[Part]:
-        """Returns the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
+        """Return the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
         return self.store.reads.contents(bytes.fromhex(trace_id))
 
     def traces(self) -> Iterator[Trace]:
-        """Yields every trace in normal form by start time, unscored, those without agents included."""
+        """Yield every trace in normal form by start time, unscored, those without agents included."""
         chains = self.chains()
         for trace in self._built(self._due(), self.read.problem):
             session = chains.session(LinkedTrace.of(trace))
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def chains(self) -> Forward:
-        """Reads ahead to find which trace continues which: the first trace of a chain does not tell."""
+        """Read ahead to find which trace continues which: the first trace of a chain does not tell."""
         self._flush()
         some = (each for each in self._due() if each.trace_id in self._linked)
         return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if self._linked else ())
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yields the traces in batches, by start time."""
+        """Yield the traces in batches, by start time."""
         self._flush()
         return batches(self._due())
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Returns the sessions that are over: all."""
+        """Return the sessions that are over: all."""
         return touched
 
     def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
-        """Yields traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
+        """Yield traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
         for each in due:
             seconds = TRACE_SECONDS + each.size * SECONDS_PER_BYTE
             try:
@@ -159,7 +159,7 @@ class TraceFiles:
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
     def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
-        """Returns the chunks up to the size limits of a running collector, so that both score the same."""
+        """Return the chunks up to the size limits of a running collector, so that both score the same."""
         if size < self.rules.max_bytes and items < self.rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()
@@ -179,7 +179,7 @@ class TraceFiles:
 
 
 def traces_by_start(reads: StoreReader) -> Iterator[tuple[bytes, list[int], int, int]]:
-    """Yields each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
+    """Yield each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
     (for files: the order on disk must not matter). Memory does not grow with their number."""
     with reads.scan() as reader:
         rows = reader.execute(

@@ -54,7 +54,7 @@ class TrialJudge:
         self._secret = secrets.token_bytes(32)
 
     async def verdicts(self, trial: Trial) -> dict[str, TrialVerdict]:
-        """Returns what the judged graders found of a trial, by name; leaves out graders that do not apply."""
+        """Return what the judged graders found of a trial, by name; leave out graders that do not apply."""
         hide = self._hide
         shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
@@ -98,7 +98,7 @@ class TrialJudge:
 def judged(
     judge: ReplayJudge, grader: TrialGrader, settings: JudgeSettings | None, trials: Iterable[Trial], total: int
 ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
-    """Yields each trial with the verdicts of the judged graders, by name; asks about several at the same time.
+    """Yield each trial with the verdicts of the judged graders, by name; asks about several at the same time.
     ``total``: how many trials there are."""
     asked, numbers = TrialJudge(grader, judge.client(), settings), itertools.count(1)
 
@@ -120,7 +120,7 @@ def graded(
     matcher: TrialMatcher,
     judge: ReplayJudge | None = None,
 ) -> Iterator[Result]:
-    """Yields the results of all trials that ``matcher`` gathered from scored traces: a trial may get another trace up
+    """Yield the results of all trials that ``matcher`` gathered from scored traces: a trial may get another trace up
     to the end of the input. Reads the traces of a trial, or of a few, again."""
     attempts = matcher.attempts()
     trials = (Trial(each.case, each.name, tuple(_read_again(files, kept) for kept in each.traces)) for each in attempts)
@@ -137,7 +137,7 @@ def graded(
 
 
 def _read_again(files: TraceFiles, kept: TrialTrace) -> Trace:
-    """Reads a trace as it was when it was scored, in the session that it was placed in."""
+    """Read a trace as it was when it was scored, in the session that it was placed in."""
     trace = rebuilt(files.contents(kept.trace_id), Closing(kept.trigger)).trace
     assert trace is not None
     return trace if kept.session_id in (None, trace.session_id) else with_session(trace, kept.session_id)

@@ -36,7 +36,7 @@ class Spool:
         self._end = 0
 
     def put(self, value: Any) -> tuple[int, int]:
-        """Stores a value, and returns the place with which :meth:`get` reads it."""
+        """Store a value, and return the place with which :meth:`get` reads it."""
         packed = zlib.compress(orjson.dumps(value), 1)
         self._file.seek(self._end)
         self._file.write(packed)
@@ -66,7 +66,7 @@ class TrialCount:
     first: str = ""
 
     def add(self, row: Row) -> None:
-        """Counts one trial."""
+        """Count one trial."""
         if not self.trials:
             self.first = row["reason"]
         if row["correct"] is False:
@@ -87,7 +87,7 @@ class TrialCount:
         return self.kind != CAPABILITY and 2 * self.correct[False] > self.trials
 
     def brief(self, name: str) -> dict[str, Any]:
-        """Returns a table row, named ``name``: of each layer how many trials failed in it, else ``pass`` if any passed,
+        """Return a table row, named ``name``: of each layer how many trials failed in it, else ``pass`` if any passed,
         else the commonest state."""
 
         def state(layer: str) -> str:
@@ -128,7 +128,7 @@ class LayerReport:
         self._spool.close()
 
     def add(self, results: Sequence[Row]) -> None:
-        """Adds one trial: the results of all its graders, ``trial_correct`` included."""
+        """Add one trial: the results of all its graders, ``trial_correct`` included."""
         if not results:
             return
         row, about = _row(results), results[0]["metadata"]
@@ -145,24 +145,24 @@ class LayerReport:
         return dict(sorted(self._kinds.items()))
 
     def cases(self) -> dict[str, TrialCount]:
-        """Returns the counts of trials by case, those with most incorrect trials first."""
+        """Return the counts of trials by case, those with most incorrect trials first."""
         return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
-        """Yields the trials of a case with what each grader said."""
+        """Yield the trials of a case with what each grader said."""
         yield from map(self._spool.get, self._places.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
-        """Returns a table row for each case, those that broke first."""
+        """Return a table row for each case, those that broke first."""
         return [count.brief(case) for case, count in [*self.cases().items()][:most]]
 
     def by_kind(self) -> list[dict[str, Any]]:
-        """Returns a table row for each kind of case."""
+        """Return a table row for each kind of case."""
         return [count.brief("all") for count in self.kinds.values()]
 
 
 def _row(results: Sequence[Row]) -> dict[str, Any]:
-    """Returns a trial's JSON object. ``correct``: ``None`` if no grader could tell; ``reason``: why the trial is not
+    """Return a trial's JSON object. ``correct``: ``None`` if no grader could tell; ``reason``: why the trial is not
     correct, or why that is not known."""
     verdict = next((each for each in results if each["metric"] == CORRECT), None)
     correct = None if verdict is None else verdict["success"]
@@ -186,7 +186,7 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
 
 
 def _state(graders: Sequence[Row]) -> str:
-    """Returns ``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to
+    """Return ``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to
     compare with."""
     compared = [
         each["success"]
@@ -199,7 +199,7 @@ def _state(graders: Sequence[Row]) -> str:
 
 
 def junit_suites(report: LayerReport, no_fail: bool = False) -> dict[str, list[Element]]:
-    """Returns JUnit suites: a test case for each trial, by the kind of its case.
+    """Return JUnit suites: a test case for each trial, by the kind of its case.
 
     An incorrect trial is a failure only if its case fails the run. Other incorrect trials and undetermined trials are
     skipped, with the reason. ``no_fail``: no trial is a failure.

@@ -75,7 +75,7 @@ def write_report(
     others: Iterable[tuple[str, Mapping[str, Any]]] = (),
     on_read: Callable[[int, int], None] = lambda read, total: None,
 ) -> str:
-    """Writes the sessions with a trace that fits ``wanted``, and returns a sentence on the size. ``left_out``: IDs of
+    """Write the sessions with a trace that fits ``wanted``, and return a sentence on the size. ``left_out``: IDs of
     traces that are not shown; ``others``: unit and JSON object of results about neither trace nor session. ``on_read``
     gets the number of traces read, and of all."""
     index, rows = _collected(finder, wanted or Wanted(), left_out)
@@ -98,7 +98,7 @@ def _collected(finder: Finder, wanted: Wanted, left_out: Collection[str]) -> tup
 
 
 def _index(index: LiveIndex, about: ReportOrigin, others: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Returns the part of the report that is read when it opens: the index of the live page, and what an overview shows
+    """Return the part of the report that is read when it opens: the index of the live page, and what an overview shows
     besides."""
     tallies, facts, beyond = index.tallies(), asdict(about), list[dict[str, Any]]()
     modules = facts.pop("modules")
@@ -131,7 +131,7 @@ def _read(finder: Finder, trace_id: str) -> Trace | None:
 
 
 def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
-    """Writes the page, and returns its size in bytes. ``details``: pairs of a trace's position and details, in the
+    """Write the page, and return its size in bytes. ``details``: pairs of a trace's position and details, in the
     report's order. They are read one by one, so memory does not grow with them."""
     page, _ = filled_shell("file", _LOADING, data="<!-- data -->\n")
     head, foot = page.split("<!-- data -->")
@@ -158,7 +158,7 @@ def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[in
 
 
 def _blocks(details: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[dict[int, bytes]]:
-    """Yields details by position, each as a member of a JSON object, as many at a time as make a block."""
+    """Yield details by position, each as a member of a JSON object, as many at a time as make a block."""
     block, size = dict[int, bytes](), 0
     for position, value in details:
         block[position] = b'"%d":%s' % (position, clean_json(orjson.dumps(value, option=_LENIENT)))

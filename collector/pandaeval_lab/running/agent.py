@@ -49,7 +49,7 @@ Agent = Callable[[], Talk]
 
 
 def python_agent(spec: str) -> Agent:
-    """Loads ``module:name`` or ``./file.py:name``, also from the working directory. A class gets an instance for each
+    """Load ``module:name`` or ``./file.py:name``, also from the working directory. A class gets an instance for each
     trial. Raises ``UserError``."""
     module, _, name = spec.rpartition(":")
     if not module:
@@ -86,7 +86,7 @@ async def _call(called: Callable[..., Any], message: str, context: RunContext) -
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Runs what may block on a thread that nobody waits for when the time is over, or at the end of the program."""
+    """Run what may block on a thread that nobody waits for when the time is over, or at the end of the program."""
     context, done = contextvars.copy_context(), Future[Any]()
     done.set_running_or_notify_cancel()  # from now on nobody takes it back
 
@@ -101,7 +101,7 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
 
 
 def http_agent(url: str, held: AsyncExitStack) -> Agent:
-    """Returns an agent at an address, which gets one POST a turn with the headers ``traceparent`` and ``baggage``, as
+    """Return an agent at an address, which gets one POST a turn with the headers ``traceparent`` and ``baggage``, as
     long as ``held`` is open.
 
     An address that ends with ``/chat/completions`` gets OpenAI's request, another one ``{"message", "messages",

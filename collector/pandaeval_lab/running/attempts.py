@@ -49,7 +49,7 @@ class Tracing:
 
     @contextmanager
     def turn(self, about: RunContext, marks: Mapping[str, Any]) -> Iterator[Span]:
-        """Opens the first span of a turn, current inside, which the caller ends. ``marks`` are its attributes."""
+        """Open the first span of a turn, current inside, which the caller ends. ``marks`` are its attributes."""
         carrying = context.get_current()
         for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
             carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying
@@ -66,7 +66,7 @@ class Tracing:
 
 
 def fail(span: Span, message: str, why: str) -> None:
-    """Notes on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since one that
+    """Note on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since one that
     failed early left none of its own."""
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": message}]}], ensure_ascii=False)
     span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
@@ -87,12 +87,12 @@ class ScriptedUser:
         self._left = iter(messages_of(case))
 
     async def next(self, answer: str | None) -> str | None:
-        """Returns the next message, whatever the ``answer``; ``None``: the end."""
+        """Return the next message, whatever the ``answer``; ``None``: the end."""
         return next(self._left, None)
 
 
 def messages_of(case: Case) -> tuple[str, ...]:
-    """Returns what a case has its user say: the ``input`` of each interaction, else the recorded messages, which begin
+    """Return what a case has its user say: the ``input`` of each interaction, else the recorded messages, which begin
     with ``inputs.task``, else the task alone."""
     said = tuple(each.input for each in case.interactions if each.input)
     if said and len(said) == len(case.interactions):
@@ -121,7 +121,7 @@ class Attempted:
 
 
 async def unless_interrupted(work: Awaitable[object]) -> bool:
-    """Awaits work. Returns ``False``, and the program goes on, where it is interrupted meanwhile."""
+    """Await work. Returns ``False``, and the program goes on, where it is interrupted meanwhile."""
     try:
         await work
     except asyncio.CancelledError:
@@ -144,7 +144,7 @@ class CaseAttempts:
     simulator: Simulator | None = None
 
     async def run(self, attempts: Sequence[Attempted], on_ended: Callable[[], None] = lambda: None) -> bool:
-        """Makes all attempts, and calls ``on_ended`` after each. Returns whether all were made: not if the run was
+        """Make all attempts, and calls ``on_ended`` after each. Returns whether all were made: not if the run was
         interrupted."""
         room = asyncio.Semaphore(self.room)
 

@@ -26,7 +26,7 @@ class MockReplies:
         self._lock = threading.Lock()
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
-        """Answers a call, and notes it on the current span."""
+        """Answer a call, and note it on the current span."""
         named = bounded(str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default))
         case, attempt = self._cases.get(named), (named, str(baggage.get_baggage(semconv.PANDAEVAL_SESSION_ID)))
         if case is None:

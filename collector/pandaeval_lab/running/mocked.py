@@ -31,7 +31,7 @@ class MockedToolError(Exception):
 
 
 def mocked(tool: Tool) -> Tool:
-    """Returns the tool, a function or a coroutine function, with its name, signature and docstring. While ``pandaeval
+    """Return the tool, a function or a coroutine function, with its name, signature and docstring. While ``pandaeval
     cases run`` attempts a case with mocks, these answer; else the tool itself does.
 
     A server whose requests carry OpenTelemetry's baggage is told the cases by ``PANDAEVAL_MOCKS=suite.yaml``. Where

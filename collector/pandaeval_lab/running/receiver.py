@@ -66,13 +66,13 @@ class SpanReceiver:
         self._folder.cleanup()
 
     async def is_complete(self, trace_ids: Collection[str], of_agent: bool) -> bool:
-        """Returns whether every trace that came is closed, and all of ``trace_ids`` came; with ``of_agent`` they are
+        """Return whether every trace that came is closed, and all of ``trace_ids`` came; with ``of_agent`` they are
         those that :meth:`spoken` returns."""
         came = self.spoken(trace_ids) if of_agent else self.items().keys()  # before the state: what comes opens a trace
         return bool((await self._calls.ask("state"))[2]) and came >= {*trace_ids}
 
     def spoken(self, ids: Collection[str]) -> set[str]:
-        """Returns those of these traces with a span of an agent: of another scope than the command's and the mocks'."""
+        """Return those of these traces with a span of an agent: of another scope than the command's and the mocks'."""
         for trace_id, chunks, _, items in traces_by_start(reads := StoreReader(self._data)):
             id_ = trace_id.hex()
             if id_ in ids and id_ not in self._spoken and self._looked.get(id_) != items:
@@ -84,17 +84,17 @@ class SpanReceiver:
         return self._spoken & {*ids}
 
     def items(self) -> Mapping[str, int]:
-        """Returns the number of spans and events of each trace that came, copies counted, by its id."""
+        """Return the number of spans and events of each trace that came, copies counted, by its id."""
         return {id_.hex(): items for id_, _, _, items in traces_by_start(StoreReader(self._data))}
 
     def write(self, path: Path, ids: Collection[str]) -> None:
-        """Writes what came of these traces, each OTLP request with its length in front, earliest trace first."""
+        """Write what came of these traces, each OTLP request with its length in front, earliest trace first."""
         with path.open("wb") as file:
             for _, data in self._requests(ids):
                 file.write(len(data).to_bytes(4, "big") + data)
 
     def naming(self, texts: Collection[str], ids: Collection[str]) -> dict[str, str]:
-        """Returns, of these traces, those in which one of ``texts`` stands, with the longest that does."""
+        """Return, of these traces, those in which one of ``texts`` stands, with the longest that does."""
         known = sorted(texts, key=len)
         return {id_: text for id_, data in self._requests(ids) for text in known if text.encode() in data}
 

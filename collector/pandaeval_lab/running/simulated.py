@@ -65,7 +65,7 @@ class Simulator:
     cost_usd: float = 0.0
 
     async def ask(self, messages: Sequence[dict[str, str]], held: bool) -> str:
-        """Returns the model's words. ``held``: its provider is to enforce the form. Raises what the caller raises."""
+        """Return the model's words. ``held``: its provider is to enforce the form. Raises what the caller raises."""
         schema = {"name": "user_reply", "strict": True, "schema": UserReply.model_json_schema()}
         form = {"type": "json_schema", "json_schema": schema}
         answer = await self.caller.complete(ModelCall(self.model, messages, 700, form, held))
@@ -74,7 +74,7 @@ class Simulator:
         return answer.text
 
     def told(self) -> str:
-        """Returns in words who plays, and what it took."""
+        """Return in words who plays, and what it took."""
         return f"{self.how}: {self.calls:,} calls, {self.tokens:,} tokens, {dollars(self.cost_usd)}"
 
 
@@ -97,7 +97,7 @@ class SimulatedUser:
         }
 
     async def next(self, answer: str | None) -> str | None:
-        """Returns the next message; ``None`` when the goal is met or given up, the turns are used up, or the user's
+        """Return the next message; ``None`` when the goal is met or given up, the turns are used up, or the user's
         side failed (``spoilt``)."""
         if answer is not None:
             self._heard.append(answer)
@@ -122,7 +122,7 @@ class SimulatedUser:
         return message
 
     async def _reply(self) -> tuple[str, str]:
-        """Returns state and message, asked for once more with what is wrong with a reply. Raises ``ValueError`` for one
+        """Return state and message, asked for once more with what is wrong with a reply. Raises ``ValueError`` for one
         that does not hold then, and what the caller raises."""
         text = await self._simulator.ask(self._asked, held=False)
         try:
@@ -149,7 +149,7 @@ class SimulatedUser:
 
 
 def prompt(scenario: Scenario, number: int) -> str:
-    """Returns the instructions of the model. ``number``: of the conversation, since several are to differ."""
+    """Return the instructions of the model. ``number``: of the conversation, since several are to differ."""
     known = "\n".join(f"- {each}" for each in scenario.knowledge) or "Nothing else."
     about = {"Who you are": scenario.profile or "An ordinary user.", "What you want": scenario.goal}
     parts = [f"# {head}\n{text}" for head, text in {**about, "What you know": known}.items()]
@@ -157,7 +157,7 @@ def prompt(scenario: Scenario, number: int) -> str:
 
 
 def invented(message: str, known: Sequence[str]) -> list[str]:
-    """Returns the values (with digits, from three signs on, or addresses) of a message that stand in none of the
+    """Return the values (with digits, from three signs on, or addresses) of a message that stand in none of the
     ``known`` texts.
 
     >>> invented("My order is A-1733, of 3 items", ["order A-1732"])

@@ -107,7 +107,7 @@ def _asked(call: ToolCall, call_id: str) -> dict[str, object]:
 
 
 def main() -> None:
-    """Holds one session after the other until it is told to stop."""
+    """Hold one session after the other until it is told to stop."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

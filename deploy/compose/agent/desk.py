@@ -52,7 +52,7 @@ def search_articles(query: str) -> str:
 
 
 def request_refund(order: str) -> str:
-    """Starts a refund."""
+    """Start a refund."""
     return json.dumps({"order": order, "refund": "requested", "amount": _ORDERS[order]["paid"]})
 
 
@@ -64,7 +64,7 @@ def _order_in(question: str) -> str:
 
 
 def helpful(question: str) -> Iterator[Reply]:
-    """Looks the order up and answers what was asked."""
+    """Look the order up and answers what was asked."""
     order = _order_in(question)
     yield ToolCall("get_order", {"order": order})
     if "refund" in question:
@@ -77,7 +77,7 @@ def helpful(question: str) -> Iterator[Reply]:
 
 
 def circling(question: str) -> Iterator[Reply]:
-    """Searches for the same thing again and again, and gives up."""
+    """Search for the same thing again and again, and give up."""
     for _ in range(6):
         yield ToolCall("search_articles", {"query": "parcel delivery"})
     yield f"I could not find out anything about your parcel, order {_order_in(question)}."
@@ -90,13 +90,13 @@ def repeating(question: str) -> Iterator[Reply]:
 
 
 def drifting(question: str) -> Iterator[Reply]:
-    """Answers something that nobody asked for."""
+    """Answer something that nobody asked for."""
     del question
     yield "Our summer sale has begun: garden chairs and barbecue grills cost up to forty percent less this week."
 
 
 def failing(question: str) -> Iterator[Reply]:
-    """Asks for an order that does not exist, which breaks the agent."""
+    """Ask for an order that does not exist, which breaks the agent."""
     del question
     yield ToolCall("get_order", {"order": "A-9999"})
     yield "unreachable"

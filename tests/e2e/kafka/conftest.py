@@ -11,7 +11,7 @@ from support import kafka
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Broker]:
-    """Skips where a part is missing."""
+    """Skip where a part is missing."""
     pytest.importorskip("confluent_kafka")
     if kafka.missing():
         pytest.skip(f"needs {kafka.missing()}")

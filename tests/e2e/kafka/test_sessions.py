@@ -62,7 +62,7 @@ def _traces(number: int, seed: int) -> list[MadeTrace]:
 
 
 def _begin(broker: Broker, name: str, traces: Sequence[MadeTrace]) -> list[list[tuple[bytes, bytes]]]:
-    """Makes the topics. Returns the messages in four groups: the parts of a trace come soon after one another, so that
+    """Make the topics. Returns the messages in four groups: the parts of a trace come soon after one another, so that
     no wait between them is a reason to close."""
     for topic, partitions in ((name, 6), (f"{name}.members", 6), (f"{name}.scores", 3)):
         broker.create(topic, partitions)

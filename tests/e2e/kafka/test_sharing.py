@@ -72,7 +72,7 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
 
 
 def _owned(*workers: CollectorProcess) -> int:
-    """Partitions that these collectors own, together."""
+    """Partition that these collectors own, together."""
     counts = [each.counts() for each in workers]
     return sum(each["log_partitions", "taken", ""] - each["log_partitions", "released", ""] for each in counts)
 

@@ -58,7 +58,7 @@ def at(values: Sequence[float], quantile: float) -> float:
 
 
 def measure(folder: Path, questions: Questions, rate: float, rounds: int, seconds: float, readers: int) -> Beside:
-    """Rounds without and with readers take turns; each second pair begins with the readers. ``folder``: the data
+    """Round without and with readers take turns; each second pair begins with the readers. ``folder``: the data
     directory is ``data`` in it. A reader asks the next question a fifth of a second after its last answer."""
     found, sent = Beside(), 1 << 20
     (port,) = free_ports(1)

@@ -45,7 +45,7 @@ class Scored:
     spans: int = 0
 
     def baselines(self) -> dict[str, float]:
-        """Scores that take no thought: less is better."""
+        """Score that take no thought: less is better."""
         return {
             LARGEST + "fewer calls": -self.calls,
             LARGEST + "shorter answers": -self.answer,

@@ -69,7 +69,7 @@ class Sent:
 
 
 def send(address: str, load: Load, core: int | None = LOAD_CORE) -> Sent:
-    """Runs a load process to its end."""
+    """Run a load process to its end."""
     with pinned(core):
         done = subprocess.run(
             [sys.executable, __file__, address, json.dumps(asdict(load))], stdout=subprocess.PIPE, check=True

@@ -32,7 +32,7 @@ NOTHING = ShareEstimate(nan, nan, nan, 0)
 
 
 def auroc(good: Sequence[float], bad: Sequence[float]) -> ShareEstimate:
-    """Returns the share of pairs (good, bad) in which the good unit scores higher, with DeLong's interval.
+    """Return the share of pairs (good, bad) in which the good unit scores higher, with DeLong's interval.
 
     A tie counts half. If all pairs are in order, the interval has no width.
     """
@@ -40,7 +40,7 @@ def auroc(good: Sequence[float], bad: Sequence[float]) -> ShareEstimate:
 
 
 def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> ShareEstimate:
-    """Computes the AUROC over pairs from the same stratum, so that differences between strata explain nothing."""
+    """Compute the AUROC over pairs from the same stratum, so that differences between strata explain nothing."""
     parts = [(good, bad, len(good) * len(bad)) for good, bad in strata if good and bad]
     pairs = sum(weight for _, _, weight in parts)
     if not pairs:
@@ -57,7 +57,7 @@ def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> S
 
 
 def thirds(lengths: Sequence[float]) -> list[int]:
-    """Returns the third (0, 1 or 2) of each length; equal lengths stay together."""
+    """Return the third (0, 1 or 2) of each length; equal lengths stay together."""
     if not len(lengths):
         return []
     low, high = np.percentile(np.asarray(lengths, dtype=np.float64), [100 / 3, 200 / 3])
@@ -65,7 +65,7 @@ def thirds(lengths: Sequence[float]) -> list[int]:
 
 
 def _placed(values: Numbers, among: Numbers) -> Numbers:
-    """Returns for each value the share of ``among`` below it, ties counting half."""
+    """Return for each value the share of ``among`` below it, ties counting half."""
     ordered = np.sort(among)
     below = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
     return np.asarray(below / (2 * len(ordered)), dtype=np.float64)

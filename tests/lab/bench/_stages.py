@@ -40,7 +40,7 @@ class Stages:
         self._undo.append(lambda: setattr(owner, name, function))
 
     def release(self) -> None:
-        """Puts the functions back."""
+        """Put the functions back."""
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()

@@ -42,7 +42,7 @@ _WRONG: dict[str, Any] = {"correct": False, "sure": 5, "friction": "none", "fric
 
 
 def _common(one: str, other: str) -> str:
-    """Returns the beginning that two texts share."""
+    """Return the beginning that two texts share."""
     least, most = 0, min(len(one), len(other))
     while least < most:
         middle = (least + most + 1) // 2

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 
 import accept
-import flat
 import latency
 import line
 import memory
@@ -33,10 +32,8 @@ def benches(quick: bool) -> list[Callable[[], str]]:
         lambda: accept.accept(accept.CASES, rounds, spans),
         lambda: accept.sustained(5 if quick else 15),
         lambda: accept.whole(accept.LINE_CASES, rounds, spans // 2),
-        lambda: accept.whole(accept.LINE_CASES, rounds, spans // 2, core=None),
         lambda: accept.scaling((1, 2, 3), accept.LINE_CASES[0], rounds, spans // 2),
         lambda: latency.report(5_000, 10 if quick else 30),
-        lambda: flat.report(3_000 if quick else 100_000),
         lambda: processor.report(31 if quick else 121, 200),
     ]
 

@@ -75,7 +75,7 @@ class Member:
         self.runs = False
 
     def launch(self) -> None:
-        """Returns at once."""
+        """Return at once."""
         self.collector.launch()
         self.runs = True
 
@@ -110,7 +110,7 @@ class Cycles:
         self._read: dict[int, int] = {}
 
     def start(self) -> None:
-        """Makes the topics and starts the collectors."""
+        """Make the topics and start the collectors."""
         self._broker.create(_SPANS, _PARTITIONS)
         self._broker.create(_MEMBERS, _PARTITIONS)
         self._broker.create(_SCORES, 3)
@@ -141,7 +141,7 @@ class Cycles:
         return {"seed": self._seed, "cycle": number, "event": event, "missing_s": missing_s}, traces
 
     def check(self, traces: Sequence[MadeTrace]) -> None:
-        """Raises ``AssertionError`` where something does not hold once all is done."""
+        """Raise ``AssertionError`` where something does not hold once all is done."""
         self._settle()
         wanted = {trace.trace_id.hex() for trace in traces}
         self._results += scores(self._broker, _SCORES, self._read)
@@ -170,7 +170,7 @@ class Cycles:
         return [tuple(each[key] for key in told) for each in sorted(mine, key=lambda each: str(each["time"]))]
 
     def end(self) -> None:
-        """Leaves no process."""
+        """Leave no process."""
         for each in self._members:
             each.kill()
 
@@ -219,7 +219,7 @@ class Cycles:
 
 
 def prove(folder: Path, seed: int, cycles: range, together: int) -> bool:
-    """Runs these cycles of a seed and writes the ledger; whether all hold."""
+    """Run these cycles of a seed and write the ledger; whether all hold."""
     with Broker(folder / "broker") as broker:
         proof = Cycles(folder, broker, seed)
         try:

@@ -65,7 +65,7 @@ _known: dict[str, Known] = {}
 
 
 def attack(ground: Ground = OPEN, *, holds: bool = False) -> Callable[[Attack], Attack]:
-    """Registers an attack under its function's name, ``_`` as blank."""
+    """Register an attack under its function's name, ``_`` as blank."""
 
     def register(run: Attack) -> Attack:
         _known[run.__name__.replace("_", " ")] = Known(run, ground, holds)
@@ -83,7 +83,7 @@ def attacks() -> Mapping[str, Known]:
 
 
 def strike(name: str, target: Target, scale: int) -> Counter[str]:
-    """Carries an attack out; how often what was answered."""
+    """Carry an attack out; how often what was answered."""
     return Counter(attacks()[name].run(target, scale))
 
 

@@ -92,7 +92,7 @@ def told(call: grpc.Future) -> str:
 
 
 def half_sent(target: str, streams: int, size: int, hold_s: float) -> list[str]:
-    """Calls over one connection that announce a message of ``size`` bytes and send all of it but one byte, as far as
+    """Call over one connection that announce a message of ``size`` bytes and send all of it but one byte, as far as
     the server's windows let them; then nothing until ``hold_s`` seconds are over. Returns one entry per stream that the
     server ended within that time."""
     return asyncio.run(_half_sent(target, streams, size, hold_s))
@@ -110,7 +110,7 @@ async def _half_sent(target: str, streams: int, size: int, hold_s: float) -> lis
 
 
 def unread(address: str, path: str, number: int, hold_s: float) -> list[str]:
-    """Asks for ``path`` on so many connections and reads no answer until ``hold_s`` seconds are over. What was
+    """Ask for ``path`` on so many connections and read no answer until ``hold_s`` seconds are over. What was
     answered then: the status of a whole answer, ``closed`` where the server ended it before its end."""
     host, port = address.rsplit(":", 1)
     connections: list[socket.socket] = []
@@ -148,7 +148,7 @@ def silent(address: str, number: int) -> Iterator[None]:
 
 
 def stalled(address: str, requests: Iterable[bytes], hold_s: float) -> list[str]:
-    """Opens a connection for each of ``requests``, sends it, and never goes on. What was answered within ``hold_s``
+    """Open a connection for each of ``requests``, send it, and never goes on. What was answered within ``hold_s``
     seconds: status lines, ``closed`` for a connection that the server ended without one."""
     host, port = address.rsplit(":", 1)
     connections: list[socket.socket] = []

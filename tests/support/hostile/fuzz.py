@@ -175,7 +175,7 @@ def _spoil(body: bytearray, chance: random.Random) -> None:
 
 
 def post_all(address: str, shots: Sequence[Shot], together: int = 16) -> list[int]:
-    """Sends shots over one connection, several before their answers are read; the status of each, 0 where there was no
+    """Send shots over one connection, several before their answers are read; the status of each, 0 where there was no
     answer."""
     host, port = address.rsplit(":", 1)
     statuses: list[int] = []

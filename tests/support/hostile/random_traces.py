@@ -152,7 +152,7 @@ def tool_span(number: int, parent: int = 1) -> Span:
 
 
 def say(span: Span, key: str, value: str) -> None:
-    """Sets an attribute, in place of what it had."""
+    """Set an attribute, in place of what it had."""
     for pair in span.attributes:
         if pair.key == key:
             pair.value.string_value = value

@@ -63,7 +63,7 @@ def wordy(trace_id: bytes, size: int) -> bytes:
 
 
 def say(span: Span, key: str, text: str) -> None:
-    """Sets a text attribute."""
+    """Set a text attribute."""
     span.attributes.add(key=key).value.string_value = text
 
 

@@ -74,7 +74,7 @@ def _a_thought_of_empty_lines() -> list[Span]:
 
 
 def _calls_in_calls() -> list[Span]:
-    """Calls of one tool, each inside of the one before."""
+    """Call of one tool, each inside of the one before."""
     calls = [tool_span(number, number - 1) for number in range(2, 4_802)]
     return [agent_span(), *calls, chat_span(4_802, "Done.")]
 

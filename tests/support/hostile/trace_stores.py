@@ -25,7 +25,7 @@ _RSS_BYTES, _MOST_S = 512 << 20, 180.0
 
 
 def answering(folder: Path, scale: int) -> Iterator[str]:
-    """Evaluates what each of them answers, as Jaeger and as Tempo."""
+    """Evaluate what each of them answers, as Jaeger and as Tempo."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("jaeger", "tempo"):
         for name, answer in _answers(scale).items():
@@ -59,7 +59,7 @@ def _answers(scale: int) -> Mapping[str, Answer]:
 
 
 def _after_services(answer: Answer) -> Answer:
-    """Gets Jaeger's list of services out of the way."""
+    """Get Jaeger's list of services out of the way."""
     return lambda path: whole(b'{"services":["desk"]}') if path.endswith("services") else answer(path)
 
 

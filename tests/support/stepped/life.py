@@ -74,7 +74,7 @@ class Life:
         return self._context.copy().run(work)
 
     def begin(self, coro: Any) -> Any:
-        """Makes a task of it."""
+        """Make a task of it."""
         context: Context = self._context.copy()
         return self._loop.create_task(coro, context=context)
 
@@ -103,7 +103,7 @@ class Life:
         return not (unsent or busy or self.store.waiting())
 
     def bury(self) -> None:
-        """Frees what it held; its files stay as they are, or go."""
+        """Free what it held; its files stay as they are, or go."""
         self.is_dead = True
         for _ in range(5):
             for task in [task for task, life in self._loop.tasks.items() if life is self]:

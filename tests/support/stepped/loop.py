@@ -30,12 +30,12 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Moves the clock on and does what is due then."""
+        """Move the clock on and does what is due then."""
         self._now += seconds
         self.settle()
 
     def settle(self) -> None:
-        """Runs until everything waits for something."""
+        """Run until everything waits for something."""
         for _ in range(_ENDLESS):
             self.call_soon(self.stop)
             self.run_forever()
@@ -87,7 +87,7 @@ class SteppedWriter(Writer):
         return future
 
     def step(self) -> None:
-        """Commits what waits as the writer's thread would: together, in one transaction."""
+        """Commit what waits as the writer's thread would: together, in one transaction."""
         group = self._next_group() if self._queue.qsize() else None
         if jobs := [job for job in group or () if job.future.set_running_or_notify_cancel()]:
             self._commit(self._connection, jobs)

@@ -355,7 +355,7 @@ class World:
         self._dead.append(life)
 
     def _done(self) -> None:
-        """Runs until everything waits, and clears away whoever died meanwhile."""
+        """Run until everything waits, and clears away whoever died meanwhile."""
         self.loop.settle()
         self._bury()
 

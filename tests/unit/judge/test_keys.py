@@ -21,7 +21,7 @@ _CALL = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content":
 
 @pytest.fixture(autouse=True)
 def litellm() -> Any:
-    """Takes seconds to import, so not when tests are collected."""
+    """Take seconds to import, so not when tests are collected."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the collector has it: no price list from the net
     return pytest.importorskip("litellm")
 

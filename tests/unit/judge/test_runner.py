@@ -90,7 +90,7 @@ class Jobs:
             await asyncio.wrap_future(self.store.commit(decide().changes))
 
     def decide(self, count: int, seed: int = 4) -> int:
-        """Decides so many traces, and returns how many jobs that gave."""
+        """Decide so many traces, and return how many jobs that gave."""
         composer = Composer(seed)
         for _ in range(count):
             self.store.commit(self.line.decide([stored(self.store, composer.trace())]).changes).result()

@@ -55,7 +55,7 @@ def _forget() -> None:
 
 @pytest.fixture
 def only(forgetful: None, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts the given dialects in the place of those that are installed."""
+    """Put the given dialects in the place of those that are installed."""
 
     def use(*dialects: Fake) -> None:
         _forget()

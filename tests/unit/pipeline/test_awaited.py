@@ -170,7 +170,7 @@ class Judged:
         self.runner = Runner(self.store, attempts)
 
     async def send(self, *traces: MadeTrace) -> None:
-        """Returns when they are decided."""
+        """Return when they are decided."""
         for each in traces:
             await self.pipeline.traces(each.request().SerializeToString())
         self._now += 300.0
@@ -182,7 +182,7 @@ class Judged:
         await until(lambda: self.pipeline.rounds > before + 2)
 
     async def answer(self) -> None:
-        """Returns when the judge has answered all questions, and the sessions that waited are scored."""
+        """Return when the judge has answered all questions, and the sessions that waited are scored."""
         await self.runner.start()
         await until(lambda: not self.store.jobs.waiting())
         await self.wait(1.0)

@@ -630,13 +630,13 @@ def members(line: RunningLine, session: str) -> list[bytes]:
 
 
 def damage(line: RunningLine, trace: MadeTrace) -> None:
-    """Makes the stored spans of a trace unreadable."""
+    """Make the stored spans of a trace unreadable."""
     with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute("UPDATE chunks SET data = x'ffff' WHERE trace_id = ?", (trace.trace_id,))
 
 
 def change_a_letter(line: RunningLine, trace: MadeTrace) -> None:
-    """Changes the stored spans of a trace so that they read as well as before."""
+    """Change the stored spans of a trace so that they read as well as before."""
     with open_database(line.folder / "pandaeval.db") as connection:
         for id_, packed, data in connection.execute(
             "SELECT id, packed, data FROM chunks WHERE trace_id = ?", (trace.trace_id,)
@@ -649,7 +649,7 @@ def change_a_letter(line: RunningLine, trace: MadeTrace) -> None:
 
 
 def spoil_session(line: RunningLine, session: str) -> None:
-    """Makes what is remembered of a session unreadable."""
+    """Make what is remembered of a session unreadable."""
     with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute(
             "UPDATE members SET body = '{}' WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session,)

@@ -23,17 +23,23 @@ TRACES = [
 BLAMED, LAST = {"two agents": 1}, {"two agents": 2, "passed": 3, "wrong": 4}
 FAILED = Wanted(metric="session.correctness", success=False)
 
+GROUPS = {"two agents": "0123456789ab", "wrong": "ba9876543210"}
+
 
 def trace_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
 def verdict(session: str, *, passed: bool, label: str) -> ResultRow:
-    metadata = {"blame": {"trace_id": trace_id(BLAMED[session]).hex()}} if session in BLAMED else {}
+    metadata: dict[str, Any] = {"blame": {"trace_id": trace_id(BLAMED[session]).hex()}} if session in BLAMED else {}
+    if not passed:
+        metadata["failure_group"] = {"id": GROUPS[session]}
     body = {"level": "session", "metric": "correctness", "outcome": "scored", "success": passed, "label": label}
     body |= {"metadata": metadata, "trace_id": trace_id(LAST[session]).hex(), "evaluator": {"kind": "llm"}}
-    signal = 1.0 if passed else 0.0
-    return ResultRow(session, session, "session.correctness", 1, orjson.dumps(body), success=passed, signal=signal)
+    signal, said = (1.0, "passed") if passed else (0.0, "failed")
+    return ResultRow(
+        session, session, "session.correctness", 1, orjson.dumps(body), success=passed, signal=signal, verdict=said
+    )
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +52,11 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         changes.traces.append(DecidedTrace(id_, 1, True, "d", frozenset(), [], 0))
         named, pairs = (agent, service, environment, user), (f"service.version={version}",)
         changes.listed.append(ListedRow(id_, no, *named, no == 4, orjson.dumps(facts), pairs))
+        for turn, score in enumerate((0.0, 1.0)):
+            said = "passed" if score else "failed"
+            body = orjson.dumps({"metric": "helpfulness"})
+            unit = f"{id_.hex()}:{turn}"
+            changes.results.append(ResultRow(unit, unit, "turn.helpfulness", 1, body, success=score > 0, verdict=said))
         changes.session_traces.append(SessionTraceRow(id_, session, no, no, b"{}"))
         changes.touched |= {session} - {""}
     store.commit(changes).result()
@@ -79,7 +90,6 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         ({"min_seconds": 4.0}, {"wrong"}),
         ({"min_usd": 2.0, "until_ms": 3}, {"two agents"}),
     ],
-    ids=str,
 )
 def test_a_failed_session_is_found_by_what_a_trace_of_it_carries(
     finder: Finder, given: dict[str, Any], sessions: set[str]
@@ -100,9 +110,49 @@ def test_a_failed_session_is_found_by_what_a_trace_of_it_carries(
         (Wanted(label="false_statement", agent="kitchen"), []),
         (Wanted(label="missing_thing", success=False), [4]),
         (Wanted(metric="trace.correctness"), []),
+        (Wanted(incident="ba9876543210"), [4]),
+        (Wanted(incident="ba9876543210,0123456789ab", agent="desk"), [1, 4]),
+        (Wanted(incident="ffffffffffff"), []),
     ],
     ids=str,
 )
 def test_a_trace_is_found_by_a_verdict_on_its_session(finder: Finder, wanted: Wanted, traces: list[int]) -> None:
     assert sorted(row.no for row in finder.traces(wanted).rows) == traces
     assert finder.count(wanted) == len(traces)
+
+
+def counted(finder: Finder, wanted: Wanted, metric: str) -> dict[str | None, dict[str, int]]:
+    found: dict[str | None, dict[str, int]] = {}
+    for key, agent, verdict, times in finder.rates(wanted):
+        if key == metric:
+            found.setdefault(agent, {})[verdict] = times
+    return found
+
+
+def test_rates_count_a_session_for_each_of_its_agents_and_once_in_all(finder: Finder) -> None:
+    found = counted(finder, Wanted(), "session.correctness")
+    assert found == {
+        None: {"failed": 2, "passed": 1},
+        "desk": {"failed": 2, "passed": 1},
+        "kitchen": {"failed": 1},
+    }
+
+
+@pytest.mark.parametrize("given", [{}, {"service": "shop"}, {"since_ms": 3}, {"attribute": ("service.version=1.5",)}])
+def test_the_list_has_as_many_rows_as_a_rate_counts(finder: Finder, given: dict[str, Any]) -> None:
+    for metric, find in (("session.correctness", finder.sessions), ("turn.helpfulness", finder.traces)):
+        for agent, verdicts in counted(finder, Wanted(**given), metric).items():
+            listed = find(Wanted(**given | {"agent": agent, "metric": metric, "success": False}))
+            assert len(listed.rows) == verdicts.get("failed", 0), (metric, agent)
+
+
+def test_a_run_counts_once_for_a_metric_of_turns_by_its_worst(finder: Finder) -> None:
+    assert counted(finder, Wanted(), "turn.helpfulness") == {"desk": {"failed": 4}, "kitchen": {"failed": 1}}
+
+
+def test_filters_on_results_choose_what_is_counted(finder: Finder) -> None:
+    assert finder.rates(Wanted(label="missing_thing")) == [
+        ("session.correctness", None, "failed", 1),
+        ("session.correctness", "desk", "failed", 1),
+    ]
+    assert {key for key, *_ in finder.rates(Wanted(metric="turn.helpfulness"))} == {"turn.helpfulness"}

@@ -153,7 +153,7 @@ class TestKeeping:
 
 class TestForgetting:
     def filled(self, store: Store, number: int = 4) -> int:
-        """Returns what one takes."""
+        """Return what one takes."""
         for each in range(1, number + 1):
             decide(store, each, bytes([each]) * 50_000)
         keep(store)

@@ -39,7 +39,7 @@ OpenStore = Callable[..., Store]
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Iterator[OpenStore]:
-    """Opens the store of this test; every one opened is closed at the end."""
+    """Open the store of this test; every one opened is closed at the end."""
     opened: list[Store] = []
 
     def make(max_bytes: int = 10 << 30) -> Store:
@@ -288,6 +288,20 @@ class TestOpening:
         assert user_version(file) == version
         assert file.read_bytes() == before
 
+    @pytest.mark.parametrize("version", [0, VERSION])
+    def test_a_file_of_another_program_is_refused_and_left_alone(
+        self, version: int, open_store: OpenStore, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "data" / "pandaeval.db"
+        file.parent.mkdir()
+        with open_database(file) as connection:
+            connection.execute("CREATE TABLE bookmarks (url TEXT)")
+            connection.execute(f"PRAGMA user_version = {version}")
+        before = file.read_bytes()
+        with pytest.raises(StoreVersionError, match=r"is an SQLite file of another program \(tables bookmarks\)"):
+            open_store()
+        assert file.read_bytes() == before
+
     def test_one_directory_has_one_owner(self, store: Store, tmp_path: Path) -> None:
         with pytest.raises(StoreBusyError, match="in use by another collector"):
             Store(tmp_path / "data")
@@ -375,7 +389,7 @@ class TestOpening:
 
 
 def _destroy(file: Path, name: str) -> None:
-    """Makes nonsense of the first page of a table or an index. The file must not be open."""
+    """Make nonsense of the first page of a table or an index. The file must not be open."""
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()

@@ -168,7 +168,7 @@ def messages(
 
 
 def ask(url: str, asked: Sequence[dict[str, str]]) -> str | None:
-    """Puts a question to the endpoint as the judge does; ``None`` where it is refused."""
+    """Put a question to the endpoint as the judge does; ``None`` where it is refused."""
     body = json.dumps({"model": "reader", "messages": asked}).encode()
     sent = urllib.request.Request(f"{url}/chat/completions", body, {"content-type": "application/json"})
     try:
@@ -316,7 +316,7 @@ class TestAsking:
         return made
 
     def reader(self, folder: Path, correct: Callable[[str], bool]) -> Callable[[set[str]], None]:
-        """Answers what has no reply yet."""
+        """Answer what has no reply yet."""
 
         def read(names: set[str]) -> None:
             for name in names:

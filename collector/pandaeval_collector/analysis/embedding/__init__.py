@@ -29,7 +29,7 @@ class Bands:
     sure: float = 0.0
 
     def calibrated(self, cosine: float) -> float:
-        """Maps a cosine to a scale that is the same for every embedder: 0 at ``off``, 1 at ``on``, linear between."""
+        """Map a cosine to a scale that is the same for every embedder: 0 at ``off``, 1 at ``on``, linear between."""
         return min(1.0, max(0.0, (cosine - self.off) / (self.on - self.off)))
 
 
@@ -59,13 +59,13 @@ class Embedder(Protocol):
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns one row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
+        """Return one row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
         has nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may block."""
         ...
 
 
 def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
-    """Returns a function that tells how much of a text an embedder knows, by its script, language and words; a short
+    """Return a function that tells how much of a text an embedder knows, by its script, language and words; a short
     text is no lack. An embedder may have such a method ``known``, else all is known. It may read the beginning alone,
     takes microseconds, never raises and never blocks: every text that is compared is checked."""
     known: Callable[[str], KnownShare] = getattr(embedder, "known", lambda text: ALL_KNOWN)
@@ -73,14 +73,14 @@ def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
 
 
 def without_argument(scheme: str, argument: str) -> None:
-    """Raises :class:`EmbedderError` where an embedder that takes no argument was given one."""
+    """Raise :class:`EmbedderError` where an embedder that takes no argument was given one."""
     if argument:
         message = f"embedder {scheme!r} takes no argument, but got {argument!r}: write just {scheme!r}"
         raise EmbedderError(message)
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Divides rows by their Euclidean length: float32, same shape ``(n, dim)``; rows of zeros stay zeros.
+    """Divide rows by their Euclidean length: float32, same shape ``(n, dim)``; rows of zeros stay zeros.
 
     Squares are added in float64 and row by row: no matrix product, whose order of additions depends on the batch and
     on the processor.
@@ -92,12 +92,12 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def schemes() -> tuple[str, ...]:
-    """Returns the schemes that :func:`load` knows; every module here with ``SCHEME`` has ``open(argument)`` too."""
+    """Return the schemes that :func:`load` knows; every module here with ``SCHEME`` has ``open(argument)`` too."""
     return find(__package__, "SCHEME")
 
 
 def load(spec: str) -> Embedder:
-    """Opens the embedder that ``spec`` names: a scheme, or ``scheme:argument``.
+    """Open the embedder that ``spec`` names: a scheme, or ``scheme:argument``.
 
     ``embedded`` | ``multilingual`` | ``litellm:MODEL``. Raises
     :class:`EmbedderError` with the cure in its message: unknown name, extra not installed, model not found.

@@ -62,7 +62,7 @@ _MASK = (1 << 16) - 1
 
 
 def words(text: str) -> list[str]:
-    """Splits a text into its words: lower case, without accents."""
+    """Split a text into its words: lower case, without accents."""
     if not text.isascii():
         marks = lambda found: "" if unicodedata.category(found[0]) == "Mn" else " "  # noqa: E731
         text = _NO_WORD.sub(marks, unicodedata.normalize("NFD", text.lower()))
@@ -92,11 +92,11 @@ class Pieces(dict[str, bytes]):
         return pieces
 
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """Returns the pieces of all words of the text, in order."""
+        """Return the pieces of all words of the text, in order."""
         return np.frombuffer(b"".join(map(self.__getitem__, self.words(text))), np.int32)
 
     def split(self, word: str) -> Sequence[int]:
-        """Returns the numbers in the vocabulary of a word's pieces."""
+        """Return the numbers in the vocabulary of a word's pieces."""
         raise NotImplementedError
 
 
@@ -105,15 +105,19 @@ class WordPiece(Pieces):
 
     words = staticmethod(words)
 
+    def __init__(self, vocabulary: Mapping[str, int], numbered: Callable[[int], int] = int) -> None:
+        super().__init__(vocabulary, numbered)
+        self._longest_piece = max((len(piece.removeprefix("##")) for piece in vocabulary), default=0)
+
     def split(self, word: str) -> tuple[int, ...]:
-        """Splits a word greedily: the longest known piece from the left, then the longest continuation, and so on."""
+        """Split a word greedily: the longest known piece from the left, then the longest continuation, and so on."""
         if len(word) > LONGEST_WORD:
             return ()
         pieces: list[int] = []
         start = 0
         while start < len(word):
             prefix = "##" if start else ""
-            ends = range(len(word), start, -1)
+            ends = range(min(len(word), start + self._longest_piece), start, -1)
             end = next((end for end in ends if prefix + word[start:end] in self._vocabulary), None)
             if end is None:
                 return ()
@@ -144,7 +148,7 @@ class English(dict[str, int]):
         return found
 
     def known(self, text: str) -> KnownShare:
-        """Returns how much of a text is known to a model that knows only English."""
+        """Return how much of a text is known to a model that knows only English."""
         total = sum(map(self.__getitem__, words(text[:READ])))
         count, known, foreign = total & _MASK, total >> 16 & _MASK, total >> 32 & _MASK
         if count == 0:

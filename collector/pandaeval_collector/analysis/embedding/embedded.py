@@ -34,7 +34,7 @@ class Table:
         self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
 
     def place(self, number: int) -> int:
-        """Returns the index in ``used`` of the row of piece ``number``; adds the row there the first time."""
+        """Return the index in ``used`` of the row of piece ``number``; add the row there the first time."""
         place = self._places.get(number)
         if place is None:
             place = self._places[number] = len(self._places)
@@ -42,7 +42,7 @@ class Table:
         return place
 
     def add(self, places: NDArray[np.int32], total: NDArray[np.float32]) -> None:
-        """Sets ``total`` to the sum of the rows at ``places``, zeros for none. Adds whole rows one after the other, so
+        """Set ``total`` to the sum of the rows at ``places``, zeros for none. Adds whole rows one after the other, so
         the order of additions is that of the words, and the bits are the same on every processor."""
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
 
@@ -57,7 +57,7 @@ class DistilledEmbedder:
         self._path = path
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters of each text.
+        """Return rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters of each text.
 
         Text without letters or digits, or in a script that the model does not know, gives a row of zeros.
         """
@@ -79,7 +79,7 @@ class DistilledEmbedder:
             return table, self.pieces(held, numbers, table), numbers
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
-        """Makes what splits words into pieces, by their ``numbers``, and returns their places in the ``table``."""
+        """Make what splits words into pieces, by their ``numbers``, and return their places in the ``table``."""
         raise NotImplementedError
 
 
@@ -90,7 +90,7 @@ class EmbeddedEmbedder(DistilledEmbedder):
     bands: Bands | None = BANDS
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
-        """Returns BERT's pieces."""
+        """Return BERT's pieces."""
         return WordPiece(numbers, table.place)
 
     @cached_property
@@ -98,11 +98,11 @@ class EmbeddedEmbedder(DistilledEmbedder):
         return English(self._model[2])
 
     def known(self, text: str) -> KnownShare:
-        """Returns how much of a text is known; a text that is not English is not."""
+        """Return how much of a text is known; a text that is not English is not."""
         return self._english.known(text)
 
 
 def open(argument: str) -> Embedder:
-    """Opens the embedder; it takes no argument."""
+    """Open the embedder; it takes no argument."""
     without_argument(SCHEME, argument)
     return EmbeddedEmbedder()

@@ -31,7 +31,7 @@ class LiteLlmEmbedder:
         self._call = call
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns rows of shape ``(len(texts), dim)``, ``dim`` 0 if all texts are blank. Does not send blank texts,
+        """Return rows of shape ``(len(texts), dim)``, ``dim`` 0 if all texts are blank. Does not send blank texts,
         which providers refuse. Raises :class:`EmbedderError` when the provider fails or its answer is unusable."""
         sent = [index for index, text in enumerate(texts) if text.strip()]
         vectors: list[list[float]] = []
@@ -70,7 +70,7 @@ class LiteLlmEmbedder:
 
 
 def open(argument: str) -> Embedder:
-    """Makes the embedder; sends nothing yet. ``argument``: a model as litellm names it, such as
+    """Make the embedder; send nothing yet. ``argument``: a model as litellm names it, such as
     ``openai/text-embedding-3-small``."""
     if not argument:
         raise EmbedderError("embedder 'litellm' needs a model: write litellm:PROVIDER/MODEL")

@@ -48,12 +48,12 @@ _ENOUGH = 0.5
 
 
 def normal(text: str) -> str:
-    """Normalises a text: compatible forms made one, lower case, without optional vowel points."""
+    """Normalise a text: compatible forms made one, lower case, without optional vowel points."""
     return _POINTS.sub("", unicodedata.normalize("NFKC", text.lower())).replace("i\u0307", "i")
 
 
 def words(text: str) -> list[str]:
-    """Splits a text into its words; marks words of scripts with blanks by ``START``."""
+    """Split a text into its words; marks words of scripts with blanks by ``START``."""
     if text.isascii():
         return [START + word for word in _wordpiece.words(text)]
     return [word if _in_run(word) else START + word for word in _WORD.findall(normal(text))]
@@ -70,7 +70,7 @@ class Unigram(_wordpiece.Pieces):
         self._costs = costs
 
     def split(self, word: str) -> list[int]:
-        """Returns the pieces that cover the word at the lowest cost; leaves out characters that no piece has."""
+        """Return the pieces that cover the word at the lowest cost; leave out characters that no piece has."""
         length = len(word)
         best = [0, *[UNKNOWN_COST * (length + 1)] * length]
         last: list[tuple[int, int]] = [(0, -1)] * (length + 1)
@@ -98,11 +98,11 @@ class MultilingualEmbedder(DistilledEmbedder):
     bands: Bands | None = BANDS
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Unigram:
-        """Returns the pieces of the unigram model."""
+        """Return the pieces of the unigram model."""
         return Unigram(numbers, held["costs"].tobytes(), table.place)
 
     def known(self, text: str) -> KnownShare:
-        """Judges by script alone, from the first ``_LOOKED_AT`` characters: an unknown language in a script that the
+        """Judge by script alone, from the first ``_LOOKED_AT`` characters: an unknown language in a script that the
         model learned goes unnoticed."""
         letters = len(_LETTER.findall(text[:_LOOKED_AT]))
         share = len(KNOWN_LETTER.findall(text[:_LOOKED_AT])) / letters if letters else 1.0
@@ -112,6 +112,6 @@ class MultilingualEmbedder(DistilledEmbedder):
 
 
 def open(argument: str) -> Embedder:
-    """Opens the embedder; it takes no argument."""
+    """Open the embedder; it takes no argument."""
     without_argument(SCHEME, argument)
     return MultilingualEmbedder()

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from pandaeval_collector.analysis.embedding import Embedder, unit_rows
 
 LIMIT = 5000
+MOST_EMBEDDED = 100_000
+"""Characters of a text that are embedded, from its beginning: more says little, and hostile text costs time."""
 _SPACE, _LAST_SPACE = re.compile(r"\s"), re.compile(r"\s\S*+\Z")
 
 
 # How inputs and answers become text for an embedder.
 def plain(text: str) -> str:
-    """Returns the text; of a JSON object or array its leaf values, one per line (keys and braces are no topic)."""
+    """Return the text; of a JSON object or array its leaf values, one per line (keys and braces are no topic)."""
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
         try:
@@ -50,7 +52,7 @@ class TextVectors:
 
 
 def chunks(text: str, limit: int = LIMIT) -> list[str]:
-    """Splits a text at white space, if any, into about equal parts of at most ``limit`` characters.
+    """Split a text at white space, if any, into about equal parts of at most ``limit`` characters.
 
     A text within the limit comes back whole; white space around a cut is dropped. Raises :class:`ValueError` for a
     limit below 1.
@@ -70,11 +72,12 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
-    """Embeds each different text once, in one call of the embedder.
+    """Embed each different text once, in one call of the embedder.
 
-    A text longer than ``limit`` gets the mean of its chunks' vectors, scaled back to length 1.
+    A text longer than ``limit`` gets the mean of its chunks' vectors, scaled back to length 1. Of a text longer than
+    :data:`MOST_EMBEDDED`, the beginning counts.
     """
-    parts = {text: chunks(text, limit) for text in dict.fromkeys(texts)}
+    parts = {text: chunks(text[:MOST_EMBEDDED], limit) for text in dict.fromkeys(texts)}
     unique = list(dict.fromkeys(part for each in parts.values() for part in each))
     vectors = embedder.embed(unique)
     place = {part: index for index, part in enumerate(unique)}

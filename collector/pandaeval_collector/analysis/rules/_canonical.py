@@ -57,23 +57,23 @@ _SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 @lru_cache(maxsize=4096)
 def in_arguments(key: str) -> bool:
-    """Returns whether the argument ``key`` is volatile: its value (an id, a time) means nothing."""
+    """Return whether the argument ``key`` is volatile: its value (an id, a time) means nothing."""
     return _NOT_ALNUM.sub("", key.lower()) in ARGUMENT_KEYS
 
 
 @lru_cache(maxsize=4096)
 def in_results(key: str) -> bool:
-    """Returns whether the key of a result is volatile: a new value there brings nothing new."""
+    """Return whether the key of a result is volatile: a new value there brings nothing new."""
     return _NOT_ALNUM.sub("", key.lower()) in RESULT_KEYS or _ID_OR_TIME.search(key) is not None
 
 
 def masked_error(text: str | None) -> str | None:
-    """Removes ids and times, long numbers included, from the text of an error."""
+    """Remove ids and times, long numbers included, from the text of an error."""
     return None if text is None else _LONG_NUMBER.sub("*", _CHANGING_TEXT.sub("*", text))
 
 
 def masked(text: str) -> str:
-    """Removes UUIDs and times of day from a text, unless it is about little else."""
+    """Remove UUIDs and times of day from a text, unless it is about little else."""
     if len(text) < 16 or _CHANGING_TEXT.search(text) is None:
         return text
     left = _CHANGING_TEXT.sub("*", text)
@@ -81,7 +81,7 @@ def masked(text: str) -> str:
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
-    """Returns the values of a result with their keys, sorted, or the lines of a text, without ids, times and the like
+    """Return the values of a result with their keys, sorted, or the lines of a text, without ids, times and the like
     unless there is nothing else. ``None`` where there are too many or they nest too deep."""
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
@@ -126,7 +126,7 @@ def _lines(text: str, path: str) -> Iterator[str]:
 
 
 def _number(value: Any) -> Any:
-    """Returns a number in one spelling; other values as they are."""
+    """Return a number in one spelling; other values as they are."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     elif isinstance(value, int) and not -(10**300) < value < 10**300:
@@ -135,7 +135,7 @@ def _number(value: Any) -> Any:
 
 
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
-    """Spells all equivalent arguments alike; ``None`` where they cannot be spelled out (nested too deep, or with
+    """Spell all equivalent arguments alike; ``None`` where they cannot be spelled out (nested too deep, or with
     integers of thousands of digits).
 
     The order of keys, blanks around and between words, ``1`` or ``1.0``, empty values (``{}``, ``{"": ""}``, null),
@@ -157,7 +157,7 @@ def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = Non
 
 
 def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
-    """Returns the texts in each call's arguments, a quick key that is equal for all spellings of equal arguments
+    """Return the texts in each call's arguments, a quick key that is equal for all spellings of equal arguments
     (defaults apart). Texts of several lines are left out."""
     found = []
     for call in calls:
@@ -170,7 +170,7 @@ def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
 
 
 def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
-    """Returns the defaults in a tool's definition, spelled as in arguments; ``None`` where it names none."""
+    """Return the defaults in a tool's definition, spelled as in arguments; ``None`` where it names none."""
     schema = tool.parameters if tool is not None else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
@@ -224,7 +224,7 @@ def _bare_value(value: Any) -> bool:
 
 
 def answered(call: ToolCall) -> bool:
-    """Returns whether a result or an error of the call was captured."""
+    """Return whether a result or an error of the call was captured."""
     return call.has_result or call.error is not None
 
 
@@ -243,7 +243,7 @@ def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
 
 
 def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dict[str, Any]:
-    """Returns the fields that say something; leaves out empty texts and objects."""
+    """Return the fields that say something; leave out empty texts and objects."""
     fields: dict[str, Any] = {}
     for key, item in value.items():
         name = str(key)
@@ -258,6 +258,6 @@ def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> 
 
 
 def statements(code: str) -> str:
-    """Removes from code what does not change what it does: blank lines, comments, blanks, the kind of quotes."""
+    """Remove from code what does not change what it does: blank lines, comments, blanks, the kind of quotes."""
     lines = (_BLANKS.sub(" ", line.rstrip()).replace("'", '"') for line in code.splitlines())
     return "\n".join(line for line in lines if line and _COMMENT.fullmatch(line) is None)

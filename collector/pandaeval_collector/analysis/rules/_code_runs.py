@@ -20,7 +20,7 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
-    """Finds the code in each model answer that was run, with what the agent's next model call was told of it. Leaves
+    """Find the code in each model answer that was run, with what the agent's next model call was told of it. Leaves
     out code if tools were called before that next call: their calls tell more."""
     models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
     parts = (part for span in models for message in span.output or () for part in message.parts)
@@ -43,7 +43,7 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
 
 
 def written(output: Sequence[Message]) -> list[str]:
-    """Returns the blocks of code in a model's answer."""
+    """Return the blocks of code in a model's answer."""
     text = "\n".join(message.text for message in output if not message.tool_requests)
     blocks: list[str] = []
     if "```" not in text and "<code>" not in text:
@@ -61,7 +61,7 @@ def written(output: Sequence[Message]) -> list[str]:
 
 
 def observed(messages: Sequence[Message]) -> str | None:
-    """Returns the last message of a model's input if it reports the output of code, else ``None``."""
+    """Return the last message of a model's input if it reports the output of code, else ``None``."""
     if not messages:
         return None
     last = messages[-1]

@@ -80,7 +80,7 @@ class _Chain:
     repeats: list[Step] = field(default_factory=list)
 
     def repeat(self, index: int, step: Step, weak: bool) -> None:
-        """Adds a repetition; a ``weak`` one is marked as wasted only in a long series."""
+        """Add a repetition; a ``weak`` one is marked as wasted only in a long series."""
         self.last = index
         self.length += 1
         self.pending.append(step)
@@ -103,7 +103,7 @@ class RepeatMarker:
         self._last_wait = -1
 
     def mark(self) -> None:
-        """Sets ``news`` and ``wasted`` of every step."""
+        """Set ``news`` and ``wasted`` of every step."""
         turn = 0
         for index, step in enumerate(self._steps):
             if step.turn != turn:
@@ -163,7 +163,7 @@ class RepeatMarker:
         return self._last_news <= chain.last
 
     def _waited(self, chain: _Chain, before: Step, step: Step) -> bool:
-        """Returns whether time was spent on purpose since the previous equal call."""
+        """Return whether time was spent on purpose since the previous equal call."""
         grew = chain.idle_s >= LEAST_GROWING_S and step.idle_s >= GROWTH * chain.idle_s
         chain.growths = chain.growths + 1 if grew else 0
         chain.idle_s = step.idle_s
@@ -183,7 +183,7 @@ def _forgive(chain: _Chain) -> None:
 
 
 def masked_reason(call: ToolCall) -> str:
-    """Returns why a call failed, without the values that it was about; ``""`` where that says nothing."""
+    """Return why a call failed, without the values that it was about; ``""`` where that says nothing."""
     text = error_of(call).strip()
     if "Traceback (most recent" in text[:LOOKED_AT]:
         text = text[-LOOKED_AT:].rsplit("\n", 1)[-1]
@@ -197,7 +197,7 @@ def masked_reason(call: ToolCall) -> str:
 
 
 def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
-    """Finds tools that fail three times or more in a row for the same reason, whatever their arguments. A success of
+    """Find tools that fail three times or more in a row for the same reason, whatever their arguments. A success of
     the tool, another failure of it, a wait and a message of the user end a row; calls at the same time are one. That
     something is not there is an answer to a call that looks. Code in a model's answer has rules of its own. Repeats
     that are ``known`` are not counted again."""
@@ -211,7 +211,7 @@ def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
 
 
 def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
-    """Returns the places of calls of one tool that failed in a row for the same reason."""
+    """Return the places of calls of one tool that failed in a row for the same reason."""
     latest: dict[tuple[str, str], tuple[str, list[int]]] = {}
     rows: list[list[int]] = []
     waited = -1
@@ -233,26 +233,26 @@ def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def _failure(step: Step) -> str:
-    """Returns why a step failed, without the values that it was about; ``""`` if it did not."""
+    """Return why a step failed, without the values that it was about; ``""`` if it did not."""
     if step.call.name == CODE or not failed(step.call) or (step.nature is Nature.READING and is_absence(step.call)):
         return ""
     return masked_reason(step.call)
 
 
 def _at_once(before: Step, step: Step) -> bool:
-    """Returns whether two calls were asked for at the same time."""
+    """Return whether two calls were asked for at the same time."""
     return step.call.start_ns < before.call.end_ns or bool(step.asked_by and step.asked_by == before.asked_by)
 
 
 # What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.
 def agents(spans: Sequence[Span]) -> dict[str, str]:
-    """Maps each span id to the agent at work: the span's own, else the nearest one above it; ``""`` where none is
+    """Map each span id to the agent at work: the span's own, else the nearest one above it; ``""`` where none is
     named."""
     return _inherited({span.span_id: span for span in spans}, lambda span: span.agent_name)
 
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Maps each span id to the tool call inside which an agent of its own did it; ``""`` or nothing for spans of the
+    """Map each span id to the tool call inside which an agent of its own did it; ``""`` or nothing for spans of the
     outermost agents. The tool calls are the nearest ones above each agent.
 
     An agent that was started as a tool knows nothing of others that were started so, even of its own name.
@@ -265,7 +265,7 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
-    """Maps each span to its own value, else to that of the nearest span above it with one. Visits each span once;
+    """Map each span to its own value, else to that of the nearest span above it with one. Visits each span once;
     parent loops and missing parents end the search."""
     found: dict[str, str] = {}
     for span in by_id.values():
@@ -317,7 +317,7 @@ class Visits:
         self._starts = [visit.start_ns for visit in self.all]
 
     def of(self, call: ToolCall) -> int:
-        """Returns the number of the visit in which a call was made; -1 when no agent is named."""
+        """Return the number of the visit in which a call was made; -1 when no agent is named."""
         by_time = bisect_right(self._starts, call.start_ns) - 1
         return self._of_span.get(call.span_id, by_time)
 
@@ -336,7 +336,7 @@ class Cycle:
 
 
 def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
-    """Finds runs of visits that alternate between two agents, in which from the second round on no visit brought
+    """Find runs of visits that alternate between two agents, in which from the second round on no visit brought
     anything.
 
     A visit brought something if it made a call with news, if a model said something that its agent had not said
@@ -406,7 +406,7 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
-    """Puts every wasted step into exactly one cycle, in order of first appearance. Linear in the number of steps.
+    """Put every wasted step into exactly one cycle, in order of first appearance. Linear in the number of steps.
 
     A cycle never reaches over a call that brought news: an agent that looks a thing up again between new findings
     wastes a call each time, but it is not stuck. Repetition without a period of 1 to 3 (five calls in turn, say) is
@@ -424,7 +424,7 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
         latest[step.signature] = index
 
     def end_loose() -> None:
-        """Ends the cycles of single calls between those that go round."""
+        """End the cycles of single calls between those that go round."""
         repeats = (tuple(index for index in places if steps[index].wasted) for places in loose.values())
         cycles.extend(Cycle("repeat", 1 + len(each), (before[each[0]], *each), each) for each in repeats if each)
         loose.clear()
@@ -451,7 +451,7 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
 
 
 def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
-    """Returns for each place how many calls from there on equal those ``period`` calls before."""
+    """Return for each place how many calls from there on equal those ``period`` calls before."""
     runs = [0] * (len(line) + 1)
     for at in range(len(line) - 1, period - 1, -1):
         here, there = steps[line[at]], steps[line[at - period]]

@@ -259,7 +259,7 @@ class FailureSign(Enum):
 
 
 def text_tells(text: str) -> FailureSign:
-    """Reads a sign of failure from a text's first 300 characters. Prose that goes on after "Error", and a number that
+    """Read a sign of failure from a text's first 300 characters. Prose that goes on after "Error", and a number that
     measures an error, are none."""
     return _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
 

@@ -88,7 +88,7 @@ _VERCEL_DENIAL = "execution-denied"
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
-    """Reads a sign of failure from an object's own fields. ``error: 12`` measures something; an error among many other
+    """Read a sign of failure from an object's own fields. ``error: 12`` measures something; an error among many other
     fields may be what was asked for; many programs end with exit code 1."""
     if _TELLING.isdisjoint(found):
         return FailureSign.NOTHING
@@ -106,7 +106,7 @@ def _is(value: object, wanted: bool) -> bool:
 
 
 def _is_message(key: str, error: object) -> bool:
-    """Returns whether an error field reports an error; a number may be a measured one, unless it is a code."""
+    """Return whether an error field reports an error; a number may be a measured one, unless it is a code."""
     match error:
         case bool():
             return error
@@ -132,7 +132,7 @@ def _in_a_record(found: Mapping[str, Any]) -> FailureSign:
 
 
 def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
-    """Yields what states and codes among an object's fields tell, those of each kind by the first that tells."""
+    """Yield what states and codes among an object's fields tell, those of each kind by the first that tells."""
     explained = not _OF_ERRORS.isdisjoint(found)
     if any(isinstance(state := found.get(key), str) and state.strip().casefold() in _BAD for key in _STATES):
         yield _of_state(found, explained)
@@ -149,7 +149,7 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
 
 
 def _whole(found: Mapping[str, Any], key: str) -> int:
-    """Returns a field that is a whole number, else 0."""
+    """Return a field that is a whole number, else 0."""
     number = found.get(key)
     return number if isinstance(number, int) and not isinstance(number, bool) else 0
 
@@ -176,7 +176,7 @@ def _of_exit(found: Mapping[str, Any], ended: int) -> FailureSign:
 
 
 def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
-    """Returns whether a type, a code such as ``INVALID_ARGUMENT``, or a list of details is that of an error."""
+    """Return whether a type, a code such as ``INVALID_ARGUMENT``, or a list of details is that of an error."""
     kind, code, detail = found.get("__type", found.get("type")), found.get("code"), found.get("detail")
     if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
         return True
@@ -193,7 +193,7 @@ def failed(call: ToolCall) -> bool:
 
 
 def tells(call: ToolCall) -> FailureSign:
-    """Reads what the call tells of its failure. A refusal by a person is no failure, whatever its status says."""
+    """Read what the call tells of its failure. A refusal by a person is no failure, whatever its status says."""
     sign = _result_tells(call.result, _DEPTH)
     if call.error is not None and sign is not FailureSign.DECLINED:
         sign = text_tells(call.error)
@@ -202,25 +202,18 @@ def tells(call: ToolCall) -> FailureSign:
 
 
 def error_of(call: ToolCall) -> str:
-    """Reads what went wrong in a failed call; ``""`` where it does not tell."""
+    """Read what went wrong in a failed call; ``""`` where it does not tell."""
     return call.error or _told(call.result, _DEPTH)
 
 
 def is_absence(call: ToolCall) -> bool:
-    """Returns whether a failed call says that the thing sought does not exist: an answer, if the call only looked."""
+    """Return whether a failed call says that the thing sought does not exist: an answer, if the call only looked."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 
 def _result_tells(result: Any, depth: int) -> FailureSign:
     if isinstance(result, str):
-        start = result[:LOOKED_AT].lstrip()
-        if not start.startswith(("{", "[{", '["')):
-            return text_tells(result)
-        patterns = any(pattern.search(result) for pattern in (_STATE, _CODE)) or _WRAPPED.match(result)
-        if not start.startswith('["') and not patterns and not any(field in result for field in _FIELDS):
-            return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
-        parsed = _parsed(result)
-        return text_tells(result) if parsed is None else _result_tells(parsed, depth)
+        return _json_tells(result, depth)
     if depth == 0:
         return FailureSign.NOTHING
     if isinstance(result, list):
@@ -238,8 +231,25 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
     return _result_tells(inner[0], depth - 1) if len(inner) == 1 else FailureSign.NOTHING
 
 
+def _json_tells(text: str, depth: int) -> FailureSign:
+    """Reads a text, which may be JSON."""
+    start = text[:LOOKED_AT].lstrip()
+    if not start.startswith(("{", "[{", '["')):
+        return text_tells(text)
+    if not start.startswith('["') and not _may_fail(text):
+        return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
+    parsed = _parsed(text)
+    return text_tells(text) if parsed is None else _result_tells(parsed, depth)
+
+
+def _may_fail(text: str) -> bool:
+    if _STATE.search(text) or _CODE.search(text) or _WRAPPED.match(text):
+        return True
+    return any(field in text for field in _FIELDS)
+
+
 def _parsed(text: str) -> Any:
-    """Parses a text as JSON, or a short one as a Python literal; ``None`` where it is neither."""
+    """Parse a text as JSON, or a short one as a Python literal; ``None`` where it is neither."""
     if len(text) > PARSED_UP_TO:
         return None
     try:
@@ -254,7 +264,7 @@ def _parsed(text: str) -> Any:
 
 
 def as_object(result: Any) -> dict[str, Any] | None:
-    """Reads a result as a JSON object; ``None`` where it is neither one nor the text of one."""
+    """Read a result as a JSON object; ``None`` where it is neither one nor the text of one."""
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip().startswith("{"):
         try:
             result = json.loads(result)

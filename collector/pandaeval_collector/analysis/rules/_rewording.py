@@ -104,7 +104,7 @@ class _Request:
         return frozenset(words), frozenset(names)
 
     def alike(self, others: Sequence[_Request], least: float) -> bool:
-        """Returns whether another request with the same fixed parts asks for the same: equal code but for cosmetics,
+        """Return whether another request with the same fixed parts asks for the same: equal code but for cosmetics,
         and ``least`` of the shorter one's words in common."""
         for other in others:
             (words, names), (others_words, others_names) = self.words, other.words
@@ -133,7 +133,7 @@ class _Subject:
     varied: bool = False
 
     def is_read(self) -> bool:
-        """Reads the unread answers; returns ``False`` for good if one is too large to be read."""
+        """Read the unread answers; return ``False`` for good if one is too large to be read."""
         for call in self.unread:
             said = _said(call)
             if said is None:
@@ -143,13 +143,13 @@ class _Subject:
         return True
 
     def take(self, said: tuple[str, ...]) -> None:
-        """Adds an answer to the known ones."""
+        """Add an answer to the known ones."""
         self.known.update(said)
         self.empty = self.empty and _found_nothing(said)
 
 
 def mark_rewordings(steps: Sequence[Step]) -> None:
-    """Finds calls that ask for the same in another way, and brought nothing new or failed as before; gives them the
+    """Find calls that ask for the same in another way, and brought nothing new or failed as before; give them the
     signature of the first one and sets ``stale``. Only free text, cosmetics and code may differ: another number, date,
     name or choice asks for something else. Calls x a few comparisons; never raises."""
     counts = Counter(step.call.name for step in steps)
@@ -162,7 +162,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 
 def may_reword(calls: Sequence[ToolCall]) -> bool:
-    """Returns whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
+    """Return whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
     times = Counter([call.name for call in calls])
     groups: dict[tuple[str, _Fixed], list[_Request]] = {}
     for call in calls:
@@ -205,7 +205,7 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
 
 
 def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
-    """Returns whether a step may do something else each time: it changes something, unless it is code that shows more
+    """Return whether a step may do something else each time: it changes something, unless it is code that shows more
     than a frame."""
     if step.nature is not Nature.CHANGING or failed(step.call):
         return False
@@ -213,7 +213,7 @@ def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
 
 
 def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str]) -> None:
-    """Marks a step as stale if it said hardly anything that was not known of its subject."""
+    """Mark a step as stale if it said hardly anything that was not known of its subject."""
     size = sum(len(piece) + 1 for piece in said)
     unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
     if not size or unseen / size <= UNSEEN:
@@ -225,24 +225,24 @@ def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str])
 
 
 def _may_be_another(call: ToolCall, of: Nature) -> bool:
-    """Returns whether a call may repeat another one: not if it changed something, unless it ran code, whose effect is
+    """Return whether a call may repeat another one: not if it changed something, unless it ran code, whose effect is
     unknown."""
     return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
 
 
 def _said(call: ToolCall) -> tuple[str, ...] | None:
-    """Returns the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
+    """Return the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
     return (_FAILED + _cause(error_of(call)),) if failed(call) else pieces(call.result)
 
 
 def _found_nothing(said: tuple[str, ...]) -> bool:
-    """Returns whether a call failed, or its result holds nothing but keys: no rows, no text, no number."""
+    """Return whether a call failed, or its result holds nothing but keys: no rows, no text, no number."""
     empty = all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in said)
     return empty or said[0].startswith(_FAILED)
 
 
 def _stem(word: str) -> str:
-    """Removes the ending of an inflected word, which ends in ``g`` or ``s``."""
+    """Remove the ending of an inflected word, which ends in ``g`` or ``s``."""
     for ending, instead in (("ing", ""), ("ies", "y"), ("es", ""), ("s", "")):
         if len(word) > len(ending) + 3 and word.endswith(ending):
             return word[: -len(ending)] + instead
@@ -250,7 +250,7 @@ def _stem(word: str) -> str:
 
 
 def _asked(arguments: Any) -> tuple[_Request, _Fixed]:
-    """Splits arguments into a request (free texts and names in code) and a key of all others, of the numbers and short
+    """Split arguments into a request (free texts and names in code) and a key of all others, of the numbers and short
     texts in code, and of the request's form."""
     named = {"": arguments} if isinstance(arguments, str) else arguments if isinstance(arguments, dict) else {}
     request = _Request()
@@ -280,13 +280,13 @@ def _is_prose(text: str) -> bool:
 
 
 def _cosmetic(value: Any) -> str:
-    """Returns a value as a text, without differences that mean nothing."""
+    """Return a value as a text, without differences that mean nothing."""
     text = value if isinstance(value, str) else repr(value)
     return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
 
 
 def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Returns the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): its numbers
+    """Return the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): its numbers
     and short texts, and its names with the words of long texts. Comments, imports and messages that it prints are left
     out."""
     asked: set[str] = set()
@@ -305,14 +305,14 @@ def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _alike(names: frozenset[str], others: frozenset[str]) -> bool:
-    """Returns whether two pieces of code with equal numbers and texts have mostly the same names."""
+    """Return whether two pieces of code with equal numbers and texts have mostly the same names."""
     if min(len(names), len(others)) < _FEW:
         return bool(names) and names == others
     return len(names & others) >= _SAME * len(names | others)
 
 
 def _cause(text: str) -> str:
-    """Returns what broke, from the text of an error: the last line that names its kind, else all; without ids, times
+    """Return what broke, from the text of an error: the last line that names its kind, else all; without ids, times
     and line numbers."""
     end = text[-_ERROR_END:]
     causes = _CAUSE.findall(end)

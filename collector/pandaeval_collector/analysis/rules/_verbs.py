@@ -86,7 +86,7 @@ class Nature(Enum):
 
 @lru_cache(maxsize=4096)
 def nature(name: str, read_only: bool | None = None) -> Nature:
-    """Tells what a tool of this name does. ``read_only`` is what the hints of its definition say, which outweighs the
+    """Tell what a tool of this name does. ``read_only`` is what the hints of its definition say, which outweighs the
     name.
 
     A tool changes something only on evidence: a write verb anywhere among the words of its name, also after a
@@ -131,7 +131,7 @@ def computes(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def runs_code(name: str) -> bool:
-    """Tells whether a tool does whatever it is told in code or commands (``python_interpreter``, ``run_bash``)."""
+    """Tell whether a tool does whatever it is told in code or commands (``python_interpreter``, ``run_bash``)."""
     return not RUNNING.isdisjoint(_words(name))
 
 

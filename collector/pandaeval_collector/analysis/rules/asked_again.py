@@ -54,7 +54,7 @@ def asks_again(trace: Trace) -> bool:
 
 
 def asked_words(trace: Trace) -> str:
-    """Returns the content words of the trace's last message of a user, in the order of the alphabet."""
+    """Return the content words of the trace's last message of a user, in the order of the alphabet."""
     return " ".join(sorted(content_tokens(_question(trace)))[:_MOST_WORDS])
 
 

@@ -123,7 +123,7 @@ _LONGEST = 20_000
 
 
 def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
-    """Caches the result of ``find`` for the latest trace, as several metrics ask about it in a row. Safe on any thread:
+    """Cache the result of ``find`` for the latest trace, as several metrics ask about it in a row. Safe on any thread:
     two may compute it for the same trace. Results are shared, so nobody may change them."""
     latest: tuple[Trace, _Found] | None = None
 
@@ -143,30 +143,30 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
 # What several rules ask about the tool calls of one trace, in their order. Nobody may change it.
 @once_a_trace
 def signs_of(trace: Trace) -> list[FailureSign]:
-    """Returns the sign of a failure in each call."""
+    """Return the sign of a failure in each call."""
     return [*map(tells, trace.tool_calls)]
 
 
 @once_a_trace
 def wrong_calls(trace: Trace) -> list[bool]:
-    """Returns whether each call failed or was refused by a person."""
+    """Return whether each call failed or was refused by a person."""
     return [sign in _NOT_DONE for sign in signs_of(trace)]
 
 
 @once_a_trace
 def spelled_calls(trace: Trace) -> list[str | None]:
-    """Returns the canonical arguments of each call, regardless of the defaults in tools' definitions."""
+    """Return the canonical arguments of each call, regardless of the defaults in tools' definitions."""
     return [canonical_arguments(call.arguments) for call in trace.tool_calls]
 
 
 @once_a_trace
 def read_only_hints(trace: Trace) -> dict[str, bool | None]:
-    """Returns whether each defined tool only reads, by its first definition."""
+    """Return whether each defined tool only reads, by its first definition."""
     return {tool.name: tool.read_only for tool in reversed(trace.tools)}
 
 
 def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
-    """Returns the indexes of calls that failed for good, or have another ``sign`` for good.
+    """Return the indexes of calls that failed for good, or have another ``sign`` for good.
 
     These are calls that were to change something; without such calls, all calls, if all failed. Calls that only *may*
     have failed do not count.
@@ -180,8 +180,8 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
         return []
     changing = [at for at in range(len(calls))[-_MOST_CALLS:] if was_to_change(trace, calls[at])]
     if not changing:
-        every = all(each is sign for each in signs) and not all(is_absence(call) for call in calls)
-        return [*range(len(calls))] if every else []
+        every = all(each is sign for each in signs) and not all(map(is_absence, calls))
+        return [*range(len(calls))] * every
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     spelled = spelled_calls(trace)
     succeeded = {(call.name, spelled[at]) for at, call in enumerate(calls) if not wrong[at] and spelled[at] is not None}
@@ -207,20 +207,20 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
-    """Returns the names of the changing tools whose last call in the trace worked."""
+    """Return the names of the changing tools whose last call in the trace worked."""
     last = {call.name: at for at, call in enumerate(trace.tool_calls)}
     wrong = wrong_calls(trace)
     return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))
 
 
 def name_of(call: ToolCall) -> str:
-    """Returns the name by which a later trace of the session is known to answer a call that this one left open."""
+    """Return the name by which a later trace of the session is known to answer a call that this one left open."""
     what = call.id or hashlib.blake2b((canonical_arguments(call.arguments) or "").encode(), digest_size=8).hexdigest()
     return f"{call.name}({what})"[:_NAMED]
 
 
 def answered_by(trace: Trace) -> tuple[str, ...]:
-    """Returns the names (:func:`name_of`) of the first calls that are answered here and that another trace asked
+    """Return the names (:func:`name_of`) of the first calls that are answered here and that another trace asked
     for."""
     models = [span.output for span in trace.spans if span.kind is Kind.LLM and span.output]
     asked = {request.id for output in models for message in output for request in message.tool_requests}
@@ -229,7 +229,7 @@ def answered_by(trace: Trace) -> tuple[str, ...]:
 
 
 def steps_of(trace: Trace) -> list[Span]:
-    """Returns the spans that can break a run, in order: model calls, tool calls, retrievals, and agents that show no
+    """Return the spans that can break a run, in order: model calls, tool calls, retrievals, and agents that show no
     step of their own; without the outermost span."""
     inner = {span.parent_id for span in trace.spans}
     steps = [
@@ -239,7 +239,7 @@ def steps_of(trace: Trace) -> list[Span]:
 
 
 def answering_span(trace: Trace) -> str:
-    """Returns the id of the step that gave the trace's answer: the last model call, or agent that shows no step of its
+    """Return the id of the step that gave the trace's answer: the last model call, or agent that shows no step of its
     own, which said it; where none shows what it said, the last model call. ``""`` without one."""
     steps = [span for span in steps_of(trace) if span.kind in (Kind.LLM, Kind.AGENT)]
     answer = (trace.output or "").strip()
@@ -263,7 +263,7 @@ def was_to_change(trace: Trace, call: ToolCall) -> bool:
 
 
 def _given(arguments: object) -> str | None:
-    """Returns the commands or the code in a call's arguments; ``None`` where there are none."""
+    """Return the commands or the code in a call's arguments; ``None`` where there are none."""
     held = as_object(arguments) or arguments
     if isinstance(held, dict):
         held = next((held[key] for key in _CODE_KEYS if held.get(key)), None)
@@ -281,7 +281,7 @@ class Told(Enum):
 
 
 def told(answer: str, done: bool = True) -> Told:
-    """Reads what an answer, in some common language, says of failed work, whichever work that is. ``done``: some of the
+    """Read what an answer, in some common language, says of failed work, whichever work that is. ``done``: some of the
     work was done, so a claim may be about that, and words about limits about the rest."""
     text = answer[:_LONGEST].replace("\u2019", "'")
     sentences = _sentences(answer)
@@ -306,7 +306,7 @@ def told(answer: str, done: bool = True) -> Told:
 
 
 def claims_in(answer: str) -> list[str]:
-    """Returns the sentences of an answer that say that something was done: no offer, condition or question."""
+    """Return the sentences of an answer that say that something was done: no offer, condition or question."""
     return [each for each in _sentences(answer) if _CLAIMS.search(each) is not None and _NOT_YET.search(each) is None]
 
 
@@ -316,6 +316,6 @@ def _sentences(answer: str) -> list[str]:
 
 
 def owns_up(answer: str) -> bool:
-    """Returns whether the answer says that something failed or was not done, or asks how to go on, and claims no
+    """Return whether the answer says that something failed or was not done, or asks how to go on, and claims no
     success."""
     return told(answer) in (Told.ADMITTED, Told.ASKED)

@@ -88,7 +88,7 @@ class Timeline:
         self._turn_ends = sorted(ends[span_id] for span_id in answered if span_id in ends)
 
     def idle_s(self, before: ToolCall, after: ToolCall) -> float:
-        """Measures the seconds from the end of one call to the start of another in which no model and no tool
+        """Measure the seconds from the end of one call to the start of another in which no model and no tool
         worked."""
         gap = after.start_ns - before.end_ns
         if gap <= 0:
@@ -96,24 +96,24 @@ class Timeline:
         return (gap - self._work_before(after.start_ns) + self._work_before(before.end_ns)) / 1e9
 
     def knows_work(self, call: ToolCall) -> bool:
-        """Returns whether the trace shows its model calls and how long this tool call took. If not, time that looks
+        """Return whether the trace shows its model calls and how long this tool call took. If not, time that looks
         idle after the call may have been work."""
         return bool(self._model_starts) and call.span_id in self._tool_spans
 
     def asked_by(self, call: ToolCall) -> int:
-        """Returns the number of the model call that asked for a call: the latest before it. ``0`` without one, and for
+        """Return the number of the model call that asked for a call: the latest before it. ``0`` without one, and for
         a call that only the input of a model call tells of: such calls are placed at its start."""
         if self._models.get(call.span_id) == call.start_ns:
             return 0
         return bisect_left(self._model_starts, call.start_ns)
 
     def tokens(self, start_ns: int, end_ns: int) -> int:
-        """Sums input and output tokens of the model calls that started in this interval."""
+        """Sum input and output tokens of the model calls that started in this interval."""
         first, last = bisect_left(self._model_starts, start_ns), bisect_left(self._model_starts, end_ns)
         return self._tokens[max(first, last)] - self._tokens[first]
 
     def turn(self, call: ToolCall) -> int:
-        """Counts the turns of the trace that were answered before this call."""
+        """Count the turns of the trace that were answered before this call."""
         return bisect_right(self._turn_ends, call.start_ns)
 
     def _work_before(self, at_ns: int) -> int:
@@ -124,7 +124,7 @@ class Timeline:
 
 
 def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merges stretches of time that overlap, and sorts them. An interval that ends before it starts is empty."""
+    """Merge stretches of time that overlap, and sorts them. An interval that ends before it starts is empty."""
     found: list[tuple[int, int]] = []
     for start, end in sorted((start, max(start, end)) for start, end in intervals):
         if found and start <= found[-1][1]:
@@ -173,7 +173,7 @@ class ToolLoop:
 
     @property
     def wasted_calls(self) -> int:
-        """Counts the wasted calls: fewer than all calls, and 0 without calls."""
+        """Count the wasted calls: fewer than all calls, and 0 without calls."""
         return len(self.repeated) + self.written
 
     @property
@@ -189,7 +189,7 @@ class ToolLoop:
 
 @once_a_trace
 def tool_loop(trace: Trace) -> ToolLoop:
-    """Finds the repeated tool calls of a trace and the cycles that they form.
+    """Find the repeated tool calls of a trace and the cycles that they form.
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
@@ -219,7 +219,7 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
 
 def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
-    """Returns the trace with runs of code among its calls, and each call's index in the original; -1 for code."""
+    """Return the trace with runs of code among its calls, and each call's index in the original; -1 for code."""
     written = code_runs(trace) if len(trace.spans) >= LOOPING_ROUNDS else ()
     if not written:
         return trace, tuple(range(len(trace.tool_calls)))
@@ -229,7 +229,7 @@ def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
 
 
 def _later_rounds(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """Returns start and end of the repetitions, in ns: of calls, from the end of the one before the first."""
+    """Return start and end of the repetitions, in ns: of calls, from the end of the one before the first."""
     if cycle.visits:
         return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
@@ -250,7 +250,7 @@ def _described(cycle: Cycle, time: tuple[int, int], calls: Sequence[ToolCall], t
 
 
 def _unseen(trace: Trace) -> int:
-    """Counts calls of repeatedly called tools that show no arguments, or equal calls that show no result."""
+    """Count calls of repeatedly called tools that show no arguments, or equal calls that show no result."""
     calls = trace.tool_calls
     if all(call.has_arguments and answered(call) for call in calls):
         return 0
@@ -270,7 +270,7 @@ def _unseen(trace: Trace) -> int:
 
 
 def _may_loop(trace: Trace) -> bool:
-    """Returns whether a loop is possible: a call was made twice, or two agents might hand over. A fast check, as most
+    """Return whether a loop is possible: a call was made twice, or two agents might hand over. A fast check, as most
     runs have neither."""
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
@@ -317,12 +317,12 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
 
 
 def _takes_none(tool: ToolDefinition | None) -> bool:
-    """Returns whether the tool's definition has no parameters: then there are no arguments to capture."""
+    """Return whether the tool's definition has no parameters: then there are no arguments to capture."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 
 def running_away(step: Trace) -> ToolLoop | None:
-    """Returns what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
+    """Return what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
     which it is too much; else ``None``. The step's own calls have no results yet and do not count."""
     done = tuple(call for call in step.tool_calls if call.has_result)
     if len(done) <= RUNAWAY:

@@ -65,7 +65,7 @@ class Labelled:
         weights: Sequence[float] | None = None,
         clusters: Sequence[object] | None = None,
     ) -> Labelled:
-        """Makes arrays of the columns. Without weights all runs count the same; without clusters each is its own."""
+        """Make arrays of the columns. Without weights all runs count the same; without clusters each is its own."""
         size = len(people)
         numbers = {each: number for number, each in enumerate(dict.fromkeys(clusters or ()))}
         return cls(
@@ -94,7 +94,7 @@ class CorrectedRate:
 
 
 def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> CorrectedRate:
-    """Computes the rate with its interval. Raises ``ValueError`` for fewer than two labels."""
+    """Compute the rate with its interval. Raises ``ValueError`` for fewer than two labels."""
     alone = label_rate(labelled, level)
     sample = _Sample(labelled)
     share = sample.mean(labelled.people)
@@ -114,7 +114,7 @@ def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> 
 
 
 def label_rate(labelled: Labelled, level: float = LEVEL) -> CorrectedRate:
-    """Computes the rate with its interval from the labels alone."""
+    """Compute the rate with its interval from the labels alone."""
     if len(labelled.people) < 2:
         raise ValueError("a rate needs two labels or more")
     sample = _Sample(labelled)
@@ -135,12 +135,12 @@ class _Sample:
         return float((self._weights * values).sum())
 
     def slope(self, of: Values, by: Values) -> float:
-        """Returns the slope of the weighted least squares line."""
+        """Return the slope of the weighted least squares line."""
         apart = by - self.mean(by)
         return float((self._weights * apart * of).sum() / (self._weights * apart * apart).sum())
 
     def variance(self, values: Values, fitted: int) -> float:
-        """Estimates the variance of the weighted mean of ``values``, after ``fitted`` numbers were estimated from the
+        """Estimate the variance of the weighted mean of ``values``, after ``fitted`` numbers were estimated from the
         same runs (linearised Hájek estimator, sessions drawn whole)."""
         parts = self._by_cluster(self._weights * (values - self.mean(values)))
         return float((parts * parts).sum()) * self.n / max(1.0, self.n - fitted)

@@ -23,7 +23,7 @@ class PairedEstimate:
 
 
 def difference(pairs: Sequence[tuple[float, float]]) -> PairedEstimate | None:
-    """Returns the mean of second minus first, by Student's t: above 0 where the second judge is the milder one.
+    """Return the mean of second minus first, by Student's t: above 0 where the second judge is the milder one.
     ``None`` for fewer than three pairs."""
     apart = [second - first for first, second in pairs]
     if len(apart) < 3:
@@ -34,7 +34,7 @@ def difference(pairs: Sequence[tuple[float, float]]) -> PairedEstimate | None:
 
 
 def share(hits: int, n: int) -> PairedEstimate:
-    """Returns ``hits`` of ``n``, at least 1, as a share with Wilson's interval."""
+    """Return ``hits`` of ``n``, at least 1, as a share with Wilson's interval."""
     return PairedEstimate(hits / n, *wilson(hits / n, n, normal_quantile()))
 
 
@@ -51,7 +51,7 @@ class PairedDifference:
 
 
 def paired_difference(differences: Sequence[float], clusters: Sequence[int], seed: int = 0) -> PairedDifference | None:
-    """Computes the mean difference and its interval by the bootstrap over clusters, such as sessions, whose traces are
+    """Compute the mean difference and its interval by the bootstrap over clusters, such as sessions, whose traces are
     alike; ``None`` without pairs. The same arguments give the same interval."""
     if not differences:
         return None

@@ -39,7 +39,7 @@ class PassEstimate:
 
 
 def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
-    """Estimates how likely at least one of ``k`` trials succeeds, after ``c`` of ``n`` did. Raises ``ValueError``
+    """Estimate how likely at least one of ``k`` trials succeeds, after ``c`` of ``n`` did. Raises ``ValueError``
     unless 0 <= c <= n and k >= 1."""
     opposite = pass_pow_k(n, n - c, k, mode)
     if mode == "bayesian" or opposite.value is None:
@@ -53,7 +53,7 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
 
 
 def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
-    """Estimates how likely all of ``k`` trials succeed, after ``c`` of ``n`` did. Raises ``ValueError`` unless 0 <= c
+    """Estimate how likely all of ``k`` trials succeed, after ``c`` of ``n`` did. Raises ``ValueError`` unless 0 <= c
     <= n and k >= 1."""
     if not 0 <= c <= n:
         raise ValueError(f"of {n} trials {c} cannot have succeeded")

@@ -17,12 +17,12 @@ _AT_ONCE = 4_000_000
 
 
 def normal_quantile(level: float = LEVEL) -> float:
-    """Returns how many standard errors lie on each side of a normal estimate: 1.96 for 0.95."""
+    """Return how many standard errors lie on each side of a normal estimate: 1.96 for 0.95."""
     return NormalDist().inv_cdf(0.5 + level / 2.0)
 
 
 def t_quantile(df: float, level: float = LEVEL, least: float = 5.0) -> float:
-    """Returns the number of standard errors where the standard error is itself estimated, with ``df`` degrees of
+    """Return the number of standard errors where the standard error is itself estimated, with ``df`` degrees of
     freedom: Student's distribution by its expansion around the normal one (Abramowitz and Stegun, 26.7.5), within 0.002
     from 6 degrees on, within 1 % from 2. Fewer than ``least`` count as ``least``."""
     z, df = normal_quantile(level), max(least, df)
@@ -36,7 +36,7 @@ def t_quantile(df: float, level: float = LEVEL, least: float = 5.0) -> float:
 
 
 def wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
-    """Returns Wilson's interval (1927) of a share of ``n`` independent yes-or-no observations, within 0..1. ``n`` need
+    """Return Wilson's interval (1927) of a share of ``n`` independent yes-or-no observations, within 0..1. ``n`` need
     not be whole: for a weighted or graded sample it is the number of plain observations that would know as much."""
     share, square = min(1.0, max(0.0, share)), quantile * quantile
     scale = 1.0 + square / n
@@ -46,7 +46,7 @@ def wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
 
 
 def means(sums: NDArray[np.float64], sizes: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
-    """Draws samples of groups with replacement and returns their means, from each group's sum and size. The same
+    """Draw samples of groups with replacement and return their means, from each group's sum and size. The same
     arguments give the same draws."""
     random = np.random.default_rng(seed)
     found = []
@@ -59,7 +59,7 @@ def means(sums: NDArray[np.float64], sizes: NDArray[np.float64], seed: int = 0) 
 
 
 def beta_quantile(successes: float, failures: float, share: float) -> float:
-    """Returns the point below which ``share`` (0..1) of Beta(``successes``, ``failures``) lies, both above 0, to ten
+    """Return the point below which ``share`` (0..1) of Beta(``successes``, ``failures``) lies, both above 0, to ten
     digits: Newton's steps, or half intervals where one leads out. Raises ``ValueError`` for other arguments."""
     if not (successes > 0.0 and failures > 0.0 and 0.0 <= share <= 1.0):
         raise ValueError(f"no Beta({successes!r}, {failures!r}) has a quantile {share!r}")
@@ -84,7 +84,7 @@ def _log_weight(a: float, b: float, x: float) -> float:
 
 
 def _beta_below(a: float, b: float, x: float) -> float:
-    """Computes the regularised incomplete beta function: Lentz's continued fraction (NIST DLMF 8.17.22)."""
+    """Compute the regularised incomplete beta function: Lentz's continued fraction (NIST DLMF 8.17.22)."""
     if x > (a + 1.0) / (a + b + 2.0):
         return 1.0 - _beta_below(b, a, 1.0 - x)
     fraction, above, below = 1.0, 1.0, 0.0

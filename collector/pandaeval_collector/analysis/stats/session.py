@@ -43,7 +43,7 @@ Signals = Mapping[str, float | None]
 
 
 def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
-    """Returns the default weights, overridden by ``overrides``.
+    """Return the default weights, overridden by ``overrides``.
 
     Raises ``ValueError``, naming the key, for an unknown key and for a weight that is negative, not finite or not a
     number; and when every weight is zero.
@@ -62,7 +62,7 @@ def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def present_signals(trace: Mapping[str, float | None]) -> dict[str, float]:
-    """Returns the signals of one trace that are present, as floats in 0..1. ``None`` means the same as a missing key.
+    """Return the signals of one trace that are present, as floats in 0..1. ``None`` means the same as a missing key.
 
     Raises ``ValueError``, naming the key, for an unknown signal and for a value that is no finite number in 0..1.
     """
@@ -80,12 +80,12 @@ def present_signals(trace: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def clamp01(value: float) -> float:
-    """Moves ``value`` into 0..1."""
+    """Move ``value`` into 0..1."""
     return min(1.0, max(0.0, value))
 
 
 def mean(values: list[float]) -> float:
-    """Returns the exactly rounded mean of a non-empty list, the same in any order."""
+    """Return the exactly rounded mean of a non-empty list, the same in any order."""
     return math.fsum(values) / len(values)
 
 
@@ -96,7 +96,7 @@ def _number(value: object) -> float:
 
 
 def reliability_band(score: float) -> str:
-    """Returns ``highly_reliable``, ``generally_reliable``, ``moderate_risk``, ``elevated_risk`` or ``high_risk``.
+    """Return ``highly_reliable``, ``generally_reliable``, ``moderate_risk``, ``elevated_risk`` or ``high_risk``.
 
     Raises ``ValueError`` for a score outside 0..1.
     """
@@ -104,13 +104,13 @@ def reliability_band(score: float) -> str:
 
 
 def consistency_band(score: float) -> str:
-    """Returns ``highly_consistent``, ``generally_consistent``, ``moderate_instability``, ``high_instability`` or
+    """Return ``highly_consistent``, ``generally_consistent``, ``moderate_instability``, ``high_instability`` or
     ``unstable``. Raises ``ValueError`` for a score outside 0..1."""
     return _CONSISTENCY[_band(score)]
 
 
 def session_profile(reliability: float, consistency: float) -> str:
-    """Returns the source's four-way reading of the pair; a score is high from 0.7 on.
+    """Return the source's four-way reading of the pair; a score is high from 0.7 on.
 
     ``safe_and_smooth`` (both high), ``uneven`` (reliable: no catastrophe, but uneven), ``consistently_mediocre``
     (consistent: predictable, but not reliable), ``unreliable_and_unstable``. Raises ``ValueError`` outside 0..1.
@@ -122,7 +122,7 @@ def session_profile(reliability: float, consistency: float) -> str:
 
 
 def assessment(pass_at_k: float | None, pass_pow_k: float | None) -> str | None:
-    """Returns the agentic metric's "agent quality assessment" of pass@k and pass^k: ``reliable`` (above 0.95 and above
+    """Return the agentic metric's "agent quality assessment" of pass@k and pass^k: ``reliable`` (above 0.95 and above
     0.7), ``inconsistent`` (above 0.95 and below 0.5: it can succeed, and one cannot rely on it) or
     ``needs_improvement`` (pass@k below 0.7). ``None`` in the gaps between these, for which the source has no word, and
     where a share is unknown."""
@@ -191,7 +191,7 @@ class Consistency:
 
 
 def agent_reliability(traces: Iterable[Signals], weights: Mapping[str, float] | None = None) -> Reliability:
-    """Scores how safe the worst moments of a session were.
+    """Score how safe the worst moments of a session were.
 
     A trace's risk is the largest weight x (1 - signal) over its signals; the session's raw risk is
     0.9 x mean of the riskiest 15 % (at least one trace) + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
@@ -237,7 +237,7 @@ def agent_reliability(traces: Iterable[Signals], weights: Mapping[str, float] | 
 
 
 def agent_consistency(traces: Iterable[Signals], weights: Mapping[str, float] | None = None) -> Consistency:
-    """Scores how steadily a session ran.
+    """Score how steadily a session ran.
 
     Only traces with a confidence take part. Uncertainty of a trace = (1 + penalty) x w_confidence x (1 - confidence),
     where the penalty is the sum of weight x (1 - signal) over the loop, tool and coherence signals that are there;

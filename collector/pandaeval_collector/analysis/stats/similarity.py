@@ -46,7 +46,7 @@ Vector: TypeAlias = Sequence[float] | NDArray[Any] | Direction
 
 
 def cosine(a: Vector, b: Vector) -> float | None:
-    """Returns the cosine of the angle between two vectors, in -1..1; ``None`` when one is all zeros (or empty).
+    """Return the cosine of the angle between two vectors, in -1..1; ``None`` when one is all zeros (or empty).
 
     Symmetric, in double precision whatever the vectors' lengths and types; numpy rows are fine. Raises ``ValueError``
     when the dimensions differ or a component is not finite.
@@ -62,7 +62,7 @@ def cosine(a: Vector, b: Vector) -> float | None:
 
 
 def jaccard(a: Set[str], b: Set[str]) -> float:
-    """Returns shared elements / all elements, in 0..1; 0 when both sets are empty (nothing is shared)."""
+    """Return shared elements / all elements, in 0..1; 0 when both sets are empty (nothing is shared)."""
     shared = len(a & b)
     union = len(a) + len(b) - shared
     return shared / union if union else 0.0
@@ -70,7 +70,7 @@ def jaccard(a: Set[str], b: Set[str]) -> float:
 
 # How near two texts are in meaning, as PandaProbe's coherence defines it.
 def coherence(a: Vector, b: Vector) -> float:
-    """Returns 1 - cosine distance of two embeddings (of an input and of its answer), clamped to 0..1.
+    """Return 1 - cosine distance of two embeddings (of an input and of its answer), clamped to 0..1.
 
     0 is unrelated or opposed, 1 the same direction; the two may change places. It measures the topic alone: a denial
     scores like an assertion, and an answer that echoes the question scores 1. What counts as a good value depends on
@@ -110,7 +110,7 @@ class LoopDetection:
 
 
 def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_WINDOW) -> LoopDetection:
-    """Scores how far ``current`` is from repeating the newest ``window`` of the ``previous`` outputs (oldest first).
+    """Score how far ``current`` is from repeating the newest ``window`` of the ``previous`` outputs (oldest first).
 
     An output is an object with ``embedding`` and ``tokens``, a mapping with these keys, or a pair of the two:
     a sequence of finite floats (or its :class:`Direction`), all of one dimension, and a collection of words (see

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 
 def plan_order(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Returns the share, 0..1, of ``expected`` that ``actual`` has in this order; 1 if nothing is expected."""
+    """Return the share, 0..1, of ``expected`` that ``actual`` has in this order; 1 if nothing is expected."""
     return common_order(actual, expected) / len(expected) if expected else 1.0
 
 
 def tool_routing_accuracy(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Returns the share, 0..1, of the positions of ``expected`` at which ``actual`` has the same tool; 1 where nothing
+    """Return the share, 0..1, of the positions of ``expected`` at which ``actual`` has the same tool; 1 where nothing
     is expected."""
     if not expected:
         return 1.0
@@ -24,7 +24,7 @@ def tool_routing_accuracy(actual: Sequence[str], expected: Sequence[str]) -> flo
 
 
 def tool_selection_f1(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Returns F1, 0..1, of the two as multisets: 1 where both are empty, 0 where one is."""
+    """Return F1, 0..1, of the two as multisets: 1 where both are empty, 0 where one is."""
     if not actual and not expected:
         return 1.0
     common = (Counter(actual) & Counter(expected)).total()
@@ -32,12 +32,12 @@ def tool_selection_f1(actual: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def step_efficiency(actual: int, minimum: int) -> float | None:
-    """Returns ``minimum / actual`` steps, at most 1; ``None`` without a step."""
+    """Return ``minimum / actual`` steps, at most 1; ``None`` without a step."""
     return min(1.0, minimum / actual) if actual > 0 else None
 
 
 def common_order(one: Sequence[str], other: Sequence[str]) -> int:
-    """Returns the length of the longest common subsequence."""
+    """Return the length of the longest common subsequence."""
     row = [0] * (len(other) + 1)
     for item in one:
         diagonal = 0

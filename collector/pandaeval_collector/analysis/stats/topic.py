@@ -122,7 +122,7 @@ _TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}")
 
 
 def content_tokens(text: str) -> frozenset[str]:
-    """Returns the distinct content words of ``text``, in one spelling (Unicode NFKC, case folded).
+    """Return the distinct content words of ``text``, in one spelling (Unicode NFKC, case folded).
 
     A token is a word of at least two characters (letters and digits; an apostrophe inside belongs to it, a final
     ``'s`` does not), or a single Chinese or kana character. English function words are left out; negations stay
@@ -139,7 +139,7 @@ def content_tokens(text: str) -> frozenset[str]:
 
 
 def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
-    """Returns whether a message names a subject and its answer says one; the first only if the second holds. "Yes, do
+    """Return whether a message names a subject and its answer says one; the first only if the second holds. "Yes, do
     it", thanks, an id or a name are no subject of a message; "yes", "done" and a bare number are none of an answer."""
     if len(answer) <= PLAINLY and not topic_words(answer):
         return False, False
@@ -148,7 +148,7 @@ def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
-    """Returns whether the answer could be found off topic: both texts say enough, the message asks for something of its
+    """Return whether the answer could be found off topic: both texts say enough, the message asks for something of its
     own, and the answer neither hands over nor takes up a word of the message. Only then does low similarity mean
     anything. ``unlike``: the two are not similar at all."""
     # To what agrees to a proposal or asks what to do next, the subject of the answer is the agent's to choose.
@@ -161,19 +161,19 @@ def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
 
 
 def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
-    """Returns whether message and answer have enough words besides talk."""
+    """Return whether message and answer have enough words besides talk."""
     asks = len(topic_words(asked(message))) >= (ENOUGH_ASKED if unlike else ENOUGH)
     return asks and len(topic_words(stated(answer))) >= ENOUGH
 
 
 def topic_words(text: str) -> frozenset[str]:
-    """Returns the words of a text that tell its subject: content words (:func:`content_tokens`) without those of talk,
+    """Return the words of a text that tell its subject: content words (:func:`content_tokens`) without those of talk,
     numbers and codes."""
     return frozenset(filter(str.isalpha, content_tokens(text) - _TALK_WORDS))
 
 
 def asked(message: str) -> str:
-    """Returns a user's message without clauses that are consent, thanks or a person's identity. One of more than
+    """Return a user's message without clauses that are consent, thanks or a person's identity. One of more than
     ``LONGEST`` characters is returned unchanged."""
     if len(message) > LONGEST:
         return message
@@ -182,7 +182,7 @@ def asked(message: str) -> str:
 
 
 def stated(answer: str) -> str:
-    """Returns an answer without sentences that are talk: questions back, apologies and refusals, hand-overs and offers
+    """Return an answer without sentences that are talk: questions back, apologies and refusals, hand-overs and offers
     of help. One of more than ``LONGEST`` characters is returned unchanged."""
     if len(answer) > LONGEST:
         return answer

@@ -39,6 +39,8 @@ EDITION = Path(__file__).stat().st_mtime_ns
 """Which installation this process runs. A child of another one, put in place of ours since we started, would answer in
 words that we do not know."""
 
+_LEAST_WAIT_S = 0.1
+
 OnPiece = Callable[[Any], Awaitable[Any]]
 Handlers = Mapping[str, Callable[..., Any]]
 """What a process answers, by name. A request awaits ``handler(piece, *arguments)``, where ``piece`` sends a piece of
@@ -68,7 +70,7 @@ class Codec:
         return pickle.loads(body)  # noqa: S301 - from our parent or our child
 
     def error(self, error: Exception) -> Exception | str:
-        """Returns what the other end can raise: the error, with its traceback as a note, or else a text."""
+        """Return what the other end can raise: the error, with its traceback as a note, or else a text."""
         error.add_note("".join(traceback.format_exception(error)))
         try:
             if type(self.unpack(self.pack(error))) is type(error):
@@ -97,7 +99,7 @@ PICKLED = Codec()
 @dataclass(slots=True, eq=False)
 class _Asked:
     """A request of ours without an answer. ``patience``: for how many seconds the other end may say nothing when it is
-    at this; ``is_theirs``: it is to speak next."""
+    at this, of CPU time if it computes; ``is_theirs``: it is to speak next."""
 
     patience: float
     inbox: asyncio.Queue[tuple[str, Any]] = field(default_factory=asyncio.Queue)
@@ -115,11 +117,13 @@ class Peer:
         relay: Callable[[], object] = lambda: None,
         in_turn: bool = False,
         on_hang: Callable[[], None] = lambda: None,
+        child: Child | None = None,
     ) -> None:
         """``relay`` is called before each answer and each notice. ``in_turn``: the other end is at one request at a
-        time, in their order. ``on_hang`` is called when the patience with a request is at its end."""
+        time, in their order. ``on_hang`` is called when the patience with a request is at its end. ``child``: the other
+        end, whose CPU time counts while it waits for a core."""
         self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
-        self._in_turn, self._on_hang = in_turn, on_hang
+        self._in_turn, self._on_hang, self._child = in_turn, on_hang, child
         self._numbers = itertools.count(1)
         self._asked: dict[int, _Asked] = {}
         self._answering: dict[int, asyncio.Task[None]] = {}
@@ -132,7 +136,7 @@ class Peer:
         return len(self._asked)
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Returns the answer of the other end; raises the error that it met, and what ``on_piece`` raises. ``on_piece``
+        """Return the answer of the other end; raise the error that it met, and what ``on_piece`` raises. ``on_piece``
         takes each piece of the answer; what it returns goes back."""
         number = next(self._numbers)
         body = self._codec.pack(("ask", number, name, arguments))
@@ -157,12 +161,12 @@ class Peer:
                 self._watch(anew=True)
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Sends the other end a notice."""
+        """Send the other end a notice."""
         self._relay()  # what was raised for an answer that nobody waited for
         self._write("tell", name, arguments)
 
     def take(self, message: Any) -> None:
-        """Handles a message of the other end."""
+        """Handle a message of the other end."""
         match message:
             case ["ask", number, name, arguments]:
                 self._answering[number] = asyncio.create_task(self._answer(number, name, arguments))
@@ -183,7 +187,7 @@ class Peer:
         self._watch(anew=True)
 
     def end(self, error: Callable[[bool], Exception]) -> None:
-        """Ends all requests, as the other end is gone: ours with an error, made of whether it may have been at it."""
+        """End all requests, as the other end is gone: ours with an error, made of whether it may have been at it."""
         asked, self._asked = self._asked, {}
         for place, each in enumerate(asked.values()):
             each.inbox.put_nowait(("failed", error(each.is_theirs and not (place and self._in_turn))))
@@ -211,7 +215,7 @@ class Peer:
         self._send(body)
 
     def _watch(self, anew: bool = False) -> None:
-        """Limits the time of the oldest request that the other end is to speak to."""
+        """Limit the time of the oldest request that the other end is to speak to."""
         if self._limit is not None:
             if not anew:
                 return
@@ -219,7 +223,17 @@ class Peer:
             self._limit = None
         oldest = next((each for each in self._asked.values() if each.is_theirs), None)
         if oldest is not None and oldest.patience < math.inf:
-            self._limit = asyncio.get_running_loop().call_later(oldest.patience, self._on_hang)
+            self._end_after(oldest.patience, 0.0 if self._child is None else self._child.cpu_s + oldest.patience)
+
+    def _end_after(self, seconds: float, most_cpu_s: float) -> None:
+        self._limit = asyncio.get_running_loop().call_later(seconds, self._end_hanging, most_cpu_s)
+
+    def _end_hanging(self, most_cpu_s: float) -> None:
+        """Ends the other end, unless it only had too little of the busy machine's CPU time."""
+        if self._child is not None and self._child.cpu_s < most_cpu_s and self._child.wants_cpu:
+            self._end_after(max(_LEAST_WAIT_S, most_cpu_s - self._child.cpu_s), most_cpu_s)
+        else:
+            self._on_hang()
 
 
 class Calls:
@@ -270,7 +284,7 @@ class Calls:
         return max(0.0, self._not_before - time.monotonic())
 
     async def start(self) -> None:
-        """Starts the process unless it runs, after the pause. Raises :class:`ChildStartError`."""
+        """Start the process unless it runs, after the pause. Raises :class:`ChildStartError`."""
         if self._running is not None:
             return
         if self._starting is None:
@@ -290,23 +304,23 @@ class Calls:
         return await self._running[1].ask(name, *arguments, patience=patience, on_piece=on_piece)
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Sends the process a notice; does nothing while none runs."""
+        """Send the process a notice; does nothing while none runs."""
         if self._running is not None:
             self._running[1].tell(name, *arguments)
 
     def kill(self) -> None:
-        """Kills the process; its requests end with :class:`ChildEndedError`."""
+        """Kill the process; its requests end with :class:`ChildEndedError`."""
         if self._running is not None:
             self._running[0].kill()
 
     def stop(self) -> None:
-        """Starts no process any more. One that runs can still be asked."""
+        """Start no process any more. One that runs can still be asked."""
         self._stopped = True
         if self._starting is not None:
             self._starting.cancel()
 
     async def close(self) -> None:
-        """Kills the process, if one runs, and starts none any more."""
+        """Kill the process, if one runs, and start none any more."""
         self.stop()
         self.kill()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -347,12 +361,12 @@ class Calls:
             self._hung = child
             child.kill()
 
-        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=end_hanging)
+        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=end_hanging, child=child)
         self._running = child, peer
         self._begin(self._read(child, peer))
 
     async def _read(self, child: Child, peer: Peer) -> None:
-        """Handles the messages of the process until it ends."""
+        """Handle the messages of the process until it ends."""
         while (frame := await child.receive()) is not None:
             try:
                 peer.take(self._codec.unpack(frame))

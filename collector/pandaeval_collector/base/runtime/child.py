@@ -47,14 +47,24 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def cpu_s(self) -> float:
+        """The CPU seconds that the process has used; 0 where the system does not show them."""
+        return sum(map(int, _stat(Path(f"/proc/{self.pid}/stat"))[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def wants_cpu(self) -> bool:
+        """Whether a thread of the process runs or waits for a core; ``False`` where the system does not show it."""
+        return any(_stat(each)[:1] == [b"R"] for each in Path(f"/proc/{self.pid}/task").glob("*/stat"))
+
     def send(self, *parts: bytes) -> None:
-        """Sends a frame whose body is ``parts``, as fast as the process reads. Does nothing when the process is gone:
+        """Send a frame whose body is ``parts``, as fast as the process reads. Does nothing when the process is gone:
         its output ends then."""
         if not self._into.is_closing():
             self._into.writelines((_LENGTH.pack(sum(map(len, parts))), *parts))
 
     async def receive(self) -> bytes | None:
-        """Returns the body of the next frame; ``None`` when there will be none."""
+        """Return the body of the next frame; ``None`` when there will be none."""
         try:
             (length,) = _LENGTH.unpack(await self.out.readexactly(_LENGTH.size))
             return await self.out.readexactly(length)
@@ -62,7 +72,7 @@ class Child:
             return None
 
     def end_input(self) -> None:
-        """Closes the standard input of the process, by which it knows to end."""
+        """Close the standard input of the process, by which it knows to end."""
         if not self._into.is_closing():
             self._into.close()
 
@@ -70,7 +80,7 @@ class Child:
         self._process.kill()
 
     async def wait(self) -> int:
-        """Returns the process's exit code once it has ended; that of a killed process is negative."""
+        """Return the process's exit code once it has ended; that of a killed process is negative."""
         code = await asyncio.get_running_loop().run_in_executor(None, self._process.wait)
         self.end_input()
         return code
@@ -94,18 +104,18 @@ class Parent:
         os.dup2(2, 1)
 
     def receive(self) -> bytes | None:
-        """Returns the body of the next frame; ``None`` at the end. Blocks."""
+        """Return the body of the next frame; ``None`` at the end. Blocks."""
         head = self._in.read(_LENGTH.size)
         body = self._in.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
         return body if body is not None and len(body) == _LENGTH.unpack(head)[0] else None
 
     def send(self, *parts: bytes) -> None:
-        """Sends a frame whose body is ``parts``."""
+        """Send a frame whose body is ``parts``."""
         self._out.writelines((_LENGTH.pack(sum(map(len, parts))), *parts))
         self._out.flush()
 
     def listen(self, take: Callable[[bytes], object]) -> None:
-        """Calls ``take`` with every frame from now on, on a thread of its own. The process exits when its input ends:
+        """Call ``take`` with every frame from now on, on a thread of its own. The process exits when its input ends:
         its parent is gone then."""
 
         def read() -> None:
@@ -117,7 +127,7 @@ class Parent:
 
 
 async def start_child(module: str, environ: Mapping[str, str], silent: bool = False) -> Child:
-    """Runs ``module`` with ``python -m``. ``silent``: discards its standard error. Raises ``OSError``."""
+    """Run ``module`` with ``python -m``. ``silent``: discards its standard error. Raises ``OSError``."""
     loop = asyncio.get_running_loop()
     process = await loop.run_in_executor(None, _popen, module, environ, silent)
     out = asyncio.StreamReader(limit=_BUFFER_BYTES)
@@ -129,7 +139,7 @@ async def start_child(module: str, environ: Mapping[str, str], silent: bool = Fa
 async def start_with(
     setup: bytes, module: str, environ: Mapping[str, str], silent: bool = False
 ) -> tuple[Child, bytes]:
-    """Runs :func:`start_child`, sends ``setup``, and returns the process with the first frame that it answers. Raises
+    """Run :func:`start_child`, sends ``setup``, and return the process with the first frame that it answers. Raises
     :class:`ChildStartError` where there is none within two minutes; nothing is left of the process then."""
     try:
         child = await start_child(module, environ, silent)
@@ -148,6 +158,14 @@ async def start_with(
     if answer is None:
         raise ChildStartError(f"does not start: it ended at once with {await child.wait()}")
     return child, answer
+
+
+def _stat(path: Path) -> list[bytes]:
+    """Returns the fields of a process or thread from its state on; none if there are none."""
+    try:
+        return path.read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 class _UpToItsEnd(asyncio.StreamReaderProtocol):
@@ -173,7 +191,7 @@ class _Lent:
 
 
 def _closed_once(pipe: IO[bytes] | None, loop: asyncio.AbstractEventLoop) -> Any:
-    """Returns the pipe for an event loop to read or write, and to close once."""
+    """Return the pipe for an event loop to read or write, and to close once."""
     assert pipe is not None
     return pipe if isinstance(loop, asyncio.BaseEventLoop) else _Lent(pipe)
 

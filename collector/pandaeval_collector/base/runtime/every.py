@@ -28,7 +28,7 @@ class Backoff:
         self._ceiling = self._first
 
     def failed(self, asked: float | None = None) -> float:
-        """Notes a failure and returns how long to wait now, no less than what was ``asked`` for."""
+        """Note a failure and return how long to wait now, no less than what was ``asked`` for."""
         jitter = random.uniform(0.0, self._ceiling)
         self._ceiling = min(2 * self._ceiling, self._longest)
         return (asked or 0.0) + jitter
@@ -56,11 +56,11 @@ class Every:
         self._task = asyncio.create_task(self._run(), name=name)
 
     def ring(self) -> None:
-        """Begins the next round now, or as soon as that under way has ended."""
+        """Begin the next round now, or as soon as that under way has ended."""
         self._rung.set()
 
     async def stop(self) -> None:
-        """Ends the rounds."""
+        """End the rounds."""
         self.is_last = True
         self._rung.set()
         _, pending = await asyncio.wait({self._task}, timeout=self._grace)

@@ -51,7 +51,7 @@ class _Point:
 
 
 def arm(environ: Mapping[str, str]) -> None:
-    """Sets the fail points that ``environ`` asks for, and only those. Raises ``ValueError`` for one that is not
+    """Set the fail points that ``environ`` asks for, and only those. Raises ``ValueError`` for one that is not
     understood: a proof that tests nothing must not look like one that passed."""
     _armed.clear()
     for entry in filter(None, environ.get(VARIABLE, "").split(",")):
@@ -65,7 +65,7 @@ def arm(environ: Mapping[str, str]) -> None:
 
 
 def reach(name: str) -> None:
-    """Marks a fail point: kills this process if the point is armed and due. Any thread."""
+    """Mark a fail point: kills this process if the point is armed and due. Any thread."""
     point = _armed.get(name)
     if point is None:
         return
@@ -84,7 +84,7 @@ def reach_over(name: str, about: str) -> None:
 
 
 def lasting(value: str) -> str:
-    """Returns what of :data:`VARIABLE` to arm in the process that follows one that may have died of it."""
+    """Return what of :data:`VARIABLE` to arm in the process that follows one that may have died of it."""
     return ",".join(entry for entry in value.split(",") if entry.strip().startswith("over_trace"))
 
 

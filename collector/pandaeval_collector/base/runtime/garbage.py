@@ -11,13 +11,13 @@ _THRESHOLDS = 50_000, 20, 100
 
 
 def expect_imports() -> None:
-    """Raises the collector's thresholds at the beginning of a process: modules are many objects that all stay, and with
+    """Raise the collector's thresholds at the beginning of a process: modules are many objects that all stay, and with
     Python's own thresholds an eighth of the time of their import goes into looking through them in vain."""
     gc.set_threshold(*_THRESHOLDS)
 
 
 def spare_the_garbage_collector() -> None:
-    """Freezes what the start left behind for good, and raises the thresholds: a batch of traces makes many objects that
+    """Freeze what the start left behind for good, and raise the thresholds: a batch of traces makes many objects that
     are all needed; by Python's own thresholds a twentieth of the time goes into looking through them in vain."""
     gc.collect()
     gc.freeze()
@@ -25,13 +25,13 @@ def spare_the_garbage_collector() -> None:
 
 
 def collect_recent() -> None:
-    """Frees recent objects that refer to each other. gRPC leaves half a dozen with each call, and by the thresholds
+    """Free recent objects that refer to each other. gRPC leaves half a dozen with each call, and by the thresholds
     above fifty thousand would pile up. Takes some milliseconds."""
     gc.collect(1)
 
 
 def give_memory_back() -> None:
-    """Makes glibc return large blocks to the system when they are freed, and keep few heaps for the threads of gRPC and
+    """Make glibc return large blocks to the system when they are freed, and keep few heaps for the threads of gRPC and
     ours. By itself it keeps for each thread what a large request took there: after a burst of those some 300 MB. Does
     nothing without glibc."""
     if sys.platform != "linux":

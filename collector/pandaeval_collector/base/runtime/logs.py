@@ -15,14 +15,14 @@ _INDENT = "    "
 
 
 def set_up(level: int) -> None:
-    """Logs everything of this process to standard error, from ``level`` on."""
+    """Log everything of this process to standard error, from ``level`` on."""
     handler = logging.StreamHandler()
     handler.setFormatter(BoundedFormatter(_FORMAT))
     logging.basicConfig(level=level, handlers=[handler])
 
 
 def set_up_command() -> None:
-    """Formats in the same way, without time and level, what a command logs, which sets up no logging."""
+    """Format in the same way, without time and level, what a command logs, which sets up no logging."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(BoundedFormatter("%(message)s"))
 
@@ -42,7 +42,7 @@ class BoundedFormatter(logging.Formatter):
 
 
 def bounded_line(text: str) -> str:
-    """Returns the text as one printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
+    """Return the text as one printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
     line = one_printable_line(text[:MAX_LINE_BYTES])
     encoded = line.encode()
     if len(text) <= MAX_LINE_BYTES and len(encoded) <= MAX_LINE_BYTES:
@@ -52,7 +52,7 @@ def bounded_line(text: str) -> str:
 
 
 def _below(text: str) -> list[str]:
-    """Returns the first and the last lines of a traceback, indented."""
+    """Return the first and the last lines of a traceback, indented."""
     lines = text.split("\n")
     if len(lines) > _MAX_TRACEBACK_LINES:
         half = _MAX_TRACEBACK_LINES // 2

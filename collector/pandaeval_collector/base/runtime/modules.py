@@ -22,7 +22,7 @@ class ModuleLoadError(Exception):
 
 
 def load_module(spec: str) -> ModuleType:
-    """Imports a module, once in a process. A path ends with ``.py`` or has a separator in it, and counts from the
+    """Import a module, once in a process. A path ends with ``.py`` or has a separator in it, and counts from the
     working directory; anything else is a dotted name, found where this Python finds its packages.
 
     Raises :class:`ModuleLoadError`.
@@ -37,7 +37,7 @@ def load_module(spec: str) -> ModuleType:
 
 
 def source_digest(written: Any) -> str:
-    """Returns 12 hex digits of the source of the module that a function or class stands in: what it calls there can
+    """Return 12 hex digits of the source of the module that a function or class stands in: what it calls there can
     change a score as well. Raises ``ValueError`` where there is no source to be read."""
     module = sys.modules.get(written.__module__)
     try:

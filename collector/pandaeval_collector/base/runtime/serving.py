@@ -27,7 +27,7 @@ class OtherEditionError(RuntimeError):
 
 
 def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
-    """Answers requests one after the other: each by ``handler(*arguments)``. ``open_`` returns the handlers; what it
+    """Answer requests one after the other: each by ``handler(*arguments)``. ``open_`` returns the handlers; what it
     raises is why there is no process. ``nice``: by how much this process lowers its priority."""
     parent, codec, requests = Parent(nice=nice), PICKLED, queue.SimpleQueue[Any]()
 
@@ -51,7 +51,7 @@ def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
 
 
 def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
-    """Answers requests at the same time, on one event loop. ``open_`` returns the handlers, which may ask the parent;
+    """Answer requests at the same time, on one event loop. ``open_`` returns the handlers, which may ask the parent;
     what it raises is why there is no process."""
     parent = Parent(nice=nice)
     asyncio.run(_serve(open_, parent, codec))
@@ -69,7 +69,7 @@ async def _serve(open_: Callable[[Any, Peer], Awaitable[Handlers]], parent: Pare
 
 
 def _setup(parent: Parent, codec: Codec) -> Any:
-    """Returns what the parent tells at the start, and logs as the parent does."""
+    """Return what the parent tells at the start, and log as the parent does."""
     first = parent.receive()
     if first is None:
         os._exit(0)

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def installed_version() -> str:
-    """Returns the version of the installed package; ``""`` in a checkout that is not installed."""
+    """Return the version of the installed package; ``""`` in a checkout that is not installed."""
     try:
         return version("pandaeval-otel")
     except PackageNotFoundError:
@@ -14,7 +14,7 @@ def installed_version() -> str:
 
 
 def release() -> str:
-    """Returns the name and version of the running collector, such as ``pandaeval 0.1.0``."""
+    """Return the name and version of the running collector, such as ``pandaeval 0.1.0``."""
     try:
         return f"pandaeval {version('pandaeval-collector')}"
     except PackageNotFoundError:

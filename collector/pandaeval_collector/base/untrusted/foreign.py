@@ -55,7 +55,7 @@ _PATTERNS = tuple(
 
 
 def plain_error(text: str) -> str:
-    """Shortens an error to some 300 characters on one line. Leaves out a stack; of an object (JSON, or as Python writes
+    """Shorten an error to some 300 characters on one line. Leaves out a stack; of an object (JSON, or as Python writes
     it) that ends the text, keeps what its fields say went wrong. An unreadable text stays as it is. Never raises."""
     before, stack, after = text.partition(_TRACEBACK)
     if stack:
@@ -66,7 +66,7 @@ def plain_error(text: str) -> str:
 
 
 def unwrapped(line: str) -> str:
-    """Replaces an object that ends the line by what it says went wrong. Never raises."""
+    """Replace an object that ends the line by what it says went wrong. Never raises."""
     before, brace, _ = line.partition("{")
     held, text = None, line[len(before) :]
     for read in (json.loads, ast.literal_eval) if brace and len(text) <= _LONGEST_OBJECT else ():
@@ -80,7 +80,7 @@ def unwrapped(line: str) -> str:
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
-    """Yields the texts that say what went wrong, outermost first."""
+    """Yield the texts that say what went wrong, outermost first."""
     if not isinstance(value, dict) or depth == 0:
         return
     for key in _SAYS:
@@ -92,7 +92,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def told(text: object, known: Iterable[str] = ()) -> str:
-    """Shortens a text to at most :data:`LONGEST` characters on one line, without control characters and without
+    """Shorten a text to at most :data:`LONGEST` characters on one line, without control characters and without
     secrets: neither those of a known shape nor, as they are or escaped for an address, the ``known`` ones. An object
     that ends the text, such as the body of a provider's answer, is replaced by what it says went wrong."""
     whole = str(text).partition(_TRACEBACK)[0]
@@ -108,12 +108,12 @@ def told(text: object, known: Iterable[str] = ()) -> str:
 
 
 def explained(error: BaseException, known: Iterable[str] = ()) -> str:
-    """Returns the kind of an error and what it says, cleaned by :func:`told`."""
+    """Return the kind of an error and what it says, cleaned by :func:`told`."""
     return told(f"{type(error).__name__}: {error}", known)
 
 
 def secrets_in(environ: Mapping[str, str], *names: str | None) -> tuple[str, ...]:
-    """Returns values of the environment that nobody is to see: of the variables ``names``, and of all that are named
+    """Return values of the environment that nobody is to see: of the variables ``names``, and of all that are named
     like a secret (``OPENAI_API_KEY``, ``HF_TOKEN``)."""
     named = {environ[name] for name in names if name and len(environ.get(name, "")) >= _SHORTEST_NAMED}
     others = {each for name, each in environ.items() if len(each) >= _SHORTEST and _SECRET_VARIABLE.search(name)}

@@ -17,7 +17,7 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s\[\]:@/?#\\]+))(?::[0-9]{1,5})?",
 
 
 def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
-    """Returns whether a ``Host`` header cannot be another's: an IP address, ``localhost``, or one of ``allowed`` (in
+    """Return whether a ``Host`` header cannot be another's: an IP address, ``localhost``, or one of ``allowed`` (in
     lower case)."""
     found = _HOST.fullmatch(host.lower())
     if found is None:
@@ -29,7 +29,7 @@ def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
 
 
 def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, allowed: Collection[str] = ()) -> bool:
-    """Returns whether a request comes from a program, which names no origin, or from a page of the ``host`` asked or of
+    """Return whether a request comes from a program, which names no origin, or from a page of the ``host`` asked or of
     a name in ``allowed``: a proxy may have renamed the host. ``fetch_site``: the header ``Sec-Fetch-Site``."""
     if fetch_site not in (None, "same-origin", "none"):
         return False
@@ -44,7 +44,7 @@ def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, all
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether only this machine can be meant. A name other than ``localhost`` may be anybody's."""
+    """Return whether only this machine can be meant. A name other than ``localhost`` may be anybody's."""
     try:
         return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -27,18 +27,18 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def printable(text: str) -> str:
-    """Returns ``text`` with unsafe characters written out (``\\x1b``, ``\\u202e``); line feeds and tabs stay."""
+    """Return ``text`` with unsafe characters written out (``\\x1b``, ``\\u202e``); line feeds and tabs stay."""
     return _UNSAFE.sub(_escaped, text)
 
 
 def one_printable_line(text: str) -> str:
-    """Writes ``text`` like :func:`printable`, on one line: line feeds and tabs are written out too, so that no text
+    """Write ``text`` like :func:`printable`, on one line: line feeds and tabs are written out too, so that no text
     passes for a line of ours."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def printable_json(text: str) -> str:
-    """Writes unsafe characters of JSON text as JSON escapes them (``\\u202e``): parsed, it has the same values."""
+    """Write unsafe characters of JSON text as JSON escapes them (``\\u202e``): parsed, it has the same values."""
 
     def escaped(found: re.Match[str]) -> str:
         units = found[0].encode("utf-16-be", "surrogatepass")
@@ -48,7 +48,7 @@ def printable_json(text: str) -> str:
 
 
 def is_printable(text: str) -> bool:
-    """Returns whether nothing in ``text`` would be written out."""
+    """Return whether nothing in ``text`` would be written out."""
     return _UNSAFE.search(text) is None
 
 
@@ -57,17 +57,17 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """Returns ``text`` like :func:`printable`, but leaves characters that join letters and pictures to one."""
+    """Return ``text`` like :func:`printable`, but leaves characters that join letters and pictures to one."""
     return text if text.isascii() and text.isprintable() else _UNREADABLE.sub(_escaped, text)
 
 
 def for_xml(text: str) -> str:
-    """Returns ``text`` with every character that XML cannot hold replaced by U+FFFD."""
+    """Return ``text`` with every character that XML cannot hold replaced by U+FFFD."""
     return _NOT_XML.sub("\ufffd", text)
 
 
 def excerpt(text: str | None, room: int) -> str | None:
-    """Returns the beginning of a text, on one line, cut to ``room`` characters before unsafe ones are written out."""
+    """Return the beginning of a text, on one line, cut to ``room`` characters before unsafe ones are written out."""
     if text is None:
         return None
     line = " ".join(text[: 2 * room].split())
@@ -75,6 +75,6 @@ def excerpt(text: str | None, room: int) -> str | None:
 
 
 def as_text(value: Any) -> str:
-    """Writes a value as JSON, with sorted keys; a text as it is. Raises ``RecursionError`` for lists within lists
+    """Write a value as JSON, with sorted keys; a text as it is. Raises ``RecursionError`` for lists within lists
     hundreds deep."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

@@ -121,7 +121,7 @@ _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
 
 
 def is_secret_field(name: str, value: object = None) -> bool:
-    """Returns whether a field is named like a secret, or holds one under the name ``auth``."""
+    """Return whether a field is named like a secret, or hold one under the name ``auth``."""
     text = value if isinstance(value, str) else ""
     if name.lower() in ("auth", "_auth"):
         return redact(f"auth: {text}") != f"auth: {text}"
@@ -129,7 +129,7 @@ def is_secret_field(name: str, value: object = None) -> bool:
 
 
 def redact(text: str) -> str:
-    """Replaces every secret that has a known shape by its kind; takes characters that nobody sees, which could hide
+    """Replace every secret that has a known shape by its kind; take characters that nobody sees, which could hide
     one, out first."""
     return _deeply(UNSEEN.sub("", text), 0)
 
@@ -154,7 +154,7 @@ def _without_keys(stretch: re.Match[str]) -> str:
 
 
 def _without_encoded(token: str, layer: int) -> str:
-    """Replaces base64 of a text with a secret in it as a whole; that text may hold base64 itself."""
+    """Replace base64 of a text with a secret in it as a whole; that text may hold base64 itself."""
     decoded = _decoded(token)
     return token if decoded is None or _deeply(decoded, layer + 1) == decoded else "[secret: encoded]"
 

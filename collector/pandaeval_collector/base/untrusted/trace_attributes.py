@@ -7,7 +7,7 @@ from pandaeval_otel.model import Trace
 
 
 def stated(trace: Trace, *names: str) -> list[str]:
-    """Returns what the first span with each of these attributes says, as a bounded name: ``0`` is one, an empty text is
+    """Return what the first span with each of these attributes says, as a bounded name: ``0`` is one, an empty text is
     none. ``""``: nothing."""
     held = [span.attributes for span in trace.spans if span.attributes]
     texts = ((str(each[name]) for each in held if each.get(name) is not None) for name in names)

@@ -18,7 +18,7 @@ class TooLongError(OSError):
 
 
 def open_given(path: Path | str) -> BinaryIO:
-    """Opens a file to be read. Raises ``OSError`` with a sentence, also for what is no file and was not opened for this
+    """Open a file to be read. Raises ``OSError`` with a sentence, also for what is no file and was not opened for this
     process by the shell."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opens a pipe without a writer
     try:
@@ -36,7 +36,7 @@ def open_given(path: Path | str) -> BinaryIO:
 
 
 def read_given(path: Path | str, most: int = 256 << 20) -> bytes:
-    """Returns the content of a file of at most ``most`` bytes, and reads no more: it may be a device, or grow. Raises
+    """Return the content of a file of at most ``most`` bytes, and read no more: it may be a device, or grow. Raises
     ``OSError`` as :func:`open_given` does, and :class:`TooLongError`."""
     with open_given(path) as file:
         held = file.read(most + 1)

@@ -65,7 +65,7 @@ class YamlText:
 
 
 def dotted(place: Iterable[str | int]) -> str:
-    """Writes ``("metrics", "enabled", 1)`` as people do: ``metrics.enabled[1]``."""
+    """Write ``("metrics", "enabled", 1)`` as people do: ``metrics.enabled[1]``."""
     text = ""
     for part in place:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
@@ -73,7 +73,7 @@ def dotted(place: Iterable[str | int]) -> str:
 
 
 def parse(text: str, most: int = _MOST, deepest: float = math.inf, any_keys: bool = True) -> YamlText:
-    """Reads the one document of a text. Raises :class:`BadTextError` for its first fault, such as a tag, an object or a
+    """Read the one document of a text. Raises :class:`BadTextError` for its first fault, such as a tag, an object or a
     value that JSON does not know. ``most``: values and keys, aliases and merges written out; ``deepest``: levels;
     ``any_keys``: keys may also be numbers."""
     content = YamlText()
@@ -104,7 +104,7 @@ class _Loader(yaml.SafeLoader):
         self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Composes a node as PyYAML does, checks its tag and counts it; an alias counts as the aliased node."""
+        """Compose a node as PyYAML does, checks its tag and counts it; an alias counts as the aliased node."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if len(self._open) >= self._deepest:
             raise _fault(event, f"it is nested more than {self._deepest} levels deep")
@@ -125,7 +125,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Composes a map as PyYAML does, checks its keys and writes out its merges."""
+        """Compose a map as PyYAML does, checks its keys and writes out its merges."""
         node = super().compose_mapping_node(anchor)
         first: dict[str, int] = {}
         for key, _ in node.value:
@@ -150,12 +150,12 @@ def _spot(mark: yaml.Mark) -> Spot:
 
 
 def _fault(at: Any, text: str) -> yaml.MarkedYAMLError:
-    """Makes the error for an event or a node."""
+    """Make the error for an event or a node."""
     return yaml.MarkedYAMLError(problem=text, problem_mark=at.start_mark)
 
 
 def _value(loader: _Loader, node: yaml.Node, place: Place, content: YamlText) -> Any:
-    """Makes a plain value of a node, and notes its positions."""
+    """Make a plain value of a node, and note its positions."""
     content.values_at[place] = _spot(node.start_mark)
     if isinstance(node, yaml.SequenceNode):
         return [_value(loader, item, (*place, i), content) for i, item in enumerate(node.value)]

@@ -1,8 +1,7 @@
-"""Interprets a sink's answer: accepted, try later, never, too large, or not served here.
+"""Interprets a sink's answer: accepted, retry, permanent, too large or unsupported.
 
-After https://opentelemetry.io/docs/specs/otlp/#failures: retries what that page allows, and one thing more. An answer
-that refuses our credentials does not refuse the results: these stay in the outbox within its bounds and are offered
-again, seldom, so that a changed token does not cost what was scored meanwhile.
+Follows https://opentelemetry.io/docs/specs/otlp/#failures, with one addition: if credentials are refused, results stay
+in the outbox and are retried rarely, so a changed token loses no results.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pandaeval_collector.exporters import RetryLaterError
 _log = logging.getLogger(__name__)
 _ASK_AGAIN_S = 300.0
 MAX_RESPONSE_BYTES = 4 << 20
-"""Most bytes that are read of an answer: a sink must not be able to fill our memory."""
+"""Maximum bytes read of an answer, to bound memory."""
 _RETRY_CODES = frozenset(
     {
         grpc.StatusCode.CANCELLED,
@@ -44,11 +43,11 @@ _LOCKED_OUT_STATUSES = frozenset({401, 403})
 _LOCKED_OUT_PAUSE_S = 5.0
 _CURE = "set the variable named in exporters.otlp.headers_env to the headers that the sink requires"
 _LONGEST_PAUSE_S = 600.0
-"""The longest pause that a sink may ask for."""
+"""Maximum retry delay that a sink may request, in seconds."""
 
 
 class RefusedError(Exception):
-    """The sink will never take this request; ``reason`` is one word, to be counted."""
+    """The sink rejects this request permanently. ``reason``: one word, for counting."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -56,7 +55,7 @@ class RefusedError(Exception):
 
 
 class BatchTooLargeError(RefusedError):
-    """The sink refuses the batch for its size and may take a smaller one."""
+    """The batch is too large; a smaller batch may succeed."""
 
 
 class NotServedError(RefusedError):
@@ -64,7 +63,7 @@ class NotServedError(RefusedError):
 
 
 def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> Exception:
-    """Returns the error to raise for a gRPC status that is not OK."""
+    """Return the error to raise for a gRPC status that is not OK."""
     pause = None
     for key, value in trailers:
         if pause is None and key == "grpc-status-details-bin" and isinstance(value, bytes):
@@ -86,7 +85,7 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
 
 
 def http_error(status: int, headers: Mapping[str, str]) -> Exception:
-    """Returns the error to raise for an HTTP status that is not 2xx."""
+    """Return the error to raise for an HTTP status that is not 2xx."""
     text = f"HTTP {status}"
     if status in _RETRY_STATUSES:
         after = headers.get("retry-after", "")
@@ -106,9 +105,9 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
 
 
 def rejected(response: bytes) -> tuple[int, str]:
-    """Returns how many items of an accepted request the sink threw away, and why. All three signals answer in the same
-    form. An answer that is no protobuf (some sinks say ``{}``) rejects none: its status says that the request was
-    taken."""
+    """Return the number of rejected items in an accepted request, and why. All signals share this form. An answer that
+    is no protobuf (some sinks send ``{}``) rejects none.
+    """
     try:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:
@@ -121,8 +120,7 @@ def _pause(seconds: float) -> float:
 
 
 class OtlpSink:
-    """The state of one sink of OTLP. ``name``: of the exporter. A sink that says it does not take this signal is left
-    alone, and asked again every five minutes."""
+    """State of an OTLP sink. ``name``: of the exporter. A sink without this signal is retried every five minutes."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock
@@ -132,16 +130,16 @@ class OtlpSink:
 
     @property
     def off(self) -> bool:
-        """Whether the sink said that it does not take this signal."""
+        """Whether the sink does not support this signal."""
         return self._ask_at is not None
 
     @property
     def left_alone(self) -> bool:
-        """Whether nothing should be sent to the sink now."""
+        """Whether to send nothing to the sink now."""
         return self._ask_at is not None and self._clock() < self._ask_at
 
     def took(self, items: int, response: bytes) -> int:
-        """Notes that the sink took a request of ``items`` items. Returns how many of them it threw away."""
+        """Record an accepted request of ``items`` items. Returns the number of rejected items."""
         if self._ask_at is not None:
             self._ask_at = None
             _log.info("%s is switched on again", self._name)
@@ -153,7 +151,7 @@ class OtlpSink:
         return min(count, items)
 
     def refused(self, items: int, error: RefusedError) -> None:
-        """Notes that the sink will never take a request of ``items`` items."""
+        """Record the permanent rejection of ``items`` items."""
         if not isinstance(error, NotServedError):
             self._complain(error.reason, f"{items} items are dropped, the sink will not take them: {told(error)}")
             return

@@ -1,5 +1,6 @@
-"""One exporter for each signal: log events and spans from the outbox; and the series, the whole table every interval,
-so that a sink that was away has missed nothing."""
+"""One exporter per signal: log events and spans from the outbox, and all series at each interval. A sink that was down
+therefore misses no series.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +36,13 @@ from pandaeval_collector.store.series import Point
 
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 _MAX_POINTS = 500
-"""Most points in one request: no more than 2 MiB, whatever their names."""
+"""Maximum points per request: at most 2 MiB with any names."""
 _MAX_ROWS = 512
 _REJECTED = "rejected_by_sink"
 _MAX_BYTES = 2 << 20
-"""Half of what gRPC servers take by default."""
+"""Half of the default limit of gRPC servers."""
 _PASSED = "pandaeval.passed"
-"""An attribute that is a boolean in OTLP. In the exposition format of Prometheus, every label is a text."""
+"""A boolean attribute in OTLP. In Prometheus, labels are texts."""
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ def _value(key: str, value: str) -> AnyValue:
 
 
 class SignalExporter:
-    """Sends the items of one signal. ``max_items``: most of them in one request."""
+    """Sends one signal's items. ``max_items``: maximum per request."""
 
     def __init__(self, signal: str, transport: Transport, envelope: Envelope, max_items: int) -> None:
         self.name = f"otlp.{signal}"
@@ -66,8 +67,9 @@ class SignalExporter:
         await self._transport.close()
 
     async def _send_some(self, items: Sequence[T], encode: Callable[[Sequence[T]], Iterable[bytes]]) -> Sent:
-        """Sends the first of ``items`` in one request, half as many while it is too large. What the sink took of it is
-        ``dropped`` as ``rejected_by_sink`` alone, be it none."""
+        """Send the first ``items`` in one request, halving while it is too large. ``dropped`` has only
+        ``rejected_by_sink`` if the sink took the request.
+        """
         while True:
             batch = items[: self._max_items]
             request = await asyncio.to_thread(lambda some: self._envelope.request(encode(some)), batch)
@@ -103,7 +105,7 @@ class ItemExporter(SignalExporter):
 
 
 def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
-    """Takes as many items as fit into one request, at least one."""
+    """Take as many items as fit into one request, at least one."""
     size = 0
     for index, row in enumerate(rows):
         size += len(row.body)
@@ -113,7 +115,7 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
-    """Encodes one ``Metric`` per instrument. ``points``: those of an instrument one after the other."""
+    """Encode one ``Metric`` per instrument. ``points``: those of an instrument one after the other."""
     for instrument, group in itertools.groupby(points, key=lambda point: point.instrument):
         metric = Metric(name=instrument.name, unit=instrument.unit, description=instrument.description)
         match instrument.kind:
@@ -172,7 +174,7 @@ class MetricsExporter(SignalExporter):
             await self._send_series(hold=False)  # else it is unknown when values follow their zeros
 
     async def _send_series(self, hold: bool) -> bool:
-        """Sends all series, a page at a time; returns whether some of them were new and sent as 0."""
+        """Send all series page by page. Returns whether any were new and sent as 0."""
         now = time.time()
         pages = self._series.pages(now, hold)
         had_new = False
@@ -194,7 +196,7 @@ class MetricsExporter(SignalExporter):
 
 
 def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Makes one exporter for each signal with an endpoint. The exporters are not open yet."""
+    """Make one exporter for each signal with an endpoint. The exporters are not open yet."""
     trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
     envelope, interval = Envelope(around.instance_id), settings.metrics_interval
     headers = around.environ.get(settings.headers_env, "") if settings.headers_env else ""

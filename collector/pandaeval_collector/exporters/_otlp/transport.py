@@ -1,5 +1,4 @@
-"""What is sent to a sink, where, with which trust and over which connection: OTLP over gRPC, and over HTTP as
-protobuf."""
+"""Target, trust and connection of a sink: OTLP over gRPC, or HTTP with protobuf."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ SERVICE_NAME = "pandaeval"
 USER_AGENT = f"pandaeval-collector/{VERSION}"
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request that went well
 TIMEOUT_S = 10.0
-"""How long a sink may take to answer."""
+"""Seconds that a sink may take to answer."""
 _METHODS = {
     "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
     "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
@@ -71,21 +70,21 @@ _CURES_IN_THE_CLEAR = (
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """PEM files. ``certificate``: the authority to trust, ``None`` for the usual ones. ``client_certificate`` and
-    ``client_key``: who we are (mTLS), both or neither. The files are read when a connection is made: renewed ones are
-    used by the next."""
+    """PEM files. ``certificate``: trusted authority, ``None`` for the default. ``client_certificate`` and
+    ``client_key``: for mTLS, both or neither. Read per connection, so renewed files are used.
+    """
 
     certificate: str | None = None
     client_certificate: str | None = None
     client_key: str | None = None
 
     def for_grpc(self) -> grpc.ChannelCredentials:
-        """Makes gRPC credentials of the files. Raises :class:`OSError` for files that cannot be read."""
+        """Make gRPC credentials of the files. Raises :class:`OSError` for files that cannot be read."""
         files = (self.certificate, self.client_key, self.client_certificate)
         return grpc.ssl_channel_credentials(*(Path(file).read_bytes() if file else None for file in files))
 
     def for_http(self) -> ssl.SSLContext:
-        """Makes a TLS context of the files. Raises :class:`OSError` (which ``ssl.SSLError`` is) for unusable files."""
+        """Make a TLS context of the files. Raises :class:`OSError` (which ``ssl.SSLError`` is) for unusable files."""
         context = ssl.create_default_context(cafile=self.certificate)
         if self.client_certificate is not None:
             # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
@@ -93,7 +92,7 @@ class Trust:
         return context
 
     def verify(self) -> None:
-        """Raises :class:`ValueError`, naming the files, unless a TLS context can be made of them."""
+        """Raise :class:`ValueError`, naming the files, unless a TLS context can be made of them."""
         try:
             self.for_http()
         except (OSError, ValueError) as error:
@@ -102,7 +101,7 @@ class Trust:
 
 
 def cure(details: str, secure: bool) -> str:
-    """Returns what to do about a failed connection, to be added to ``details``; empty if the cause is not TLS."""
+    """Return the fix for a failed TLS connection, appended to ``details``; empty for other causes."""
     said = details.upper().replace(" ", "_")
     for signs, advice in _CURES if secure else _CURES_IN_THE_CLEAR:
         if any(sign in said for sign in signs):
@@ -112,7 +111,7 @@ def cure(details: str, secure: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SignalTarget:
-    """Where one signal is sent. ``url``: with the path, for HTTP. ``headers``: lower-case names; secret."""
+    """The target of one signal. ``url``: with path, for HTTP. ``headers``: lower-case names; secret."""
 
     host: str
     port: int
@@ -134,7 +133,7 @@ class SignalTarget:
 def target(
     endpoint: str, signal: str, protocol: str, insecure: bool, *, headers: str = "", own_path: bool = False
 ) -> SignalTarget:
-    """Reads where a signal goes. ``endpoint``: HOST:PORT or a URL. ``own_path``: the endpoint was given for this signal
+    """Read where a signal goes. ``endpoint``: HOST:PORT or a URL. ``own_path``: the endpoint was given for this signal
     alone, so a path in it is the whole path, as the OpenTelemetry specification says. ``headers``:
     ``name=value,name=value``, percent-encoded."""
     is_url = "://" in endpoint
@@ -171,7 +170,7 @@ class Envelope:
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:
-        """Encodes one export request; its form is the same for all three signals."""
+        """Encode one export request; its form is the same for all three signals."""
         request = Request()
         request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
         return bytes(request.SerializeToString())
@@ -185,18 +184,18 @@ class Transport(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """Prepares the client; it connects at the first request."""
+        """Prepare the client; it connects at the first request."""
 
     @abstractmethod
     async def send(self, request: bytes) -> bytes:
-        """Sends an encoded request, returns the encoded response. Raises ``RetryLaterError`` or a ``RefusedError``."""
+        """Send an encoded request, return the encoded response. Raises ``RetryLaterError`` or a ``RefusedError``."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Closes the connection. Safe to call twice."""
+        """Close the connection. Safe to call twice."""
 
     async def _renew(self) -> None:
-        """Opens a new connection: one whose other end has vanished looks alive for a quarter of an hour, and
+        """Open a new connection: one whose other end has vanished looks alive for a quarter of an hour, and
         certificates may be new."""
         await self.close()
         try:

@@ -15,10 +15,10 @@ _log = logging.getLogger(__name__)
 
 
 class Emitter:
-    """Turns results into outbox rows and series rows. ``signals``: which of ``logs`` and ``traces`` some exporter
-    sends. Calls ``folded`` with the number of results that were counted under ``__other__`` because there were too many
-    series. ``page``: address of the page that shows results, for links to it; ``shows_failed``: whether evaluation
-    spans with a failing result have the status ERROR. One thread."""
+    """Turns results into outbox and series rows. ``signals``: ``logs`` and ``traces`` in use. Calls ``folded`` with the
+    number of results counted under ``__other__`` beyond the series limit. ``page``: base address for links to results.
+    ``shows_failed``: failing evaluation spans have status ERROR. Single-threaded.
+    """
 
     def __init__(
         self,
@@ -44,9 +44,10 @@ class Emitter:
         judged: Collection[str] = (),
         undecided: Collection[str] = (),
     ) -> None:
-        """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
-        has entered the score histogram before; ``first``: ids of those that only replace interim ones; ``later``,
-        ``judged``, ``undecided``: ids of traces, see :func:`pandaeval_collector.exporters._evaluation_spans.spans`."""
+        """Add outbox rows and series increments for ``results`` to ``changes``. ``counted``: result ids whose unit is
+        already in the histogram. ``first``: result ids that only replace interim results. ``later``, ``judged``,
+        ``undecided``: trace ids, see :func:`pandaeval_collector.exporters._evaluation_spans.spans`.
+        """
         encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
@@ -57,21 +58,22 @@ class Emitter:
         self.count(results, changes, counted, first)
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Adds log records for results that are not for good. They enter no series, which count each unit once, and
-        make no span, since a span cannot be replaced later."""
+        """Add log records for interim results. Series count each unit once and spans cannot be replaced, so neither is
+        written.
+        """
         if "logs" in self._signals:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
 
     def add_spent(self, rows: Sequence[ListedRow], changes: WriteSet) -> None:
-        """Adds series increments for the tokens and costs of new runs."""
+        """Add series increments for the tokens and costs of new runs."""
         changes.series.extend(series_rows(spent(rows, self._labels)))
         changes.labels.extend(self._labels.take_new())
 
     def count(
         self, results: Sequence[Result], changes: WriteSet, counted: Collection[str] = (), first: Collection[str] = ()
     ) -> None:
-        """Adds series increments, as :meth:`add` does, and no outbox rows, for results that are not sent one by one."""
+        """Add series increments as :meth:`add`, without outbox rows, for results that are not sent individually."""
         labels = self._labels
         before = labels.folded
         changes.series.extend(series_rows(increments(results, counted, labels, first)))

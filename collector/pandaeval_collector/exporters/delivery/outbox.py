@@ -1,5 +1,6 @@
-"""Runs exporters, none of which waits for another: those that are fed from the outbox, each with a cursor of its own,
-and those that send their whole state at an interval."""
+"""Runs exporters independently: outbox exporters with a cursor each, and exporters that send their whole state at an
+interval.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _FLUSH_S = 5.0
 
 
 class Outlet(ABC):
-    """Runs one exporter. A failing one is tried again later, ever more seldom; its state is logged when it changes."""
+    """Runs one exporter. Failures are retried with back-off; state changes are logged."""
 
     def __init__(self, exporter: Exporter | Repeating, signal: str, telemetry: Telemetry) -> None:
         self._sink, self._backoff, self._is_up = exporter, Backoff(), True
@@ -39,7 +40,7 @@ class Outlet(ABC):
 
     @property
     def state(self) -> int:
-        """The exporter's state: 1 up, 0 down, -1 off because the sink does not take this signal."""
+        """Exporter state: 1 up, 0 down, -1 off because the sink rejects this signal."""
         if not self._is_up:
             return DOWN
         return OFF if self._sink.off else UP
@@ -50,19 +51,20 @@ class Outlet(ABC):
         self._rounds = Every(_POLL_S, self._round, name, last=True, grace=_FLUSH_S)
 
     async def stop(self) -> None:
-        """Sends what it can within a few seconds, then closes the exporter."""
+        """Send for a few seconds, then close the exporter."""
         if self._rounds is not None:
             await self._rounds.stop()
         await self._sink.close()
 
     @abstractmethod
     async def _open(self) -> None:
-        """Opens the exporter."""
+        """Open the exporter."""
 
     @abstractmethod
     async def _send(self, last: bool) -> float | None:
-        """Has the exporter send something. Returns seconds to wait for the next time; ``None``: there may be more.
-        ``last``: nothing will follow for a while."""
+        """Send something. Returns seconds to the next send; ``None`` if more may be ready. ``last``: no other call
+        follows soon.
+        """
 
     async def _round(self) -> float | None:
         last = self._rounds is not None and self._rounds.is_last
@@ -79,8 +81,7 @@ class Outlet(ABC):
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Notes that the exporter is well, or what a call of it inside the block raises as an error of its own, except
-        :class:`RetryLaterError`."""
+        """Record success of the exporter, or its exception as a component error, except :class:`RetryLaterError`."""
         try:
             yield
         except RetryLaterError:
@@ -95,9 +96,9 @@ class Outlet(ABC):
 
 
 class Outbox(Outlet):
-    """Feeds one exporter, from the item at which it stopped. Delivers at least once; exactly once if the exporter
-    stores its position with the cursor (a file's length, say) and can go back to it. ``source``: the signal that it
-    sends, or ``results``."""
+    """Feeds one exporter from its last item. At-least-once delivery; exactly-once if the exporter stores a position
+    with the cursor, such as a file length. ``source``: its signal, or ``results``.
+    """
 
     def __init__(self, store: Store, exporter: Exporter, telemetry: Telemetry) -> None:
         super().__init__(exporter, exporter.source, telemetry)
@@ -105,12 +106,12 @@ class Outbox(Outlet):
         self.source = exporter.source
         self._key = f"cursor:{exporter.name}"
         self.seq, self._position = 0, ""
-        """The number of the last item that was delivered, or dropped and counted; and what the exporter has to know."""
+        """Number of the last item delivered or dropped, and the exporter's position."""
         reads_results = self.source == "results"
         self._read = store.reads.results_after if reads_results else functools.partial(store.outbox.after, self.source)
 
     def wake(self) -> None:
-        """Tells the outbox that there are new items."""
+        """Wake the outbox for new items."""
         if self._rounds is not None and self.state:  # an exporter that is down keeps to its waiting time
             self._rounds.ring()
 
@@ -124,7 +125,7 @@ class Outbox(Outlet):
             await self._note(self.seq, begins)
 
     async def _send(self, last: bool) -> float | None:
-        """Delivers one batch."""
+        """Deliver one batch."""
         try:
             rows = self._read(self.seq, _BATCH)
         except DamagedError as error:

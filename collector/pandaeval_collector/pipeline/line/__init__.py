@@ -1,1 +1,1 @@
-"""From due traces to a decision: each trace is understood by itself, then traces meet their sessions, in order."""
+"""Turns due traces into decisions: understands each alone, then files them under sessions in order."""

@@ -1,4 +1,4 @@
-"""What the line concludes from a batch, with what only its own process needs."""
+"""The result of a batch, including data only for the worker itself."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Conclusion(Decision):
     results: list[Result] = field(default_factory=list)
     runs: list[ScoredTrace] = field(default_factory=list)
     left_out: Collection[str] = ()
-    """Ids of agents' traces that were not asked for, and are not among the runs."""
+    """Ids of unselected agent traces that are not among the runs."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Sends another process what the front needs of it."""
+        """Pickle only the part for the main process."""
         return Decision, (self.changes, self.failed, self.grown, self.has_runs)
 
     @property
@@ -44,7 +44,7 @@ class Conclusion(Decision):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How a job ended, and the result it gave; ``None`` for one that was cancelled."""
+    """A job's outcome and result; ``None`` if cancelled."""
 
     end: JobEnd
     result: Result | None = None

@@ -1,8 +1,7 @@
-"""What metrics say of a trace with other traces of its session: one rule for all that declare which ones they read.
+"""Evaluates metrics that read other traces of the session.
 
-For each trace and such metric one digest covers the trace and what is read with it. It is kept with the trace's facts,
-and goes into the id of the result. Where it differs from the one that is kept, the metric is evaluated anew; what it
-said of an older revision and does not say any more is taken back.
+A digest covers the trace and the traces read with it. It is stored with the trace's facts and is part of the result id.
+If it changes, the metric is evaluated again, and outdated results are retracted.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from pandaeval_collector.store import StoreReader
 from pandaeval_otel.model import Trace
 
 _SAID_CHARS = 200
-"""Characters of a failed result's reason that are kept for the reason of its session."""
+"""Characters of a failed result's reason kept for its session's reason."""
 _NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not stored here, so earlier traces were not read")
 
 
@@ -52,8 +51,9 @@ class FiledRun:
 
 @dataclass(slots=True)
 class Stretch:
-    """The members of a session in their order, from position ``first`` of the session to its end. ``since``: the index
-    of the first whose predecessors may have changed."""
+    """Members of a session in order, from position ``first`` to the end. ``since``: index of the first member whose
+    predecessors may have changed.
+    """
 
     session_id: str
     first: int
@@ -62,7 +62,7 @@ class Stretch:
 
     @classmethod
     def of(cls, session_id: str, first: int, members: Iterable[Member], *, whole: bool = False) -> Stretch:
-        """Puts members in their order. ``whole``: some have left, so that the predecessors of all may have changed."""
+        """Order the members. ``whole``: some have left, so all predecessors may have changed."""
         ordered = sorted(members, key=lambda member: member.order)
         changed = (index for index, member in enumerate(ordered) if member.changed and not whole)
         return cls(session_id, first, ordered, next(changed, 0))
@@ -70,8 +70,9 @@ class Stretch:
 
 @dataclass(slots=True)
 class DueReading:
-    """A metric is to be evaluated of a trace with others. ``others``: their indices in the stretch, in order;
-    ``evidence``: the digest of all of them; ``trace``: with its spans, where they were read."""
+    """A due evaluation with other traces. ``others``: their indices, in order. ``evidence``: digest of all. ``trace``:
+    with spans, if read.
+    """
 
     stretch: Stretch
     member: Member
@@ -86,8 +87,9 @@ class DueReading:
 
 
 class _Rule:
-    """How one metric reads other traces. ``end``: ends the text of which a digest is made; ``tells_session``: its
-    result is a signal of the trace for session metrics."""
+    """How a metric reads other traces. ``end``: suffix of the digested text. ``tells_session``: its result is a signal
+    for session metrics.
+    """
 
     end: tuple[str, ...] = ()
     tells_session = True
@@ -97,19 +99,18 @@ class _Rule:
         self._evaluator, self._store = evaluator, store
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
-        """Returns the indices of the traces that are read with one; ``None``: the metric reads none for it."""
+        """Return indices of the traces to read with a trace; ``None`` if the metric reads none."""
         raise NotImplementedError
 
     def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result] | None:
-        """Evaluates the metric; ``None``: nothing better than what stands can be said. ``run``: of the trace, if it is
-        being filed."""
+        """Evaluate the metric; ``None`` keeps the stored result. ``run``: of the trace, if being filed."""
         raise NotImplementedError
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
-        """Called with all readings that are due, before the first is evaluated."""
+        """Called with all due readings before evaluation."""
 
     def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[DueReading]:
-        """Yields the readings of ``fresh`` traces, and of older ones where what is read has changed."""
+        """Yield readings of ``fresh`` traces, and of older traces whose input changed."""
         members = stretch.members
         for index in range(0 if self.reads.later else stretch.since, len(members)):
             member = members[index]
@@ -126,8 +127,7 @@ class _Rule:
 
 
 class _Answers(_Rule):
-    """Compares an answer with the newest ones of the same agent that were finished before the trace began; none for a
-    trace without an answer, which is compared with nothing."""
+    """Compares an answer with the agent's newest earlier answers that were complete before the trace began."""
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int]:
         facts, start_ns, embedder = members[index].facts, members[index].start_ns, self._evaluator.embedder.id
@@ -137,7 +137,7 @@ class _Answers(_Rule):
         return [*islice(backwards, self.most)][::-1]
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
-        """Unpacks the vectors and words of all answers at once: numpy takes as long for a few rows as for one."""
+        """Unpack vectors and words of all answers at once, as numpy takes the same time for a few rows."""
         embedder = self._evaluator.embedder.id
         used = [member for each in readings for member in each.read]
         used += [each.member for each in readings if each.member.facts.embedder == embedder]
@@ -162,7 +162,7 @@ class _Answers(_Rule):
 
 
 class _Before(_Rule):
-    """Reads a trace again with what the earlier traces of its session held, where that may change what was found."""
+    """Evaluates a trace with the content of earlier session traces, if that may change findings."""
 
     end = ("",)
 
@@ -182,8 +182,9 @@ class _Before(_Rule):
 
 
 class _Recovery(_Rule):
-    """Says of a run that owned up to a call that failed for good that one of the next traces made up for it: there that
-    tool changed what it was to change. And of one that left a call open that it goes on where that is answered."""
+    """Detects recovery: a later trace's successful call repairs an admitted failed call, or answers a call left
+    open.
+    """
 
     tells_session = False
 
@@ -210,7 +211,7 @@ class _Recovery(_Rule):
 
 
 def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
-    """Reads the spans of a trace that was decided before; ``None`` where they are not kept."""
+    """Read the spans of a decided trace; ``None`` if not kept."""
     member, session_id = reading.member, reading.stretch.session_id
     trace = kept_trace(store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
     reading.trace = trace if trace is None or trace.session_id == session_id else with_session(trace, session_id)
@@ -218,8 +219,9 @@ def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
 
 
 def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
-    """Returns id, metric and named spans of the results that fail a trace (0, not ``False``, in the store), those of
-    judges left out but for the step that ``correctness`` names, also of its session. ``anew``: metrics said anew."""
+    """Return id, metric and named spans of results that fail a trace (score 0, not ``False``, in the store). Of judges
+    only the step named by ``correctness``, also of its session. ``anew``: re-evaluated metrics.
+    """
     found: list[tuple[str, str, Sequence[str]]] = []
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
         level, _, name = key.partition(".")
@@ -232,9 +234,9 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
 
 
 def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
-    """Explains the failure of a trace again after a judge's ``result`` about it or its session. The traces are those
-    whose steps the result or its predecessor blames, and a failed trace without a named step. Traces that are not kept
-    are left out."""
+    """Explain failures again after a judge's ``result`` on a trace or session. Covers traces whose steps the result or
+    its predecessor blames, and failed traces without a named step. Traces that are not kept are skipped.
+    """
     if result.metric != "correctness":
         return []
     older = store.newest_results([result.unit.id]).get((result.unit.id, f"{result.unit.level}.{result.metric}"))
@@ -257,7 +259,7 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
 
 
 def _blamed_step(result: Result) -> Mapping[str, Any] | None:
-    """Returns the first wrong step that a failing result names, or the failed trace alone."""
+    """Return the first wrong step in a failing result, or the failed trace alone."""
     if result.success is not False:
         return None
     step: Mapping[str, Any] | None = result.finding.metadata.get("blame")
@@ -265,7 +267,7 @@ def _blamed_step(result: Result) -> Mapping[str, Any] | None:
 
 
 def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit | None, Trace | None]:
-    """Returns a kept trace with its unit; ``unit`` is that of the trace or of its session."""
+    """Return a kept trace with its unit. ``unit`` is of the trace or its session."""
     if unit.level == "session":
         row = store.left_behind([trace_id]).get(trace_id)
         if row is None:
@@ -276,7 +278,7 @@ def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit |
 
 
 class Dependencies:
-    """Evaluates the metrics that read other traces of a session. Reads the store and never writes; one thread."""
+    """Evaluates metrics that read other session traces. Reads the store only; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
         self._store, self._evaluator = store, evaluator
@@ -286,8 +288,7 @@ class Dependencies:
             self._rules.append(kind(metric, reads, evaluator, store))
 
     def suffices(self, newest: Sequence[Member], start_ns: int) -> bool:
-        """Returns whether ``newest``, the newest members of a session, include all that is read with its traces from
-        ``start_ns`` on, the new ones among them."""
+        """Return whether ``newest`` members cover everything read with the session's traces since ``start_ns``."""
         later = [member for member in newest if member.start_ns >= start_ns]
         before = len(newest) - len(later)
         agents = {member.facts.agent for member in later if member.facts.said}
@@ -302,8 +303,9 @@ class Dependencies:
         return before > 0
 
     def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Evaluates what is due in some sessions, and marks the members that have to be stored again. Adds the results
-        of traces in the batch to those that are being filed there, and returns the others."""
+        """Evaluate due metrics of sessions and mark changed members. Results for traces in the batch are added there;
+        others are returned.
+        """
         again: dict[str, tuple[DueReading, list[Result]]] = {}
         more: list[Result] = []
         for stretch in stretches:
@@ -322,8 +324,9 @@ class Dependencies:
         return [*more, *(result for reading, found in again.values() for result in self._explained(reading, found))]
 
     def _first_read(self, stretch: Stretch, member: Member, batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Marks a member that was never read with its session. Returns results that replace those of its older
-        revision, which another collector decided, if neither this collector nor the other one gives new ones."""
+        """Mark a member first read with its session. Returns results replacing another collector's older revision, if
+        no new results exist.
+        """
         facts = member.facts
         if facts.evidence is not None:
             return []
@@ -335,7 +338,7 @@ class Dependencies:
         return taken_back(self._store, self._evaluator, unit, [], among=names)
 
     def _explained(self, reading: DueReading, results: Sequence[Result]) -> list[Result]:
-        """Returns new results of a trace that was decided before, with what explains them and those that stand."""
+        """Return new results of an earlier trace, with explanations and current results."""
         member, evaluator = reading.member, self._evaluator
         unit = unit_again(member, reading.stretch.session_id, member.facts.digest)
         anew = {result.metric for result in results if result.unit.level == "trace"}
@@ -380,7 +383,7 @@ class Dependencies:
 
 
 def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, SignalFacts]:
-    """Returns the results of traces as their session is told them, by metric."""
+    """Return trace results as session signals, by metric."""
     signals: dict[str, SignalFacts] = {}
     for result in results:
         if result.unit.level != "trace" or not result.is_verdict or result.finding.metadata.get(APPLIES) is False:

@@ -1,4 +1,4 @@
-"""The questions that follow a verdict (``judge.detail: failing``): about one trace, and one of its turns."""
+"""Follow-up questions after a verdict (``judge.detail: failing``), about a trace and one turn."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
 
 Place = tuple[str, Sequence[str]]
-"""A trace, and spans in it that a finding names."""
+"""A trace, and spans named in a finding."""
 
 
 def details(
     store: StoreReader, evaluator: Evaluator, verdict: Result, trace_ids: Sequence[str]
 ) -> tuple[list[Result], list[JobRow]]:
-    """Returns results that need no model, and jobs for the questions that follow a ``verdict``: none if it finds the
-    run right and code found no failure. ``trace_ids``: of the traces that the verdict is about, in order."""
+    """Return results without model calls, and jobs for follow-up questions. Empty if the verdict passes and code found
+    no failure. ``trace_ids``: judged traces in order.
+    """
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for (unit, _), row in store.newest_results(trace_ids).items():
         rows.setdefault(unit.partition(":")[0], []).append(orjson.loads(row.body))
@@ -57,7 +58,7 @@ def _first_wrong(verdict: Result) -> Place | None:
 
 
 def _first_failing(trace_ids: Sequence[str], rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Place | None:
-    """Returns where code found the first failure."""
+    """Return where code found the first failure."""
     for trace_id in trace_ids:
         for each in rows.get(trace_id, ()):
             if each["metadata"]["success"] is False and each["evaluator"]["kind"] != "llm":
@@ -66,7 +67,7 @@ def _first_failing(trace_ids: Sequence[str], rows: Mapping[str, Sequence[Mapping
 
 
 def _read(store: StoreReader, trace_id: str, verdict: Result, rows: Sequence[Mapping[str, Any]]) -> Trace | None:
-    """Reads a trace as it was closed; ``None`` if its spans or results are not kept any more."""
+    """Read a trace as closed; ``None`` if its spans or results are gone."""
     own = [each for each in rows if each["level"] == "trace" and each["trigger"] != Trigger.SESSION_CHANGED.value]
     held = store.held(bytes.fromhex(trace_id))
     if not own or held is None:
@@ -77,7 +78,7 @@ def _read(store: StoreReader, trace_id: str, verdict: Result, rows: Sequence[Map
 
 
 def _turn_of(trace: Trace, spans: Sequence[str]) -> int:
-    """Returns the index of the turn that has the first of ``spans``; of the last turn if none has."""
+    """Return the index of the turn with the first of ``spans``, else of the last turn."""
     for span_id in spans:
         for index in range(len(trace.turns)):
             if any(span.span_id == span_id for span in of_turn(trace, index).spans):

@@ -1,4 +1,4 @@
-"""What a decided trace leaves behind for its session, beside its answer; and how that is stored."""
+"""A decided trace's data for its session, besides its answer, and its storage format."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SignalFacts(TypedDict):
-    """The result of one of a trace's metrics for its session, as it is stored (see
-    :class:`pandaeval_collector.scoring.metric.SessionSignal`)."""
+    """A stored metric result of a trace for its session (:class:`pandaeval_collector.scoring.metric.SessionSignal`)."""
 
     outcome: str
     value: _Share | None
@@ -30,18 +29,17 @@ class SignalFacts(TypedDict):
 
 @dataclass(slots=True)
 class TraceFacts:
-    """The facts about a decided trace that its session needs. ``span_id``: of the root; ``captured``: whether there is
-    an output; ``said``: whether the output says something; ``embedder``: by which one the answer can be compared,
-    ``None`` where there is nothing to compare. ``evidence``: by metric, the digest of the trace and the others of its
-    session with which it was evaluated last; ``None``: it was not compared yet. ``responses``, ``continues``: as in
-    :class:`pandaeval_otel.model.Trace`. ``chained``: no span names the session, which follows from responses.
-    ``pending``: the trace ended in a tool call, or a guardrail ended it. ``done``: the tools that change something, and
-    did in this trace, and the calls of other traces that it answers. ``turns``: the number of turns in the trace;
-    ``judged``: whether traces like it are judged at all. ``rootless``: the root was not seen to end. ``held``: the size
-    of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics that
-    are evaluated with what earlier traces left. ``asked_again``: the user asked for a repeat of what was said;
-    ``asked``: the content words of the question. ``utility``: it stands
-    beside the conversation, so no session has it."""
+    """Facts about a decided trace for its session.
+
+    ``span_id``: the root. ``captured``: has an output. ``said``: the output has content. ``embedder``: for comparing
+    the answer, ``None`` if there is none. ``evidence``: per metric, the digest of the traces last evaluated together;
+    ``None`` if not compared yet. ``responses``, ``continues``: see :class:`pandaeval_otel.model.Trace`. ``chained``:
+    the session follows from responses. ``pending``: ended in a tool call or guardrail. ``done``: tools that changed
+    state here, and calls of other traces answered here. ``turns``: number of turns. ``judged``: whether the trace is
+    judged. ``rootless``: the root did not end. ``held``: size of the grounding data for later traces, after the answer.
+    ``unsettled``: metrics evaluated with earlier traces' data. ``asked_again``: the user repeated a question.
+    ``asked``: content words of the question. ``utility``: a utility call without session.
+    """
 
     agent: str
     service: str
@@ -78,14 +76,13 @@ class TraceFacts:
         return bool(self.responses or self.continues)
 
     def pack(self) -> bytes:
-        """Packs the facts as they are stored: those that every trace has, and what is not as it mostly is."""
+        """Pack the facts: mandatory facts, and others that differ from their default."""
         return orjson.dumps({name: value for name, usual in _stored() if (value := getattr(self, name)) != usual})
 
 
 @cache
 def _stored() -> list[tuple[str, Any]]:
-    """Returns each fact with the value that is not stored. Sessions that were not compared yet are found by
-    ``evidence``."""
+    """Return each fact's default, which is not stored. Uncompared sessions are found by ``evidence``."""
     return [
         (fact.name, _ALWAYS if fact.default is MISSING or fact.name == "evidence" else fact.default)
         for fact in fields(TraceFacts)
@@ -93,9 +90,9 @@ def _stored() -> list[tuple[str, Any]]:
 
 
 def unpack(packed: bytes) -> TraceFacts:
-    """Unpacks what :meth:`TraceFacts.pack` packed. Facts that are not known here, as a newer collector may send, are
-    left out. Raises ``ValueError`` for what is no JSON, and ``TypeError`` where facts are missing that every trace
-    has."""
+    """Unpack :meth:`TraceFacts.pack`. Unknown facts of newer collectors are dropped. Raises ``ValueError`` for invalid
+    JSON and ``TypeError`` for missing mandatory facts.
+    """
     facts = {name: value for name, value in orjson.loads(packed).items() if name in TraceFacts.__slots__}
     for name in ("responses", "done", "unsettled"):
         if name in facts:
@@ -109,6 +106,5 @@ def _checker() -> TypeAdapter[TraceFacts]:
 
 
 def check(packed: bytes) -> None:
-    """Raises ``ValueError`` for packed facts that no collector writes: a session with facts that cannot be read has no
-    scores. Ignores unknown keys, as a newer version may write."""
+    """Raise ``ValueError`` for invalid packed facts, which would prevent session scores. Unknown keys are ignored."""
     _checker().validate_json(packed, strict=True)

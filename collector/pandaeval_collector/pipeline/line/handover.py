@@ -1,5 +1,6 @@
-"""Sessions that one of several collectors owns: decided traces go to the owner of their session instead of being scored
-with it here, and the owner makes those of others members of the sessions that it scores."""
+"""Session ownership among collectors: decided traces are sent to the session's owner, which adds them to its
+sessions.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +29,10 @@ _COMPARED = "by an owner before this one"
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A trace that another collector decided. ``row``: what it left behind, under the session that its spans name, or
-    none. ``left``: it is in that session no more. ``contents``: (is_logs, request) for its requests, where the owner
-    may need them. ``is_done``: an owner before this one has scored the session for good, as far as it had come."""
+    """A trace decided by another collector. ``row``: its data, under its named session or none. ``left``: it left the
+    session. ``contents``: (is_logs, request) per request, if the owner may need them. ``is_done``: a previous owner
+    finally scored the session.
+    """
 
     row: SessionTraceRow
     left: bool = False
@@ -39,9 +41,9 @@ class Handed:
 
 
 def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
-    """Packs a member as it is sent. ``decided``: the trace was decided just now; otherwise a judge has answered. The
-    spans of the trace go along where its owner may need them: to ask a judge about the session, or to read the trace
-    with earlier ones."""
+    """Pack a member for sending. ``decided``: just decided; otherwise a judge answered. Includes spans if the owner may
+    need them for judging or comparing.
+    """
     facts = unpack(row.body)
     return Member(
         trace_id=row.trace_id,
@@ -55,7 +57,7 @@ def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
 
 
 def unpacked(message: bytes, is_done: bool = False) -> Handed:
-    """Unpacks a member. ``is_done``: see :class:`Handed`. Raises ``ValueError`` for what no collector has sent."""
+    """Unpack a member. ``is_done``: see :class:`Handed`. Raises ``ValueError`` for invalid messages."""
     member = Member.FromString(message)
     if max(member.start_ns, member.end_ns) >= 1 << 63:
         raise ValueError("its times are none")
@@ -78,23 +80,24 @@ def unpacked(message: bytes, is_done: bool = False) -> Handed:
 
 
 class MemberHandover:
-    """Takes the place of :class:`SessionPlaces` for traces whose sessions another collector owns: keeps their rows
-    under the sessions' names, and puts what the owner has to know into the outbox. Reads the store and never writes;
-    one thread."""
+    """Replaces :class:`SessionPlaces` for sessions of other collectors: keeps their rows and adds messages to the owner
+    to the outbox. Reads the store only; single-threaded.
+    """
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._evaluator, self._sessions = store, evaluator, sessions
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
-        """Places no run: each keeps the session that it names, or none."""
+        """Keep each run's named session, or none."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
         older = self._store.left_behind(revised) if revised else {}
         places = Places(before={trace_id.hex(): row for trace_id, row in older.items()})
         return [by_itself(run, self._evaluator) for run in runs], places
 
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
-        """Adds what the owner is told to ``changes``. Returns the results of all runs, except for those that the
-        session's earlier traces may change: the owner has to tell them."""
+        """Add messages to the owner to ``changes``. Returns all results except those that earlier session traces may
+        change; the owner reports those.
+        """
         messages: list[bytes] = []
         for run in runs:
             session_id = run.unit.session_id or ""
@@ -117,7 +120,7 @@ class MemberHandover:
         ]
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Tells the owner what a judge said about traces."""
+        """Send judged results of traces to the owner."""
         rows = self._sessions.retold(results)
         changes.session_traces.extend(rows)
         changes.elsewhere.update(row.session_id for row in rows if row.session_id)
@@ -125,16 +128,16 @@ class MemberHandover:
 
 
 class Adoption:
-    """Makes handed-over traces members of their sessions. Reads the store and never writes; one thread."""
+    """Adds handed-over traces to their sessions. Reads the store only; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric, reads in evaluator.plan.dependent if reads.answers)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
-        """Adds the traces to ``changes``, and touches the session of each, but for those that an owner before this one
-        scored for good. Of several messages about one trace the last counts. Returns the sessions that are to be
-        compared, see :attr:`Decision.grown`."""
+        """Add the traces to ``changes`` and touch their sessions, unless a previous owner scored them finally. The last
+        message per trace counts. Returns sessions to compare, see :attr:`Decision.grown`.
+        """
         newest = _last_words(handed)
         known = self._store.left_behind(newest)
         grown: dict[str, int] = {}
@@ -164,14 +167,15 @@ class Adoption:
         return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
 
     def _leave(self, session_id: str, old: SessionTraceRow | None, grown: dict[str, int]) -> list[SessionTraceRow]:
-        """Notes that a trace left a session. Returns its row if it was a member."""
+        """Note that a trace left a session. Returns its row if it was a member."""
         if self._store.session_is_open(session_id) is not None:
             grown[session_id] = 0
         return [old] if old is not None and old.session_id == session_id else []
 
     def _update_signals(self, old: SessionTraceRow, message: Handed, changes: WriteSet) -> None:
-        """Takes over the signals of a judge's answer about an unchanged trace. Signals that come of comparing the trace
-        or reading it again are kept, as only this collector knows them."""
+        """Apply a judge's answer about an unchanged trace. Signals from comparing traces are kept, because only this
+        collector has them.
+        """
         facts = unpack(message.row.body)
         ours = self._compared.union(facts.unsettled)
         row = with_signals(old, {name: signal for name, signal in facts.signals.items() if name not in ours})
@@ -190,8 +194,9 @@ def _run_of(message: Handed) -> ScoredTrace:
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:
-    """Returns the last message about each trace, by trace id, with the spans of an earlier message on the same
-    evidence: a judge's answer, which brings none, may arrive together with the decision."""
+    """Return the last message per trace, by id, with spans of an earlier message on the same evidence. A judge's answer
+    has no spans and may arrive with the decision.
+    """
     newest: dict[bytes, Handed] = {}
     for each in handed:
         earlier = newest.get(each.row.trace_id)
@@ -207,7 +212,7 @@ def _digest(handed: Handed) -> str:
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
-    """Returns whether a trace is a member of its session already, under the same evidence, and was compared."""
+    """Return whether a trace is already a compared member with the same evidence."""
     known, told = unpack(old.body), unpack(new.body)
     if known.evidence is None or old.session_id != (new.session_id or old.session_id):
         return False

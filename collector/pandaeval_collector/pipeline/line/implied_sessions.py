@@ -1,15 +1,12 @@
-"""Finds the sessions of traces that name none: conversations in which each turn is a trace of its own that continues a
-response of an earlier trace, or holds the conversation of an earlier trace as its history.
+"""Finds sessions of traces without a session id, from continued responses or histories.
 
-A trace belongs to the session that it names; else to that of the trace that it continues; else, as the first of a
-chain, to a session named by its last response id, which is what the next turn continues. So a turn whose predecessor
-was never seen gets the session that it would have if it had been seen. A trace that no other continues stays without a
+A trace belongs to its named session, else to that of the trace it continues. The first of a chain gets a session named
+by its last response id, so an unseen predecessor does not change the session. A trace that nothing continues has no
 session.
 
-A predecessor began before the trace that continues it, so chains have no loops; of several traces that gave the same
-response the first is the predecessor. A conversation is weaker evidence than a response id (canned answers, examples in
-a prompt): it is continued only where exactly one earlier trace left it behind. The outcome depends on the traces alone,
-not on their order of arrival.
+Predecessors begin earlier, so chains have no loops. If several traces gave one response, the first is the predecessor.
+Conversations are weaker evidence (canned answers, prompt examples): they count only if exactly one earlier trace has
+them. The result is independent of arrival order.
 """
 
 from __future__ import annotations
@@ -31,10 +28,10 @@ Order = tuple[int, str]
 
 @dataclass(slots=True)
 class Places:
-    """What the line has to know to file a batch of traces. ``sessions``: by trace id, of traces that name none
-    themselves; ``waiting``: traces that may come into a session later. ``before``: rows that older revisions left.
-    ``moved``: traces decided before that belong to another session now, or to none (``None``). ``responses``: rows by
-    which later traces find these."""
+    """Session placement of a batch. ``sessions``: by trace id, for traces without a named session. ``waiting``: traces
+    that may join a session later. ``before``: rows of older revisions. ``moved``: earlier traces with a new session or
+    none (``None``). ``responses``: lookup rows for later traces.
+    """
 
     sessions: dict[str, str] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
@@ -47,13 +44,14 @@ class Chains(Protocol):
     """Finds the session of traces that name none."""
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """Returns where the ``runs``, which are in order of start, belong."""
+        """Return the sessions of ``runs``, which are ordered by start."""
 
 
 @dataclass(slots=True)
 class LinkedTrace:
-    """A trace, as far as it matters here. ``named``: the session that it names itself; ``session``: the one that it
-    belongs to; ``row``: what is stored, of a trace that was decided before."""
+    """A trace with its links. ``named``: the session in its spans. ``session``: its actual session. ``row``: stored
+    data of an earlier trace.
+    """
 
     trace_id: str
     start_ns: int
@@ -76,7 +74,7 @@ class LinkedTrace:
         return bool(self.responses or self.continues)
 
     def differs(self, older: LinkedTrace | None) -> bool:
-        """Returns whether anything changed that a session could follow from."""
+        """Return whether anything changed that affects sessions."""
         if older is None:
             return True
         before = older.order, older.named, older.continues, older.responses
@@ -84,8 +82,9 @@ class LinkedTrace:
 
 
 class Forward:
-    """:class:`Chains` for input that is known whole, and traces that come in order of start. ``turns``: every trace
-    that may continue another, or be continued, but for those that name their session."""
+    """:class:`Chains` for complete input in order of start. ``turns``: traces without a named session that may be
+    linked.
+    """
 
     def __init__(self, turns: Iterable[LinkedTrace]) -> None:
         self._web = _Web(None, (turn for turn in turns if turn.linked))
@@ -102,7 +101,7 @@ class Forward:
         return places
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Returns the session of the next trace."""
+        """Return the session of the next trace."""
         if not turn.linked:
             return turn.named
         if turn.trace_id not in self._web.turns:
@@ -113,7 +112,7 @@ class Forward:
 
 
 class StoredChains:
-    """:class:`Chains` for a running collector: traces come in any order. Reads the store and never writes."""
+    """:class:`Chains` for a running collector, in any order. Reads the store only."""
 
     def __init__(self, store: StoreReader) -> None:
         self._store = store
@@ -141,7 +140,7 @@ class StoredChains:
 
 
 def _implied(older: LinkedTrace | None) -> str | None:
-    """Returns the session of an older revision that names none: until more is known, the trace stays in it."""
+    """Return the session of an older revision without a named session. The trace stays there until more is known."""
     return older.session if older is not None and older.named is None else None
 
 
@@ -165,8 +164,9 @@ def _turn(member: Member, named: str | None) -> LinkedTrace:
 
 
 class _Web:
-    """The turns around some new ones, read as they are needed. Stored rows of traces in the batch are ignored.
-    ``store``: ``None`` where the batch is all that there is."""
+    """Turns around new turns, read on demand. Stored rows of the batch are ignored. ``store``: ``None`` if the batch is
+    complete.
+    """
 
     def __init__(self, store: StoreReader | None, batch: Iterable[LinkedTrace]) -> None:
         self._store = store
@@ -178,8 +178,7 @@ class _Web:
             self.add(turn)
 
     def settle(self, fresh: Sequence[LinkedTrace], older: Sequence[LinkedTrace]) -> None:
-        """Gives the fresh turns, and all whose session follows from theirs, their sessions. ``older``: what some of the
-        fresh ones were before."""
+        """Set the sessions of fresh turns and their followers. ``older``: earlier versions of some fresh turns."""
         self._read({turn.continues for turn in (*fresh, *older) if turn.continues}, continued=False)
         self._read({id_ for turn in (*fresh, *older) for id_ in turn.responses}, continued=True)
         told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
@@ -193,12 +192,12 @@ class _Web:
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
-        """Returns the stored rows whose session changed, each with its new session."""
+        """Return stored rows with changed sessions, each with its new session."""
         stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
         return [(row, session) for row, session in stored if session != (row.session_id or None)]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
-        """Settles turns in order of start, so that what a session follows from is settled before."""
+        """Settle turns by start, so that predecessors come first."""
         waiting = list(due)
         heapq.heapify(waiting)
         while waiting:
@@ -214,7 +213,7 @@ class _Web:
                     heapq.heappush(waiting, later.order)
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Returns the session of a turn, where those of earlier ones are settled."""
+        """Return a turn's session, once earlier turns are settled."""
         if turn.named is not None:
             return turn.named
         before = self._before(turn)
@@ -225,7 +224,7 @@ class _Web:
         return turn.responses[-1] if self._is_gone_on_from(turn) else None
 
     def _before(self, turn: LinkedTrace) -> LinkedTrace | None:
-        """Returns the turn that a turn continues, as far as it was seen."""
+        """Return the turn that a turn continues, as far as it was seen."""
         if not turn.continues:
             return None
         self._read([turn.continues], continued=False)
@@ -246,7 +245,7 @@ class _Web:
         return False
 
     def _read(self, ids: Iterable[str], continued: bool) -> None:
-        """Reads the stored turns that gave these responses, or that continue them."""
+        """Read the stored turns that gave these responses, or that continue them."""
         if self._store is not None and (wanted := {*ids} - self._asked[continued]):
             self._asked[continued].update(wanted)
             for row in self._store.responses.traces(wanted, continued=continued):

@@ -1,7 +1,6 @@
-"""Turns due traces into a decision: files each understood trace under its session, and adds its results.
+"""Turns due traces into a decision: files each understood trace under its session and adds results.
 
-Everything that a decision changes is returned as one :class:`WriteSet`, to be committed as one transaction. The line
-reads the store but never writes. One thread runs it.
+All changes are returned as one :class:`WriteSet` for one transaction. Reads the store only; single-threaded.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 
 _WHYS = {"timeout": Why.TIMEOUT, "worker_hung": Why.TIMEOUT}
-"""What results say of a trace that was set aside, by the kind of error."""
+"""Result reasons of a quarantined trace, by kind of error."""
 
 
 class Line:
@@ -50,10 +49,10 @@ class Line:
         hands_over: bool = False,
         hints: Hints | None = None,
     ) -> None:
-        """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
-        ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
-        are filed under, if they are. ``hands_over``: whether the sessions of traces that are decided here are scored by
-        whoever of several collectors has them. ``hints``: logs what keeps services from being scored in full."""
+        """``chains``: finds sessions of traces without one; default: from the store. ``left_out``: trace ids that
+        session scores ignore; may grow. ``failures``: failure groups, if enabled. ``hands_over``: sessions may belong
+        to another collector. ``hints``: logs setup advice.
+        """
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._revisions = Revisions(store, self._emitter, evaluator.plan.silent, failures)
         self._sessions = SessionPlaces(self._store, evaluator, chains)
@@ -65,12 +64,13 @@ class Line:
         """Understands traces in this process, before they are filed."""
 
     def decide(self, due: Sequence[DueTrace]) -> Conclusion:
-        """Understands and files traces: scores them and the sessions that they change."""
+        """Understand and file traces: score them and their sessions."""
         return self.file(due, self.understanding.of(due))
 
     def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Conclusion:
-        """Files traces under their sessions. ``understood``: one for each of ``due``. May be called again with the same
-        arguments."""
+        """File traces under their sessions. ``understood``: one per ``due``. May be repeated with the same
+        arguments.
+        """
         decision = Conclusion()
         changes = decision.changes
         pairs = [*zip(due, understood, strict=True)]
@@ -97,8 +97,9 @@ class Line:
         return decision
 
     def _taken_back(self, run: ScoredTrace, results: Sequence[Result]) -> list[Result]:
-        """Returns results that replace those of older revisions. If another collector owns the session, it replaces
-        the results that earlier traces of the session may change."""
+        """Return results replacing those of older revisions. If another collector owns the session, it replaces results
+        that depend on earlier traces.
+        """
         gone = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
         if self._handover is None or run.unit.session_id is None:
             return gone
@@ -106,20 +107,20 @@ class Line:
         return [result for result in gone if result.unit.level != "trace" or result.metric not in owned]
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Conclusion:
-        """Decides a trace that cannot be understood or filed: its results say so, and it is not tried again."""
+        """Quarantine a trace that cannot be understood or filed. Its results contain the reason; it is not retried."""
         decision = Conclusion(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
         self._revisions.add(self._aside(due, kind, why, decision), decision)
         return decision
 
     def adopt(self, handed: Sequence[Handed]) -> Conclusion:
-        """Makes traces that other collectors decided members of their sessions."""
+        """Make traces that other collectors decided members of their sessions."""
         decision = Conclusion()
         with self._store.snapshot():
             decision.grown = self._adoption.adopt(handed, decision.changes)
         return decision
 
     def compare(self, grown: Mapping[str, int]) -> Conclusion:
-        """Compares the members that were adopted into ``grown`` sessions with the earlier ones there."""
+        """Compare the members that were adopted into ``grown`` sessions with the earlier ones there."""
         decision = Conclusion()
         with self._store.snapshot():
             self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
@@ -129,7 +130,7 @@ class Line:
         return decision
 
     def end_elsewhere(self, session_id: str) -> Conclusion:
-        """Tells the owner of a session that an application ended it."""
+        """Tell the owner of a session that an application ended it."""
         decision = Conclusion()
         if self._handover is not None:
             over = Member(session_id=session_id, session_end=True).SerializeToString()
@@ -137,7 +138,7 @@ class Line:
         return decision
 
     def close_sessions(self, over: Mapping[str, Trigger]) -> Conclusion:
-        """Scores sessions for good. ``over``: their ids, each with why it is over."""
+        """Score sessions for good. ``over``: their ids, each with why it is over."""
         decision = Conclusion()
         results: list[Result] = []
         with self._store.snapshot():
@@ -150,8 +151,9 @@ class Line:
         return decision
 
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
-        """Scores open sessions by what is known of them now. They stay open, and each result has ``final`` false.
-        Results without a score are left out, and no judge is asked."""
+        """Score open sessions provisionally: they stay open and results have ``final`` false. Omits results without a
+        score and calls no judge.
+        """
         decision = Conclusion()
         with self._store.snapshot():
             measured: list[Result] = []
@@ -166,8 +168,7 @@ class Line:
         return decision
 
     def judged(self, judgements: Sequence[Judgement]) -> Conclusion:
-        """Files the answers of judges under results and sessions, and ends the jobs that asked for them. Drops an
-        answer about evidence that has grown since: a job for the new evidence exists."""
+        """File judges' answers and end their jobs. Drops answers about outdated evidence, which has a newer job."""
         decision = Conclusion()
         results: list[Result] = []
         for judgement in judgements:
@@ -189,13 +190,13 @@ class Line:
         return decision
 
     def emitted(self, results: Sequence[Result], batch: RunBatch) -> Conclusion:
-        """Files a batch of a run, and exports its results on all surfaces."""
+        """File a batch of a run and export its results."""
         decision = Conclusion(WriteSet(runs=[batch]))
         self._emitter.add(results, (), decision.changes)
         return decision
 
     def _now(self, unit: Unit) -> str | None:
-        """Returns the digest of what a result is about as it is now; ``None`` where it is not there any more."""
+        """Return the current digest of a result's unit; ``None`` if it is gone."""
         if unit.level != "session":
             held = self._store.held(bytes.fromhex(unit.trace_id))
             return None if held is None else held[0]
@@ -209,12 +210,12 @@ class Line:
 
 
 def _listed_first(runs: Sequence[ScoredTrace]) -> list[ListedRow]:
-    """Returns the rows of runs that were not decided before."""
+    """Return the rows of runs that were not decided before."""
     return [run.listed for run in runs if run.listed is not None and run.unit.revision == 1]
 
 
 def _row(due: DueTrace, understood: Understood) -> DecidedTrace:
-    """Makes the row of a decided trace. A trace that is set aside has no digest and is final."""
+    """Make a decided trace's row. A quarantined trace has no digest and is final."""
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
     return DecidedTrace(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

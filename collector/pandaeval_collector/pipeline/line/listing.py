@@ -1,4 +1,4 @@
-"""What lists show of an agent's trace: the row by which people find it again."""
+"""The list row by which users find an agent's trace."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _MOST_USD = 1e6
 _MODELS = 3
 _UNKNOWN: Mapping[str, Any] = {}
 _VALUES, _VALUE = 8, 200
-"""Most values of an attribute that are kept of a trace, and most characters of each."""
+"""Maximum values of an attribute kept per trace, and characters per value."""
 
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
-    """Returns what lists show of a trace, JSON-ready; every text is short and safe to show. ``at``: start, Unix
-    milliseconds; ``us``: duration in microseconds; ``in``, ``out``: the beginnings of input and answer."""
+    """Return a trace's list fields, JSON-ready, with short safe texts. ``at``: start in Unix milliseconds. ``us``:
+    duration in microseconds. ``in``, ``out``: beginnings of input and answer.
+    """
     facts = {
         "id": trace.trace_id,
         "session": trace.session_id,
@@ -49,8 +50,9 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
 
 
 def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]:
-    """Returns the attributes with these keys, of spans or their resources, as pairs ``key=value``: of each key the
-    first :data:`_VALUES` values. Lists and objects are left out."""
+    """Return span and resource attributes with these keys as ``key=value``, at most :data:`_VALUES` values per key.
+    Omits lists and objects.
+    """
     found: dict[str, dict[str, None]] = {}
     for span in spans:
         for held in (span.attributes, span.resource.attributes):
@@ -63,8 +65,9 @@ def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]
 
 
 def cost_of(spans: Iterable[RawSpan], trace: Trace) -> dict[str, Any]:
-    """Returns the cost of the model calls, JSON-ready. ``usd``: US dollars as the spans state them, else by list price;
-    missing if nothing is known. ``unpriced``: models of calls without a price, whose cost is not in ``usd``."""
+    """Return the cost of model calls, JSON-ready. ``usd``: stated US dollars, else list prices; missing if unknown.
+    ``unpriced``: models without a price, excluded from ``usd``.
+    """
     stated = {span.span_id: cost for span in spans if (cost := _stated(span)) is not None}
     calls = [span for span in trace.spans if span.kind is Kind.LLM]
     costs, unpriced = [*stated.values()], dict[str, None]()
@@ -87,7 +90,7 @@ def _stated(span: RawSpan) -> float | None:
 
 
 def listed(trace: Trace, attributes: tuple[str, ...] = (), cost: Mapping[str, Any] = _UNKNOWN) -> ListedRow:
-    """Makes the row of a trace. ``attributes``: from :func:`pairs_of`; ``cost``: from :func:`cost_of`."""
+    """Make the row of a trace. ``attributes``: from :func:`pairs_of`; ``cost``: from :func:`cost_of`."""
     facts = {**shown_facts(trace), **cost}
     return ListedRow(
         trace_id=bytes.fromhex(trace.trace_id),

@@ -1,7 +1,7 @@
-"""A process of the line: ``python -m pandaeval_collector.pipeline.line.main``.
+"""A scoring worker: ``python -m pandaeval_collector.pipeline.line.main``.
 
-It understands traces, files them under their sessions, and makes every other decision; what it answers are rows to
-commit. It reads the store and writes nothing, so it may be killed at any time.
+Understands traces, files them and makes all other decisions. Returns rows to commit and writes nothing, so it may be
+killed at any time.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pandaeval_collector.pipeline.line.understanding import Understood
 from pandaeval_otel.assembly import DueTrace
 
 MOST_HELD = 8
-"""Batches that were understood and wait to be filed: more are of a front that has forgotten them."""
+"""Maximum understood batches held. More come from a main process that has forgotten them."""
 
 
 class OpensLine(Protocol):
-    """A setup: makes the line in its own process. The front is told what ``telemetry`` counts."""
+    """A setup that creates the line in its process. ``telemetry`` counts are reported to the main process."""
 
     def open(self, telemetry: Telemetry) -> Line: ...
 
 
 class LineServer:
-    """Answers the front. One thread."""
+    """Serves the main process. Single-threaded."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -43,12 +43,12 @@ class LineServer:
         self._held: dict[int, Sequence[Understood]] = {}
 
     def understand(self, due: Sequence[DueTrace]) -> bytes:
-        """Returns what became of traces, packed, for the process that files."""
+        """Return the packed outcomes of traces for the filing process."""
         understood = self._understood(due)
         return pickle.dumps([trace.without_spans() for trace in understood], pickle.HIGHEST_PROTOCOL)
 
     def keep_understood(self, due: Sequence[DueTrace]) -> int:
-        """Keeps what became of traces, and returns the number by which :meth:`file` finds it."""
+        """Keep the outcomes of traces; returns their number for :meth:`file`."""
         number = next(self._numbers)
         self._held[number] = self._understood(due)
         while len(self._held) > MOST_HELD:
@@ -56,7 +56,7 @@ class LineServer:
         return number
 
     def file(self, due: Sequence[DueTrace], held: int | bytes) -> Decision:
-        """Files traces under their sessions. May be called again, with the same arguments, until it has answered."""
+        """File traces under their sessions. May be repeated with the same arguments until it has answered."""
         understood: Sequence[Understood]
         understood = self._held[held] if isinstance(held, int) else pickle.loads(held)  # noqa: S301 - from our process
         decision = self._line.file(due, understood)
@@ -65,7 +65,7 @@ class LineServer:
         return decision
 
     def adopt(self, messages: Sequence[tuple[bytes, bool]]) -> Decision:
-        """Makes traces that other collectors decided members of their sessions."""
+        """Make traces that other collectors decided members of their sessions."""
         return self._line.adopt([unpacked(body, is_done) for body, is_done in messages])
 
     def _understood(self, due: Sequence[DueTrace]) -> Sequence[Understood]:
@@ -74,7 +74,7 @@ class LineServer:
         return understood
 
     def handlers(self) -> Handlers:
-        """Returns what the front may ask, by name. Results come packed: the front passes them on unread."""
+        """Return the request handlers by name. Results are packed, because the main process forwards them unread."""
         line = self._line
         own = (self.understand, self.keep_understood, self.file, self.adopt)
         plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far)

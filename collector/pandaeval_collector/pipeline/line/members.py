@@ -25,20 +25,20 @@ from pandaeval_otel.normal.session import MAX_ID_CHARS
 
 _HEAD = struct.Struct("<II")
 CLOCK_SLACK_NS = 2_000_000
-"""How much before the end of a trace the next one may seem to begin: clocks of JavaScript's SDKs count from a
-start that is rounded to milliseconds."""
+"""Nanoseconds by which the next trace may seem to begin early: JavaScript SDKs round their clock start to
+milliseconds.
+"""
 
 
 def packed_answer(text: str, vector: bytes, words: str) -> bytes:
-    """Packs the answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
+    """Pack the answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
     encoded = words.encode()
     return _HEAD.pack(len(vector), len(encoded)) + vector + encoded + text.encode()
 
 
 @dataclass(slots=True)
 class Member:
-    """A trace in its session, new or from the store. ``answer`` is packed, and unpacked only when it is compared.
-    ``changed``: the member has to be stored again."""
+    """A trace in its session, new or stored. ``answer`` is packed until compared. ``changed``: must be stored again."""
 
     trace_id: str
     start_ns: int
@@ -54,7 +54,7 @@ class Member:
         return self.start_ns, self.trace_id
 
     def direction_and_words(self) -> tuple[Direction, frozenset[str]]:
-        """Returns the direction of the answer's vector and the content words of the answer."""
+        """Return the direction of the answer's vector and the content words of the answer."""
         unpacked = self._unpacked
         if unpacked is None:
             unpack_answers([self])
@@ -77,15 +77,16 @@ class Member:
         return len(self.answer) - self.facts.held
 
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
-        """Returns whether the answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
+        """Return whether the answer can be compared with a trace of ``agent`` starting at ``start_ns``."""
         facts = self.facts
         ended = self.end_ns <= start_ns + CLOCK_SLACK_NS and self.start_ns < start_ns
         return ended and facts.agent == agent and facts.embedder == embedder
 
 
 def unpack_answers(members: Sequence[Member]) -> None:
-    """Unpacks the answers of members for :meth:`Member.direction_and_words`: together, since numpy takes as long
-    for a few rows as for one. All were embedded by the same embedder."""
+    """Unpack members' answers for :meth:`Member.direction_and_words`, together because numpy is slow per call. All have
+    the same embedder.
+    """
     packed = [member for member in members if member._unpacked is None]
     if not packed:
         return
@@ -98,8 +99,9 @@ def unpack_answers(members: Sequence[Member]) -> None:
 
 
 def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"") -> Member:
-    """Makes a member, without signals yet, of a new trace. ``is_judged``: whether traces like it are at all; ``held``:
-    what it leaves for the grounding of later traces."""
+    """Make a member without signals from a new trace. ``is_judged``: whether the trace is judged. ``held``: grounding
+    data for later traces.
+    """
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
@@ -137,7 +139,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
-    """Makes a member a trace again as comparisons see it, without spans. ``unit``: what its results are about."""
+    """Rebuild a trace without spans from a member, for comparisons. ``unit``: of its results."""
     facts = member.facts
     return Trace(
         trace_id=member.trace_id,
@@ -162,8 +164,9 @@ def remembered(member: Member, unit: Unit) -> Trace:
 
 
 def own_texts(member: Member, embedder: Embedder, size: int, lost: tuple[str, str] | None) -> Texts:
-    """Returns the vector and words of a member's answer, as metrics ask for them. ``size``: of the zero vector, where
-    the answer has none; ``lost``: kind and text of the error for which it has none, perhaps in another process."""
+    """Return vector and words of a member's answer for metrics. ``size``: of the zero vector if there is none.
+    ``lost``: kind and text of the embedding error, possibly of another process.
+    """
     text = plain(member.text)
     error = None if lost is None else type(lost[0], (Exception,), {})(lost[1])
     texts = Texts({}, (), embedder.id, embedder.bands, error)
@@ -178,7 +181,7 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: tuple[str, st
 
 
 def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
-    """Makes the unit of the results of a trace that was decided before and is compared again."""
+    """Make the unit of the results of a trace that was decided before and is compared again."""
     facts = member.facts
     agent, service, environment = all_bounded((facts.agent, facts.service, facts.environment or ""))
     return Unit(
@@ -200,18 +203,18 @@ def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
 
 
 def from_row(row: SessionTraceRow) -> Member:
-    """Unpacks the row of a trace that was decided before."""
+    """Unpack the row of a trace that was decided before."""
     return Member(row.trace_id.hex(), row.start_ns, row.end_ns, unpack(row.body), row.answer)
 
 
 def to_row(member: Member, session_id: str) -> SessionTraceRow:
-    """Packs a member of a session as it is stored."""
+    """Pack a member of a session as it is stored."""
     trace_id, facts = bytes.fromhex(member.trace_id), member.facts.pack()
     return SessionTraceRow(trace_id, session_id, member.start_ns, member.end_ns, facts, member.answer)
 
 
 def summary(member: Member) -> TraceSummary:
-    """Returns a member as session metrics see it."""
+    """Return a member as session metrics see it."""
     facts = member.facts
     stored: Mapping[str, Mapping[str, Any]] = facts.signals
     signals = {
@@ -223,7 +226,7 @@ def summary(member: Member) -> TraceSummary:
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:
-    """Returns the row with further signals."""
+    """Return the row with further signals."""
     member = from_row(row)
     member.facts.signals.update(signals)
     return to_row(member, row.session_id)

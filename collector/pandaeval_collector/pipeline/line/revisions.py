@@ -1,5 +1,6 @@
-"""Adds results to a decision: numbered by revision, filed under failures, encoded, and counted in the series. What was
-said of an older revision is taken back where the newest has nothing to say."""
+"""Adds results to a decision: numbers revisions, files failures, encodes and counts. Retracts older results that the
+newest revision lacks.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ from pandaeval_otel.wire.labels import MOST_ID
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
 _LEVELS = ("trace", "turn")
 _JUDGED = b'"judge":{'
-"""In the JSON of a result for which a judge was asked, and in no text there, whose quotes are escaped."""
+"""Part of the JSON of judged results. It cannot occur in texts, whose quotes are escaped."""
 _NOTHING_LEFT = Unscored(
     Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
 )
 
 
 class Revisions:
-    """Knows which results the store has, as the newest of their unit and metric. Reads the store and never writes; one
-    thread. ``silent``: keys of metrics whose results go nowhere; ``failures``: the groups that failures are filed
-    under, if they are."""
+    """Knows the stored newest results per unit and metric. Reads the store only; single-threaded. ``silent``: keys of
+    metrics that are not exported. ``failures``: failure groups, if enabled.
+    """
 
     def __init__(
         self, store: StoreReader, emitter: Emitter, silent: Collection[str], failures: LiveGroups | None
@@ -46,9 +47,9 @@ class Revisions:
         *,
         for_good: bool = True,
     ) -> None:
-        """Adds ``results`` to ``decision``, numbered by revision. Leaves out a result that is the newest of its unit
-        and metric already. ``first_time``: ids of units without results in the store, so that it need not be asked.
-        ``for_good``: whether all results are final; else none is."""
+        """Add ``results`` to ``decision`` with revision numbers, except unchanged newest results. ``first_time``: ids
+        of units known to have no results. ``for_good``: whether all results are final, else none is.
+        """
         kept = [result for result in results if _key(result) not in self._silent]
         newest = self._store.newest_results({unit.id for unit in _units(kept) if _of_trace(unit) not in first_time})
         if left_out := [result for result in kept if result.why == _NOT_SAMPLED]:
@@ -74,7 +75,7 @@ class Revisions:
         self._emitter.add(decision.results, counted, decision.changes, first, later, judged, undecided)
 
     def _file(self, result: Result, known: ResultRow | None, decision: Conclusion, for_good: bool) -> None:
-        """Adds a result that follows ``known``, with its rows."""
+        """Add a result that follows ``known``, with its rows."""
         lowest = 1 if known is None else known.revision + 1
         if result.revision < lowest:
             result = replace(result, revision=lowest)
@@ -97,13 +98,14 @@ def _units(results: Sequence[Result]) -> list[Unit]:
 
 
 def _of_trace(unit: Unit) -> str:
-    """Returns the id of a turn's trace, or the id of another unit."""
+    """Return the id of a turn's trace, or the id of another unit."""
     return unit.trace_id if unit.level == "turn" else unit.id
 
 
 def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
-    """Makes the row of a numbered result; its ``signal`` is what lists show of a score, 0..1, as sessions see it. Once
-    a unit is counted or settled, it stays so in later revisions."""
+    """Make a numbered result's row. ``signal``: score 0..1 for lists. Units stay counted or settled in later
+    revisions.
+    """
     finding, signal = result.finding, None
     if isinstance(finding, Score) and finding.label not in NOTED:
         signal = float(finding.metadata.get("calibrated", finding.value))
@@ -117,6 +119,7 @@ def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> R
         success=result.success,
         signal=signal,
         settled=for_good or (known is not None and known.settled),
+        verdict=result.verdict,
     )
 
 
@@ -144,9 +147,10 @@ def taken_back(
     jobs: Sequence[JobRow] = (),
     among: Collection[str] | None = None,
 ) -> list[Result]:
-    """Returns an unscored result of each metric of a trace and its turns that has a result in the store, none among
-    ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision; ``among``: names of trace
-    metrics, the only ones to look at. What compares the answers of the session is left out: it may answer later."""
+    """Return unscored results for metrics of a trace and its turns that have a stored result but none in ``results`` or
+    ``jobs``. ``unit``: newest revision. ``among``: trace metric names to check. Excludes metrics that compare session
+    answers, which may follow later.
+    """
     answered = {(each.unit.id, _key(each)) for each in results if each.why != Why.NOT_SAMPLED}
     for job in jobs:
         turn = orjson.loads(job.body).get(TURN)

@@ -25,13 +25,14 @@ class SessionScores:
     """The scores of the sessions of one store. Reads the store and never writes; one thread."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, left_out: Container[str] = frozenset()) -> None:
-        """``left_out``: ids of traces that no session is scored by, though answers are compared with theirs."""
+        """``left_out``: ids of traces that session scores ignore, but answers are compared with."""
         self._store, self._evaluator, self._left_out = store, evaluator, left_out
 
     def score(self, session_id: str, trigger: Trigger) -> tuple[list[Result], list[JobRow]]:
-        """Evaluates the session metrics over the traces decided so far; nothing for a session without traces. Of one
-        that closes also the judged metrics, where its traces are judged: jobs for those that need a judge.
-        ``SESSION_CHANGED``: the session is open, and its results have other ids than those for good."""
+        """Evaluate session metrics over the decided traces. A closing session with judged traces also gets judged
+        metrics, as jobs if needed. ``SESSION_CHANGED``: provisional scores of an open session, with separate result
+        ids.
+        """
         members = self._scored(session_id)
         if not members:
             return [], []
@@ -47,14 +48,14 @@ class SessionScores:
         return results + judged, [JobRow(each.id, last, each.metric.key, 0.0, body) for each in questions]
 
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
-        """Returns a session as it is now, and the unit of its judged metrics; ``None`` where nothing is left of it."""
+        """Return the current session and the unit of its judged metrics; ``None`` if it is empty."""
         if members := self._scored(session_id):
             view = SessionView(session_id, tuple(map(summary, members)))
             return view, _conversation(session_id, members, trigger)
         return None
 
     def traces_of(self, unit: Unit) -> list[str]:
-        """Returns the ids of the traces that a unit consists of, in order: those of a session that are judged."""
+        """Return the judged trace ids of a unit, in order."""
         if unit.level != "session":
             return [unit.trace_id]
         return [member.trace_id for member in self._scored(unit.id) if member.facts.judged]
@@ -65,15 +66,15 @@ class SessionScores:
 
 
 def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Makes the unit of a session's judged metrics: what they say rests on the traces alone."""
+    """Make the unit of judged session metrics, which depend only on the traces."""
     contents = _digest(f"{member.trace_id}:{member.facts.digest};" for member in members)
     return _unit(session_id, members, trigger).with_evidence(contents)
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Makes the unit of a session, with the last name that an agent of it has. Its evidence is what the scores depend
-    on: the traces, and the signals that may still come. So a session that was scored before those came has other ids
-    than the same session with them."""
+    """Make a session's unit, with its agent's last name. Evidence includes traces and pending signals, so later signals
+    give other ids.
+    """
     last = members[-1]
     named = (each.facts.agent for each in reversed(members) if each.facts.agent != each.facts.service)
     evidence = _digest(f"{each.trace_id}:{each.facts.digest};{_missing(each)}" for each in members)
@@ -95,7 +96,7 @@ def _digest(parts: Iterable[str]) -> str:
 
 
 def _missing(member: Member) -> str:
-    """Returns what a session's digest says of a trace's signals that may still come or change; nothing of others."""
+    """Return the digest part for a trace's pending or changing signals; empty for others."""
     text = ""
     for name, signal in sorted(member.facts.signals.items()):
         if signal.get("older"):

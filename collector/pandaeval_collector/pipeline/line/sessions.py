@@ -16,11 +16,11 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet
 
 _NEAR: tuple[int, ...] = (4, 32, 256, 2048)
-"""How many traces of a session are read to place a new one; the next number, then all, where they do not suffice."""
+"""Traces read to place a new trace; if not enough, the next number, then all."""
 _GROWN: tuple[int, ...] = (64, 512, 4096)
-"""The same, where members from other collectors came in."""
+"""The same for members from other collectors."""
 _AT_ONCE = 4096
-"""From so many members on they are compared, before more are read: memory is not spared for more."""
+"""Members compared at once, to bound memory."""
 _PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
 
 
@@ -33,8 +33,9 @@ class SessionPlaces:
         self._dependencies = Dependencies(store, evaluator)
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
-        """Assigns ``runs``, ordered by start, to sessions: a run that names none gets the session that follows from the
-        responses which it continues."""
+        """Assign ``runs``, ordered by start, to sessions. A run without a session id gets the session of the responses
+        that it continues.
+        """
         places = self._chains.place(runs)
         sessions, evaluator = places.sessions, self._evaluator
         return [
@@ -45,9 +46,9 @@ class SessionPlaces:
         ], places
 
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
-        """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
-        results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
-        that were decided before. ``places``: of these runs."""
+        """File runs in their sessions and compare answers with changed predecessors again. Returns all runs' results in
+        order, then new results of earlier traces. ``places``: of these runs.
+        """
         batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
         added, came, left = self._placed(runs, places, changes)
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
@@ -66,8 +67,7 @@ class SessionPlaces:
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def enter(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> dict[str, int]:
-        """Puts runs, ordered by start, into their sessions, to be compared later. Returns the sessions that have
-        changed, see :attr:`Decision.grown`."""
+        """File runs, ordered by start, for later comparison. Returns changed sessions, see :attr:`Decision.grown`."""
         added, came, left = self._placed(runs, places, changes)
         for session_id, members in (*added.items(), *came.items()):
             changes.session_traces.extend(to_row(member, session_id) for member in members)
@@ -76,7 +76,7 @@ class SessionPlaces:
         return grown
 
     def compare(self, grown: Mapping[str, int], changes: WriteSet) -> list[Result]:
-        """Compares the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
+        """Compare answers added by :meth:`enter` and those with changed predecessors."""
 
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _GROWN):
@@ -87,13 +87,13 @@ class SessionPlaces:
         return self._compare(stretches(), {}, changes)
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Stores judged results among the signals of their traces."""
+        """Store judged results among the signals of their traces."""
         rows = self.retold(results)
         changes.session_traces.extend(rows)
         changes.touched.update(row.session_id for row in rows if row.session_id)
 
     def retold(self, results: Sequence[Result]) -> list[SessionTraceRow]:
-        """Returns the rows of traces with judged results among their signals."""
+        """Return the rows of traces with judged results among their signals."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
             if result.unit.level != "trace" or not result.is_rated:
@@ -106,7 +106,7 @@ class SessionPlaces:
         return [*rows.values()]
 
     def member(self, run: ScoredTrace, places: Places) -> Member:
-        """Makes a run a member of its session, with the signals that are known by now."""
+        """Make a run a member of its session, with the signals that are known by now."""
         before = places.before.get(run.unit.trace_id)
         older = from_row(before).facts if before is not None and not run.is_handed else None
         waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
@@ -117,8 +117,9 @@ class SessionPlaces:
     def _placed(
         self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet
     ) -> tuple[dict[str, list[Member]], dict[str, list[Member]], set[str]]:
-        """Returns the new members and those that were decided before and belong elsewhere now, by session, and the
-        sessions that some have left. Adds those that may come into a session later, and by which responses."""
+        """Return new and moved members by session, and sessions that lost members. Also adds traces that may join a
+        session later, with their responses.
+        """
         added: dict[str, list[Member]] = {}
         came: dict[str, list[Member]] = {}
         left: set[str] = set()
@@ -150,9 +151,9 @@ class SessionPlaces:
         sizes: Sequence[int],
         added: Mapping[str, Sequence[Member]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, int, list[Member]]]:
-        """Yields sessions with the members that new ones can be compared with, and the position of the first of them: a
-        session of thousands of traces is not read for each new one. So many are read as ``sizes`` says, the next number
-        where they do not suffice, then all. ``added``: new members that are not stored yet."""
+        """Yield sessions with the members needed for comparison, and the first one's position. Reads ``sizes`` members
+        stepwise, then all, so long sessions are not read per trace. ``added``: new members not yet stored.
+        """
         near: dict[str, tuple[int, list[Member]]] = {}
         wanted = {session_id for session_id, start_ns in grown.items() if start_ns}
         for newest in sizes:
@@ -169,8 +170,9 @@ class SessionPlaces:
                 yield session_id, 0, [from_row(row) for row in self._store.session_traces(session_id)]
 
     def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, FiledRun], changes: WriteSet) -> list[Result]:
-        """Evaluates what depends on other traces of its session, and adds the changed members to ``changes``. Returns
-        the results of traces that are not in the batch."""
+        """Evaluate metrics that depend on other traces, and add changed members to ``changes``. Returns results of
+        traces outside the batch.
+        """
         again: list[Result] = []
         for some in _together(stretches):
             again += self._dependencies.score(some, batch)
@@ -184,7 +186,7 @@ class SessionPlaces:
 def _grown(
     added: Mapping[str, Sequence[Member]], came: Mapping[str, object], left: Set[str], places: Places
 ) -> dict[str, int]:
-    """Returns the sessions that have changed: from which start on, where they have new members alone; else 0."""
+    """Return changed sessions with the earliest start of new members; 0 for other changes."""
     grown = dict.fromkeys({*added, *came, *left}, 0)
     for session_id in added.keys() - came.keys() - left:
         if not any(member.trace_id in places.before for member in added[session_id]):
@@ -193,7 +195,7 @@ def _grown(
 
 
 def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
-    """Yields stretches that are small enough together."""
+    """Yield stretches that are small enough together."""
     some: list[Stretch] = []
     for stretch in stretches:
         some.append(stretch)
@@ -205,8 +207,9 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
 
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:
-    """Returns the signal of a metric whose judge has yet to be asked: that of the older revision, if any. It is marked
-    where it rests on other evidence: then the session has another id than with the judge's answer."""
+    """Return the signal of a metric with a pending judge: the older revision's, if any. It is marked if evidence
+    differs, so the session id differs from the final one.
+    """
     signal = _PENDING if older is None else older.signals.get(name, _PENDING)
     if older is None or older.digest == digest or signal["outcome"] == "pending":
         return signal

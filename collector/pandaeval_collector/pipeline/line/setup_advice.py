@@ -1,4 +1,4 @@
-"""Logs first-run hints: what keeps a service from being scored in full, once per service, with the cure."""
+"""Logs setup hints once per service: the problem and the fix."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ _HINTS = {
 
 
 def lacking(trace: Trace) -> dict[str, str]:
-    """Finds out what keeps a trace from being scored in full, each with its cure: ``content``, where none was captured;
-    ``unread``, where text was captured that no dialect reads;
-    ``session``, where it names none; ``root``, for one model call of an agent whose other calls are traces of their
-    own."""
+    """Return the setup problems of a trace with their fixes. ``content``: no content captured. ``unread``: text that no
+    dialect reads. ``session``: no session id. ``root``: a single model call whose run is spread over traces.
+    """
     lacks: dict[str, str] = {}
     unread = next((note for note in trace.notes if MARK in note), "")
     if unread:
@@ -54,22 +53,21 @@ def lacking(trace: Trace) -> dict[str, str]:
 
 
 def _is_bare(trace: Trace) -> bool:
-    """Returns whether no text was captured. A trace whose one side is missing is no reason for a hint."""
+    """Return whether no text was captured. No hint if only input or output is missing."""
     messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
     texts = (part for message in messages for part in message.parts if isinstance(part, Text))
     return trace.input is None and trace.output is None and next(texts, None) is None
 
 
 class Hints:
-    """Collects what decided traces lack and logs each hint once. One thread."""
+    """Collects setup problems of decided traces and logs each once. Single-threaded."""
 
     def __init__(self, has_judge: bool) -> None:
         self._has_judge = has_judge
         self._told: set[tuple[str, str]] = set()
 
     def look(self, traces: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-        """Logs what traces lack (their service, and what :func:`lacking` gives), unless the same was logged for the
-        service before."""
+        """Log a trace's problems (service and :func:`lacking`), once per service and problem."""
         for service, lacks in traces:
             for kind, text in lacks.items():
                 self._tell(service, kind, text)
@@ -83,7 +81,7 @@ class Hints:
 
 
 def cure(names: Iterable[str]) -> str:
-    """Returns how content is switched on in the first of these instrumentations (scopes or dialects) that is known."""
+    """Return how to enable content in the first known instrumentation (scope or dialect)."""
     return next(
         text
         for name in (*names, _CONVENTIONS)
@@ -94,5 +92,5 @@ def cure(names: Iterable[str]) -> str:
 
 @cache
 def _switches() -> list[tuple[str, str]]:
-    """Returns what all dialects say of how content is switched on, by the beginnings of names that it holds for."""
+    """Return what all dialects say of how content is switched on, by the beginnings of names that it holds for."""
     return [pair for dialect in dialects() for pair in getattr(dialect, "content_switch", {}).items()]

@@ -1,4 +1,4 @@
-"""Traces, read back from what is stored of them: the one place where chunks become a trace."""
+"""Rebuilds traces from stored chunks."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ class Rebuilt:
 
 
 def rebuilt(parts: Iterable[Part], closing: Closing | None = None) -> Rebuilt:
-    """Makes a trace of its chunks. Raises what decoding raises (``ValueError``, protobuf's ``DecodeError``, and
-    :class:`pandaeval_otel.wire.bounds.TooMuchError`)."""
+    """Rebuild a trace from its chunks. Raises ``ValueError``, protobuf's ``DecodeError`` or
+    :class:`pandaeval_otel.wire.bounds.TooMuchError`.
+    """
     evidence = gather(parts)
     return Rebuilt(evidence, build_trace(evidence, closing))
 
 
 def closing_of(due: DueTrace) -> Closing:
-    """Returns how a due trace came to be closed."""
+    """Return how a due trace came to be closed."""
     return Closing(due.trigger, due.revision, due.late_spans)
 
 
 def stored(store: StoreReader, ids: Collection[int], closing: Closing) -> Rebuilt:
-    """Reads the trace that is stored in these chunks. Raises like :func:`rebuilt` and :meth:`StoreReader.chunks`."""
+    """Read the trace that is stored in these chunks. Raises like :func:`rebuilt` and :meth:`StoreReader.chunks`."""
     found = store.chunks(ids)
     return rebuilt([found[id_] for id_ in sorted(found)], closing)
 
@@ -49,7 +50,7 @@ def kept_trace(
     digest: str,
     closing: Closing = Closing(Trigger.SESSION_CHANGED),  # noqa: B008 - it never changes
 ) -> Trace | None:
-    """Makes a decided trace of all that is stored of it; ``None`` where that is not the evidence of ``digest``."""
+    """Rebuild a decided trace from everything stored; ``None`` if its digest is not ``digest``."""
     try:
         found = rebuilt(parts, closing)
     except MemoryError:
@@ -61,8 +62,9 @@ def kept_trace(
 
 
 def parts_of(store: StoreReader, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part]]]:
-    """Yields what is stored of each trace, in order of arrival. Reads for as many traces at a time as memory is spared
-    for. Raises like :meth:`StoreReader.chunks`."""
+    """Yield stored parts of each trace, in order of arrival, in memory-bounded groups. Raises as
+    :meth:`StoreReader.chunks`.
+    """
     for group in _groups(due):
         found = store.chunks([id_ for each in group for id_ in each.chunks])
         for each in group:
@@ -70,7 +72,7 @@ def parts_of(store: StoreReader, due: Iterable[DueTrace]) -> Iterator[tuple[DueT
 
 
 def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
-    """Groups traces that are small enough to be read together."""
+    """Group traces that are small enough to be read together."""
     group: list[DueTrace] = []
     size = 0
     for each in due:

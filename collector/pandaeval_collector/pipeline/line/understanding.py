@@ -1,7 +1,6 @@
-"""Understands a due trace by itself, before it is filed among the others of its session: decodes, normalises and scores
-it.
+"""Understands a due trace alone: decodes, normalises and scores it.
 
-Nothing here depends on other traces or on earlier decisions, so it may run in any order, in any process, and again.
+Independent of other traces, so it may run in any order and process, and repeatedly.
 """
 
 from __future__ import annotations
@@ -38,19 +37,20 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TURN, SESSION, DETAIL = "turn", "session", "detail"
-"""Keys in the body of a job that is about a turn (the span that answers), about a session that closed (its id), or that
-follows a verdict (the span that answers in the turn with the first wrong step)."""
+"""Job body keys: a turn (its answering span), a closed session (its id), or a follow-up (the answering span of the turn
+with the first wrong step).
+"""
 _CHAINED = "session derived from responses that later traces continue; no span has a session ID"
 _TOLD = "session derived from the history in its traces; no span has a session ID"
 
 
 @dataclass(slots=True)
 class ScoredTrace:
-    """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
-    without signals. ``is_judged``: whether traces like it are at all; ``suspicious``: whether it looks as if it had
-    failed. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for; ``jobs``
-    ask it. ``lost``: kind and text of the error for which its texts have no vectors. ``trace``: ``None`` where
-    nobody needs the spans. Nobody changes what stands here: it may have to be filed again."""
+    """An agent's trace for its session and results. ``member``: its session data, without signals. ``is_judged``:
+    whether it is judged. ``suspicious``: likely failed. ``results``: except comparisons. ``awaited``: judged metrics
+    that the session waits for; ``jobs`` evaluate them. ``lost``: kind and text of the embedding error. ``trace``:
+    ``None`` if spans are not needed. Immutable, because filing may repeat.
+    """
 
     unit: Unit
     member: Member
@@ -66,11 +66,11 @@ class ScoredTrace:
     error: str | None = None
     """The error with which the run itself failed, if it did."""
     is_handed: bool = False
-    """Whether another collector decided the run, and this one scores its session. It may have come before."""
+    """Whether another collector decided the run and this one scores its session."""
 
 
 def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> ScoredTrace:
-    """Returns the run as a member of a session that its spans do not name; judged if that session is in the sample."""
+    """Return the run in a session that its spans do not name. It is judged if that session is sampled."""
     unit = replace(run.unit, session_id=session_id)
     return replace(
         _drawn(run, unit, evaluator),
@@ -81,13 +81,13 @@ def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> Score
 
 
 def by_itself(run: ScoredTrace, evaluator: Evaluator) -> ScoredTrace:
-    """Returns the run; if no seen trace has its history, it is judged only if it is in the sample itself."""
+    """Return a run without predecessor. It is judged only if it is sampled itself."""
     alone = run.unit.session_id is None and is_history(run.member.facts.continues)
     return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
 
 
 def explained(run: ScoredTrace, results: list[Result], evaluator: Evaluator) -> list[Result]:
-    """Returns the results of a run that was read with its session, with those that explain why it fails."""
+    """Return results of a run after reading its session, with explanations of its failure."""
     names = evaluator.explaining
     if run.trace is None or not any(each.success is False or each.metric in names for each in results):
         return results
@@ -112,23 +112,23 @@ def _drawn(run: ScoredTrace, unit: Unit, evaluator: Evaluator) -> ScoredTrace:
 
 
 def with_session(trace: Trace, session_id: str) -> Trace:
-    """Returns the trace as a member of a session that its spans do not name."""
+    """Return the trace as a member of a session that its spans do not name."""
     by_history = is_history(trace.continues or session_id)
     return replace(trace, session_id=session_id, notes=(*trace.notes, _TOLD if by_history else _CHAINED))
 
 
 @dataclass(slots=True)
 class Understood:
-    """The outcome for one due trace. ``digest``: of its evidence; ``run``: ``None`` for a trace without an agent;
-    ``failed``: kind and text of the error, for a trace that could not be understood."""
+    """The outcome of a due trace. ``digest``: of its evidence. ``run``: ``None`` without an agent. ``failed``: kind and
+    text of the error.
+    """
 
     digest: str
     run: ScoredTrace | None = None
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
-        """Returns a copy for another process: with the spans only where they are read again with the session
-        or may explain a failure."""
+        """Return a copy for another process, with spans only if needed again."""
         if self.run is None:
             return self
         run = self.run
@@ -138,7 +138,7 @@ class Understood:
 
 
 def unasked(understood: Understood) -> Understood:
-    """Returns a copy about which no judge is asked."""
+    """Return a copy about which no judge is asked."""
     run = understood.run
     if run is None:
         return understood
@@ -153,8 +153,9 @@ class Understanding:
         self._store, self._evaluator, self._listed = store, evaluator, evaluator.settings.listed_attributes
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
-        """Returns what became of each trace, in the same order: one that cannot be read or understood, or takes too
-        long, costs no other. Raises where the store fails."""
+        """Return each trace's outcome, in order. Unreadable or slow traces do not affect others. Raises if the store
+        fails.
+        """
         parts, understood = Isolated(due), list[Understood]()
         for part in parts:
             try:
@@ -218,8 +219,9 @@ class Understanding:
         return Understood(built.digest, run)
 
     def _add_questions(self, trace: Trace, run: ScoredTrace) -> None:
-        """Adds results of judged metrics that need no judge, and jobs for all others. A session waits for those that
-        are in the sample: it is judged whole, or nothing of it counts there."""
+        """Add results of judged metrics that need no judge, and jobs for the others. A session waits for sampled
+        traces, so it is judged whole or not at all.
+        """
         judge = self._evaluator.settings.judge
         if judge is None:
             return
@@ -236,7 +238,7 @@ class Understanding:
 
 
 def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: Any) -> Iterator[JobRow]:
-    """Yields the jobs that ask ``questions`` about a trace or its turns. ``more``: of their bodies."""
+    """Yield the jobs that ask ``questions`` about a trace or its turns. ``more``: of their bodies."""
     body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans, **more}
     for each in questions:
         alone = each.unit.level == "turn" and (each.metric.part is None or DETAIL not in more)
@@ -258,7 +260,7 @@ class _Built:
 
 
 def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: Any) -> T | Understood:
-    """Returns ``work(*arguments)``. Whatever spans hold that nobody thought of, it costs their trace alone."""
+    """Return ``work(*arguments)``; an exception only affects this trace."""
     try:
         failpoints.reach_over("over_trace", trace_id)
         return LIMIT.run(seconds, work, *arguments)
@@ -269,7 +271,7 @@ def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: An
 
 
 def _failed(trace_id: str, error: BaseException) -> Understood:
-    """Returns what became of a trace over which ``error`` was raised."""
+    """Return the outcome of a trace with ``error``."""
     _log.error("trace %s cannot be understood", trace_id, exc_info=error)
     kind = "timeout" if isinstance(error, OverTimeError) else type(error).__name__
     return Understood("", failed=(kind, str(error)[:300]))

@@ -21,7 +21,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 def scaled(raw: float, scale: tuple[float, float], reason: str = "") -> Score:
-    """Makes a score 0..1 from a number on ``scale`` (its worst and its best end), which ``raw`` keeps. Raises
+    """Make a score 0..1 from a number on ``scale`` (its worst and its best end), which ``raw`` keeps. Raises
     ``ValueError`` for a number outside of it."""
     least, most = scale
     if not least <= raw <= most:
@@ -33,7 +33,7 @@ def scaled(raw: float, scale: tuple[float, float], reason: str = "") -> Score:
 
 
 def written(scale: tuple[float, float]) -> str:
-    """Writes a scale as metrics and results have it: ``"1-5"``, ``""`` for 0..1."""
+    """Write a scale as metrics and results have it: ``"1-5"``, ``""`` for 0..1."""
     return "" if scale == UNIT else f"{scale[0]:g}-{scale[1]:g}"
 
 
@@ -50,7 +50,7 @@ class LabelDefinition(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_score(cls, given: Any) -> Any:
-        """Accepts a bare score for a label."""
+        """Accept a bare score for a label."""
         return {"score": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
 
 
@@ -65,7 +65,7 @@ class Scale(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_ends(cls, given: Any) -> Any:
-        """Accepts ``[1, 5]`` for ``{min: 1, max: 5}``."""
+        """Accept ``[1, 5]`` for ``{min: 1, max: 5}``."""
         match given:
             case [least, most]:
                 return {"min": least, "max": most}

@@ -34,7 +34,7 @@ _CURES = {
 
 
 def metrics_of(path: str) -> tuple[Metric[Any, Any], ...]:
-    """Reads the metrics of a file, once in a process. Raises :class:`ModuleLoadError` with the file, the key and the
+    """Read the metrics of a file, once in a process. Raises :class:`ModuleLoadError` with the file, the key and the
     cure of everything that is wrong with it."""
     return _read(Path(path).expanduser().resolve())
 
@@ -59,7 +59,7 @@ def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
 
 
 def _entries(path: Path) -> list[Any]:
-    """Returns the definitions in a file, not validated yet."""
+    """Return the definitions in a file, not validated yet."""
     held = _loaded(path)
     entries = held.get("metrics", [held]) if isinstance(held, dict) else held
     if isinstance(held, dict) and "metrics" in held and len(held) > 1:
@@ -71,7 +71,7 @@ def _entries(path: Path) -> list[Any]:
 
 
 def _keyed(error: ErrorDetails) -> str:
-    """Returns a mistake, with its key."""
+    """Return a mistake, with its key."""
     key = ".".join(str(part) for part in error["loc"])
     return f"{key}: {_sentence(error)}" if key else _sentence(error)
 

@@ -30,7 +30,7 @@ _ABOUT = {
 
 
 def judged(**definition: Any) -> Metric[Any, Any]:
-    """Makes a metric that a judge answers, from the keys of a definition (:class:`Definition`).
+    """Make a metric that a judge answers, from the keys of a definition (:class:`Definition`).
 
     >>> judged(name="tone", criteria="The answer is calm and polite.", scale=[1, 5], threshold=3.5).kind
     'llm'
@@ -41,7 +41,7 @@ def judged(**definition: Any) -> Metric[Any, Any]:
 
 
 def build(definition: Definition) -> Metric[Any, Any]:
-    """Makes the metric of a definition. Raises ``ValueError`` for one that could not be run."""
+    """Make the metric of a definition. Raises ``ValueError`` for one that could not be run."""
     rubric: Rubric[Any] = Rubric(
         name=definition.name if definition.level == "trace" else f"{definition.level}_{definition.name}",
         version=definition.digest,  # never the user's own, which may stay the same: verdicts are remembered under it
@@ -86,7 +86,7 @@ def build(definition: Definition) -> Metric[Any, Any]:
 
 
 def _before_asking(subject: Any, context: object) -> Finding | None:
-    """Returns unscored for a trace or a turn that shows neither an answer nor a step; ``None``: a judge is asked."""
+    """Return unscored for a trace or a turn that shows neither an answer nor a step; ``None``: a judge is asked."""
     trace = subject if isinstance(subject, Trace) else getattr(subject, "trace", None)
     if not isinstance(trace, Trace):
         return None
@@ -122,7 +122,7 @@ def _verdict(definition: Definition) -> type[Verdict]:
 
 
 def labelled(name: str, labels: Mapping[str, LabelDefinition], reason: str) -> Score:
-    """Makes the score of a label. A label with a severity fails, and the result names it."""
+    """Make the score of a label. A label with a severity fails, and the result names it."""
     label = labels[name]
     if label.severity is None:
         return Score(label.score, reason, label=name)
@@ -142,7 +142,7 @@ def metric(
     model: str | None = None,
     rubrics: tuple[Rubric[Any], ...] = (),
 ) -> Made:
-    """Makes a metric of the function below it, or of a class with a method ``score``.
+    """Make a metric of the function below it, or of a class with a method ``score``.
 
     >>> @metric(threshold=0.5)
     ... def brevity(trace):
@@ -190,7 +190,7 @@ def metric(
 
 
 def _score_of(given: Any) -> Any:
-    """Returns the function, or the method ``score`` of a class."""
+    """Return the function, or the method ``score`` of a class."""
     if not inspect.isclass(given):
         return given
     score = getattr(given(), "score", None)
@@ -213,14 +213,14 @@ def _always_ask(subject: Any, context: Any) -> None:
 def _evaluate(
     score: Callable[..., Any], scale: tuple[float, float], labels: Mapping[str, LabelDefinition]
 ) -> Callable[[Any, Any], Finding | None]:
-    """Makes ``evaluate`` of a function that takes the subject alone, or the subject and its context."""
+    """Make ``evaluate`` of a function that takes the subject alone, or the subject and its context."""
     if len(inspect.signature(score).parameters) < 2:
         return lambda subject, context: finding(score(subject), scale, labels)
     return lambda subject, context: finding(score(subject, context), scale, labels)
 
 
 def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDefinition]) -> Finding | None:
-    """Turns a function's return value into a finding. Raises ``TypeError`` or ``ValueError`` for other values."""
+    """Turn a function's return value into a finding. Raises ``TypeError`` or ``ValueError`` for other values."""
     reason = ""
     match said:
         case (said, str(reason)):

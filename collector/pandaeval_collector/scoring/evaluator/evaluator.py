@@ -63,11 +63,11 @@ class Evaluator:
         self._by_name = {metric.name: metric for metric in plan.traces}
 
     def threshold(self, metric: Metric[Any, Any]) -> float:
-        """Returns the threshold from which a metric's results pass."""
+        """Return the threshold from which a metric's results pass."""
         return self._preparation.of(metric).threshold
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
-        """Embeds all texts that the enabled metrics want of these traces. If the embedder fails for a single trace,
+        """Embed all texts that the enabled metrics want of these traces. If the embedder fails for a single trace,
         asking for a vector of its texts raises, so that only the results that need it are
         ``unscored(metric_error)``."""
         traces = list(traces)
@@ -89,7 +89,7 @@ class Evaluator:
         return Texts(found.rows, found.chunked, id_, bands, known=knows(self.embedder))
 
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
-        """Returns all results of a trace and its turns that need neither its session nor a judge. ``is_judged``:
+        """Return all results of a trace and its turns that need neither its session nor a judge. ``is_judged``:
         whether a judge is asked about the trace."""
         if trace.utility:
             what = f"a call beside the conversation ({trace.utility}): it answers no user, and counts in no rate"
@@ -99,7 +99,7 @@ class Evaluator:
         return self.explained(trace, unit, found)
 
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
-        """Returns the results of metrics that look at one trace alone. ``unit``: the trace's, if the caller has it."""
+        """Return the results of metrics that look at one trace alone. ``unit``: the trace's, if the caller has it."""
         unit = unit or trace_unit(trace)
         metrics = self.plan.alone
         if trace.is_step:
@@ -107,7 +107,7 @@ class Evaluator:
         return self._on_trace(metrics, trace, unit, texts, end_tokens=self.settings.end_tokens)
 
     def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
-        """Returns the results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked
+        """Return the results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked
         about the trace; else the results include judged metrics that code can score (``Metric.by_code``)."""
         coded = [] if trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
         if is_judged:
@@ -131,7 +131,7 @@ class Evaluator:
         return results
 
     def _of_turn(self, trace: Trace, index: int, bare: TurnView, coded: Sequence[JudgedTurnMetric]) -> Iterator[Result]:
-        """Yields the results of one turn. ``bare``: the turn without its history."""
+        """Yield the results of one turn. ``bare``: the turn without its history."""
         scored = [metric for metric in coded if score_by_code(metric, bare) is not None]
         if not scored and not self.plan.turns:
             return
@@ -151,7 +151,7 @@ class Evaluator:
         stand: Iterable[tuple[str, str, Sequence[str]]] = (),
         with_session: bool = False,
     ) -> list[Result]:
-        """Returns the results of a trace and, if one fails, of metrics that explain why, whose step failing results
+        """Return the results of a trace and, if one fails, of metrics that explain why, whose step failing results
         also name. ``with_session``: they were read with the other traces of the session; else those that these may
         change are not explained yet; ``stand``: further ones that failed before, see :meth:`blamed`."""
         others = [result for result in results if result.metric not in self.explaining]
@@ -167,7 +167,7 @@ class Evaluator:
         return [_with_blame(result, steps[0]) for result in others] + explaining
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
-        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name."""
+        """Return the results that explain failing ones: of these the id, the metric and the spans that they name."""
         wanted = [(self.plan.order.get(metric, 0), id_, metric, spans) for id_, metric, spans in failing if spans]
         if not self.plan.explaining or not wanted or trace.is_step:
             return []
@@ -182,19 +182,19 @@ class Evaluator:
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
     ) -> list[Result]:
-        """Returns unscored results of ``metrics``, if not given of all that look at one trace alone."""
+        """Return unscored results of ``metrics``, if not given of all that look at one trace alone."""
         metrics = self.plan.alone if metrics is None else metrics
         return conclude(unit, [(self._preparation.of(each).origin, Unscored(why, reason), 0.0) for each in metrics])
 
     def with_others(
         self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
     ) -> list[Result]:
-        """Returns the result of a dependent metric with ``more`` of the session, see :class:`TraceContext`. The
+        """Return the result of a dependent metric with ``more`` of the session, see :class:`TraceContext`. The
         evidence of ``unit`` covers the traces that it comes from. A metric that compares answers needs no spans."""
         return self._on_trace([metric], trace, unit, texts, **more)
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
-        """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
+        """Return the names of the metrics whose ``results`` of a trace alone its session may change."""
         if trace.is_step or trace.forced or refusal(trace) is not None:
             return ()
         findings = {result.metric: result.finding for result in results if result.unit.level == "trace"}
@@ -202,7 +202,7 @@ class Evaluator:
         return tuple(name for name, unsettled in pairs if unsettled and unsettled(trace, findings.get(name)))
 
     def said_of(self, key: str, unit: Unit, finding: Finding) -> list[Result]:
-        """Returns the result of a metric of traces or turns with a ``finding`` that the line makes for it; none if the
+        """Return the result of a metric of traces or turns with a ``finding`` that the line makes for it; none if the
         metric is disabled, or one that the session answers."""
         metric = self._without_session.get(key)
         if metric is None:
@@ -213,11 +213,11 @@ class Evaluator:
         return conclude(unit, [(origin, finding, 0.0)])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
-        """Returns the results of the session metrics that ask no model."""
+        """Return the results of the session metrics that ask no model."""
         return self._run(self.plan.sessions, session, unit, self._session_context, None)
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Runs the judged metrics of a session that closes: results that need no model, and questions for the
+        """Run the judged metrics of a session that closes: results that need no model, and questions for the
         others."""
         return self.judged.of_session(session, unit, suspicious, self._session_context)
 
@@ -227,7 +227,7 @@ class Evaluator:
         return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged)
 
     def signal_value(self, result: Result) -> float | None:
-        """Returns the value of a trace's result for session metrics: its score, or ``None`` for a result that is open
+        """Return the value of a trace's result for session metrics: its score, or ``None`` for a result that is open
         or a suspect, and for one that passed if the metric counts by its failures only.
 
         A metric with a setting for its signal (``loop_signal``) counts with its score if that is ``raw``. If it is
@@ -246,7 +246,7 @@ class Evaluator:
     def _on_trace(
         self, metrics: Sequence[TraceMetric], trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
     ) -> list[Result]:
-        """Runs metrics of traces; ``more``: what they are told, see :class:`TraceContext`."""
+        """Run metrics of traces; ``more``: what they are told, see :class:`TraceContext`."""
         texts = texts or Texts({}, (), self.embedder.id, self.embedder.bands)
         context = partial(TraceContext, texts, **more)
         return self._run(metrics, trace, unit, context, refusal(trace))
@@ -270,7 +270,7 @@ class Evaluator:
 
 
 def _with_blame(result: Result, step: Any) -> Result:
-    """Returns a failing result with the step that broke the run; others as they are."""
+    """Return a failing result with the step that broke the run; others as they are."""
     if result.success is not False:
         return result
     return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, "blame": step}))

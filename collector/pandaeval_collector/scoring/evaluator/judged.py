@@ -61,7 +61,7 @@ _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
 def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, Any]:
-    """Returns metadata of a result: ``judge``, ``truncated`` if the record was cut, and ``injection_suspected`` if
+    """Return metadata of a result: ``judge``, ``truncated`` if the record was cut, and ``injection_suspected`` if
     words in it speak to a judge; nothing if no judge was asked. ``model``: named where none answered.
 
     ``judge.cited``: ids of the spans that the verdict names; ``judge.tokens.cached``: those of ``input`` that came from
@@ -122,12 +122,12 @@ class Judged:
         return self._judge
 
     def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        """Return whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
         judge = self._judge
         return judge is not None and judge.selection.concerns(trace.agent, attributes)
 
     def questions(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
-        """Runs the judged metrics of a trace: returns results that need no model, and questions for the others."""
+        """Run the judged metrics of a trace: returns results that need no model, and questions for the others."""
         return self._asked(
             self._of(trace.session_id),
             trace,
@@ -138,7 +138,7 @@ class Judged:
         )
 
     def details(self, subject: Trace | TurnView) -> tuple[list[Result], list[Question]]:
-        """Returns what :meth:`questions` does, for the questions about a trace or turn that wait for a verdict."""
+        """Return what :meth:`questions` does, for the questions about a trace or turn that wait for a verdict."""
         if isinstance(subject, TurnView):
             of_turn = self._waiting(self._of_turns, subject.trace)
             return self._asked(of_turn, subject, subject.trace, turn_unit(subject), _SELECTED, TurnContext)
@@ -146,20 +146,20 @@ class Judged:
         return self._asked(of_trace, subject, subject, trace_unit(subject), _SELECTED, context)
 
     def details_of_turn(self, trace: Trace, index: int) -> tuple[list[Result], list[Question]]:
-        """Returns the same for a turn of a trace, given by its index."""
+        """Return the same for a turn of a trace, given by its index."""
         return self.details(turn_view(trace, index))
 
     def _waiting(self, metrics: Iterable[J], trace: Trace) -> list[J]:
         return [metric for metric in metrics if self._plan.waits(metric, trace.session_id is not None)]
 
     def selects(self, result: Result) -> bool:
-        """Returns whether a result is the verdict that decides about further questions (``judge.detail: failing``)."""
+        """Return whether a result is the verdict that decides about further questions (``judge.detail: failing``)."""
         unit, judge = result.unit, self._judge
         is_first = unit.level == ("trace" if unit.session_id is None else "session")
         return judge is not None and judge.detail == "failing" and result.metric == VERDICT and is_first
 
     def _of(self, session_id: str | None) -> list[JudgedTraceMetric]:
-        """Returns the metrics that a judge is asked for about each trace of this session, or without one."""
+        """Return the metrics that a judge is asked for about each trace of this session, or without one."""
         by_trace = session_id is None or self._settings.correctness == "trace"
         return [m for m in self._at_once(self._of_traces, session_id) if by_trace or not m.asked_by_session]
 
@@ -167,7 +167,7 @@ class Judged:
         return [metric for metric in metrics if not self._plan.waits(metric, session_id is not None)]
 
     def of_turns(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Returns, for all turns of a trace, the results that need no model, and questions for the others."""
+        """Return, for all turns of a trace, the results that need no model, and questions for the others."""
         results: list[Result] = []
         questions: list[Question] = []
         if not self._of_turns or trace.is_step:
@@ -186,14 +186,14 @@ class Judged:
         return results, questions
 
     def without_judge(self, metric: JudgedTurnMetric, view: TurnView) -> Result | None:
-        """Returns the result of a judged metric by code alone; ``None`` where code cannot score the turn."""
+        """Return the result of a judged metric by code alone; ``None`` where code cannot score the turn."""
         score = score_by_code(metric, view)
         if score is None:
             return None
         return conclude(turn_unit(view), [(self._preparation.by_code(metric), score, 0.0)])[0]
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Returns the results of one turn that need no model, and questions for the others."""
+        """Return the results of one turn that need no model, and questions for the others."""
         metrics = self._at_once(self._of_turns, view.trace.session_id)
         choice = self._choice(view.trace, suspicious)
         return self._asked(metrics, view, view.trace, turn_unit(view), choice, TurnContext)
@@ -201,14 +201,14 @@ class Judged:
     def of_session(
         self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
     ) -> tuple[list[Result], list[Question]]:
-        """Returns the results of a session that need no model, and questions for the others."""
+        """Return the results of a session that need no model, and questions for the others."""
         if not self._of_sessions:
             return [], []
         choice = self._settings.selection.choose(unit.id, suspicious)
         return self._asked(self._of_sessions, session, None, unit, choice, context)
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
-        """Returns the questions about the same trace or turn, to the same model, that are put in one call with this
+        """Return the questions about the same trace or turn, to the same model, that are put in one call with this
         one."""
         if question.metric.part is None:
             return ()
@@ -248,14 +248,14 @@ class Judged:
         return results, questions
 
     def _choice(self, trace: Trace, suspicious: bool) -> Choice:
-        """Draws whether a judge is asked about a trace."""
+        """Draw whether a judge is asked about a trace."""
         if trace.session_id is None and trace.continues:
             return Choice()  # its session is not known yet: it is drawn later
         whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
         return self._settings.selection.choose(whole, suspicious)
 
     def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
-        """Draws anew for a trace that was asked about before its session was known; ``unit`` names the session, if
+        """Draw anew for a trace that was asked about before its session was known; ``unit`` names the session, if
         there is one. Returns the results that were given without asking, and the choices by metric key. Metrics that
         are not chosen become ``not_sampled``; those that the session answers have no result any more."""
         choice = self._settings.selection.choose(unit.session_id or unit.trace_id, suspicious)
@@ -289,7 +289,7 @@ class Judged:
         spent: AnswerCost | None = None,
         against: Mapping[str, str] | None = None,
     ) -> Result:
-        """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an
+        """Make the result of a question. A failure of the provider or the budget gets an id of its own, so that an
         answer at a later try is a new result. ``against``: the failure that code found in the run."""
         if question.metric.name == VERDICT and isinstance(finding, Score) and "sure" in finding.metadata:
             finding = verdict(finding, self._settings.unclear, against)
@@ -329,7 +329,7 @@ class Judged:
 
 
 def _refused(trace: Trace | None) -> Unscored | None:
-    """Returns why no judge is asked about a trace; ``None`` if one may be, and for a session."""
+    """Return why no judge is asked about a trace; ``None`` if one may be, and for a session."""
     if trace is None:
         return None
     if trace.forced and not trace.fragment:
@@ -349,20 +349,20 @@ def verdict(finding: Score, band: tuple[float, float], against: Mapping[str, str
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:
-    """Returns the finding for a question without a verdict: the score by code, marked as unjudged, else ``missed``."""
+    """Return the finding for a question without a verdict: the score by code, marked as unjudged, else ``missed``."""
     score = score_by_code(question.metric, subject)
     return missed if score is None else replace(score, metadata={**score.metadata, UNJUDGED: missed.why.value})
 
 
 def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
-    """Scores a judged metric of turns by code alone; returns ``None`` where that is not possible."""
+    """Score a judged metric of turns by code alone; return ``None`` where that is not possible."""
     if not isinstance(metric, JudgedTurnMetric) or metric.by_code is None:
         return None
     return attempt(metric, metric.by_code, subject, None)
 
 
 def applies(metric: Metric[Any, Any], subject: Any) -> bool:
-    """Returns whether a metric is asked about the subject at all; one whose check fails is asked, and fails there."""
+    """Return whether a metric is asked about the subject at all; one whose check fails is asked, and fails there."""
     if not isinstance(metric, TurnMetric | JudgedTurnMetric) or metric.applies is None:
         return True
     return attempt(metric, metric.applies, subject, True)

@@ -19,7 +19,7 @@ _FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several 
 
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
-    """Runs a metric; returns its finding, or ``refusal`` in its place if there is one; ``None`` when the metric does
+    """Run a metric; return its finding, or ``refusal`` in its place if there is one; ``None`` when the metric does
     not apply. A metric that raises gives ``unscored(metric_error)``, one for which there is no time left
     ``unscored(timeout)``."""
     try:
@@ -42,7 +42,7 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
 
 
 def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
-    """Calls a function of a metric; returns ``otherwise`` where it raises: a metric's bug must cost its own result, and
+    """Call a function of a metric; return ``otherwise`` where it raises: a metric's bug must cost its own result, and
     no other's."""
     LIMIT.step(metric.key)
     try:
@@ -53,5 +53,5 @@ def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, ot
 
 
 def refusal(trace: Trace) -> Unscored | None:
-    """Returns why no metric may score this trace; ``None`` when all may."""
+    """Return why no metric may score this trace; ``None`` when all may."""
     return _FRAGMENT if trace.fragment else None

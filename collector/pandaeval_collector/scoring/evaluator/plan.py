@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Metric[Any, Any])
 def running_metrics(
     registry: Mapping[str, Metric[Any, Any]], enabled: Collection[str] | None
 ) -> tuple[tuple[Metric[Any, Any], ...], frozenset[str]]:
-    """Returns the metrics to run, in the order of the registry, and the keys of those that run for session metrics
+    """Return the metrics to run, in the order of the registry, and the keys of those that run for session metrics
     only, whose results are neither shown nor exported. ``enabled``: keys of metrics of the ``registry``; ``None``: all.
     Judged metrics run only if they are enabled: they cost money."""
     if enabled is None:
@@ -65,17 +65,17 @@ class MetricPlan:
         self.lacks_signals = any(metric.name in read and self.waits(metric, True) for metric in wanted)
 
     def waits(self, metric: Metric[Any, Any], in_session: bool) -> bool:
-        """Returns whether a question about a trace or turn is asked only after a verdict, of the session or of the
+        """Return whether a question about a trace or turn is asked only after a verdict, of the session or of the
         trace itself. One with a configured threshold never waits."""
         asked = isinstance(metric, JudgedTraceMetric | JudgedTurnMetric) and metric.key not in self._always
         return self._is_selective and asked and ("session" if in_session else "trace") in self._led
 
     def judged(self, level: type[M]) -> list[M]:
-        """Returns the judged metrics of a class; none without a judge."""
+        """Return the judged metrics of a class; none without a judge."""
         return self._of(level) if self._has_judge else []
 
     def without_session(self) -> Mapping[str, Metric[Any, Any]]:
-        """Returns the metrics, by key, that have results for traces and turns without a session."""
+        """Return the metrics, by key, that have results for traces and turns without a session."""
         metrics: list[Metric[Any, Any]] = [metric for metric in self.traces if not metric.needs_session]
         metrics += [*self.turns, *self.judged(JudgedTraceMetric)]
         metrics += self.judged(JudgedTurnMetric) or self.coded

@@ -30,7 +30,7 @@ class Preparation:
         self._prepared: dict[str, Prepared] = {}
 
     def of(self, metric: Metric[Any, Any]) -> Prepared:
-        """Returns the metric, prepared; of a session each time, as rulings about its signals may change."""
+        """Return the metric, prepared; of a session each time, as rulings about its signals may change."""
         prepared = self._prepared.get(metric.key)
         if prepared is None or isinstance(metric, SessionMetric):
             prepared = self._prepared[metric.key] = self._prepare(metric)
@@ -54,13 +54,13 @@ class Preparation:
         return judge.model_of(metric.key)
 
     def by_code(self, metric: Metric[Any, Any]) -> Origin:
-        """Returns what results of a judged metric that code made share."""
+        """Return what results of a judged metric that code made share."""
         threshold = self.of(metric).threshold
         identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
         return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
 
     def depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
-        """Returns the settings that a result depends on, which become part of its id."""
+        """Return the settings that a result depends on, which become part of its id."""
         own, judge = {**metric.settings, "threshold": threshold}, self.settings.judge
         if isinstance(metric, SessionMetric):
             return own | self.settings.identity(metric.name, *metric.signals) | self._identity_of_signals(metric)
@@ -69,7 +69,7 @@ class Preparation:
         return own | self.settings.identity(metric.name)
 
     def _identity_of_signals(self, metric: SessionMetric) -> dict[str, Any]:
-        """Returns what identifies the results of the trace metrics that a session metric reads, and of no others."""
+        """Return what identifies the results of the trace metrics that a session metric reads, and of no others."""
         read = [self.signals[name] for name in metric.signals or self.signals if name in self.signals]
         identity: dict[str, Any] = {"signals": sorted(signal.name for signal in read), "embedder": self.embedder.id}
         if (judge := self.settings.judge) is not None:

@@ -44,7 +44,7 @@ class JudgeSettings:
         return self.models.get(key, self.model)
 
     def guidance(self, metric: JudgedMetric[Any, Any], agent: str, keys: Collection[str]) -> Guidance:
-        """Returns the rulings for a metric's question about a run of an agent. ``keys``: the metrics that the question
+        """Return the rulings for a metric's question about a run of an agent. ``keys``: the metrics that the question
         answers."""
         return guidance(self.rulings(), keys, metric.asks, agent)
 
@@ -54,7 +54,7 @@ class JudgeSettings:
         return answer_parameters(self.parameters)
 
     def identity(self, name: str) -> dict[str, Any]:
-        """Returns the settings that identify the results of the judged metric ``name``."""
+        """Return the settings that identify the results of the judged metric ``name``."""
         identity: dict[str, Any] = {"prompt": PROMPT_VERSION, "secrets": self.secrets}
         if name == VERDICT:
             identity["unclear"] = [*map(float, self.unclear)]
@@ -65,7 +65,7 @@ class JudgeSettings:
         return identity
 
     def identity_of_signals(self, keys: Collection[str]) -> dict[str, Any]:
-        """Returns the settings that identify session results which rest on the judged trace metrics ``keys``."""
+        """Return the settings that identify session results which rest on the judged trace metrics ``keys``."""
         if not keys:
             return {}
         identity: dict[str, Any] = {"judge": sorted({self.model_of(key) for key in keys})}
@@ -102,14 +102,14 @@ class EvaluatorSettings:
     """How many seconds one trace may take, beside what its bytes take."""
 
     def identity(self, *names: str) -> dict[str, Any]:
-        """Returns the settings that identify results of a metric. ``names``: its own, and those of its signals."""
+        """Return the settings that identify results of a metric. ``names``: its own, and those of its signals."""
         identity: dict[str, Any] = {"fragments": False}
         if self.end_tokens and "response" in names:
             identity["end_tokens"] = sorted(self.end_tokens)
         return identity
 
     def identity_of_signals(self) -> dict[str, Any]:
-        """Returns the settings that identify the results of session metrics."""
+        """Return the settings that identify the results of session metrics."""
         return {
             "weights": dict(self.weights),
             "extra_signals": sorted(self.extra_signals),

@@ -31,7 +31,7 @@ from pandaeval_collector.store.schedules import Schedules
 
 
 def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None = None) -> FastAPI:
-    """Returns the application; its OpenAPI document is at ``openapi.json``. ``runs``: the collector's, for
+    """Return the application; its OpenAPI document is at ``openapi.json``. ``runs``: the collector's, for
     operations that change something; ``None`` where there are none."""
     app = FastAPI(
         title="pandaeval",
@@ -49,7 +49,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
 
     names = Names(reads.finder, work.modules)
     list_routes(app, reads, names, work)
-    overview_routes(app, reads, work, changing)
+    overview_routes(app, reads, names, work, changing)
     incident_routes(app, reads, names, work)
     cost_routes(app, reads)
     labelling(app, reads, work)
@@ -68,7 +68,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[ASGIApp]:
-    """Opens the application over a data directory, for reading. Raises ``UserError`` if there is no readable store."""
+    """Open the application over a data directory, for reading. Raises ``UserError`` if there is no readable store."""
     reads = Reads(Finder(folder))
     try:
         reads.finder.change()

@@ -54,24 +54,24 @@ class Asker:
 
     @classmethod
     def within(cls, api: ASGIApp) -> Asker:
-        """Returns a client within this process. ``api``: the application that is mounted at ``/api/v1``."""
+        """Return a client within this process. ``api``: the application that is mounted at ``/api/v1``."""
         transport = httpx.ASGITransport(api)
         return cls(httpx.AsyncClient(transport=transport, base_url="http://localhost"), "this process")
 
     async def get(self, path: str, **parameters: Any) -> Any:
-        """Returns the JSON of the answer; parameters that are ``None`` are left out. Raises :class:`AskError`."""
+        """Return the JSON of the answer; parameters that are ``None`` are left out. Raises :class:`AskError`."""
         return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
 
     async def post(self, path: str, body: Any = None) -> Any:
-        """Asks for a change and returns the answer's JSON."""
+        """Ask for a change and return the answer's JSON."""
         return await self._asked("POST", path, json=body or {}, timeout=_LONG_S)
 
     async def delete(self, path: str) -> None:
-        """Asks for a removal. Raises :class:`AskError`."""
+        """Ask for a removal. Raises :class:`AskError`."""
         await self._asked("DELETE", path, headers={"content-type": "application/json"})
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def _asked(self, method: str, path: str, **given: Any) -> Any:

@@ -34,7 +34,7 @@ class Costs(BaseModel):
     costs: list[CostRow]
 
 
-By = Annotated[Literal["agent", "user", "session", "day"], Query(description="What the rows are about.")]
+By = Annotated[Literal["agent", "user", "session", "day"], Query(description="Subject of each row.")]
 Most = Annotated[int, Query(ge=1, le=500, description="Most rows.")]
 
 

@@ -149,6 +149,7 @@ class IncidentReads:
             failed=span.spark(incident.at.values(), BARS, span.step),
             parts=self._parts(incident, found),
             examples=self._examples(incident),
+            history=self._finder.said_of(incident.ids),
         )
 
     def check(self, ids: Sequence[str]) -> None:

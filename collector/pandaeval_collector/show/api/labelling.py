@@ -21,8 +21,8 @@ from pandaeval_collector.show.view.rows import ItemPage, Milliseconds
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelError, verdict
 
-TraceId = Annotated[str | None, Query(max_length=64, description="About this trace.")]
-SessionId = Annotated[str | None, Query(max_length=2000, description="About this session.")]
+TraceId = Annotated[str | None, Query(max_length=64, description="ID of the trace.")]
+SessionId = Annotated[str | None, Query(max_length=2000, description="ID of the session.")]
 MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
 
 
@@ -57,7 +57,7 @@ class Annotations(ItemPage[Annotation]):
 
 
 def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
-    """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and taking back."""
+    """Add the operations on verdicts: listing, and as far as ``work`` has them adding and taking back."""
     names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
     @reads.operation(app, "/annotations", "People's verdicts, newest first", tagged=False)

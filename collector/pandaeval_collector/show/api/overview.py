@@ -7,12 +7,26 @@ from collections.abc import Callable, Iterable, Mapping
 
 import orjson
 from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel
 
+from pandaeval_collector.analysis.stats.corrected_rate import CorrectedRate
 from pandaeval_collector.base.result import metric_of
+from pandaeval_collector.labels.rates import AgentRate, pass_rates
+from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rates import OutcomeCounts
-from pandaeval_collector.show.view.rows import ComponentErrors, Metrics, MetricShape, Missing, Overview, Rate
+from pandaeval_collector.show.view.rows import (
+    ComponentErrors,
+    CorrectedShare,
+    Metrics,
+    MetricShape,
+    Missing,
+    Overview,
+    Rate,
+    WindowRate,
+)
 from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.reader import PAUSED
@@ -30,7 +44,15 @@ _NAMES = {
 _PASSED = {"true": True, "false": False}
 
 
-def overview_routes(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]]) -> None:
+class Rates(BaseModel):
+    """Rates of a window, most failures first; and those of all judged runs that people's labels correct."""
+
+    rates: list[WindowRate]
+    unscored: list[Missing]
+    corrected: list[CorrectedShare]
+
+
+def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: Callable[[], list[str]]) -> None:
     """Add the operations on rates and metrics. ``can``: lists the API's operations that change something."""
 
     @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and pending work")
@@ -38,12 +60,20 @@ def overview_routes(app: FastAPI, reads: Reads, work: Work, can: Callable[[], li
         raised = await work.component_errors()
         return await reads.answer(request, lambda: _overview(reads.finder, work, can(), raised), beside=raised)
 
+    @reads.operation(app, "/rates", "Rates by metric and agent in a time window")
+    def rates(wanted: Filters, window: Window = "all") -> Rates:
+        counted = reads.finder.rates(within(names.wanted(wanted), window, int(time.time() * 1000)))
+        found = window_rates(counted)
+        unscored = missing((f"{rate.level}.{rate.metric}", rate.unscored) for rate in found if rate.agent is None)
+        shares = [Missing(**entry) for entry in unscored]
+        return Rates(rates=found, unscored=shares, corrected=_corrected(reads.finder))
+
     @reads.operation(app, "/metrics", "The metrics of this collector")
     def metrics() -> Metrics:
-        names = [name for name in MetricShape.model_fields if name != "threshold"]
+        fields = [name for name in MetricShape.model_fields if name != "threshold"]
         shapes = []
         for metric, threshold in work.metrics():
-            shapes.append(MetricShape(**{name: getattr(metric, name) for name in names}, threshold=threshold))
+            shapes.append(MetricShape(**{name: getattr(metric, name) for name in fields}, threshold=threshold))
         return Metrics(shapes)
 
 
@@ -61,6 +91,29 @@ def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
         names["metric"] = metric_of(names["level"], names["metric"])
         rates.append(Rate.model_validate(names | counts.to_dict()))
     return sorted(rates, key=lambda rate: (-rate.failed, rate.metric, rate.agent))
+
+
+def window_rates(counted: Iterable[tuple[str, str | None, str, int]]) -> list[WindowRate]:
+    """Return the rates of :meth:`Finder.rates`, most failures first, with those of all agents."""
+    tallies: dict[tuple[str, str | None], OutcomeCounts] = {}
+    for metric, agent, verdict, times in counted:
+        of_all = () if metric.startswith("session.") else (None,)  # a session may have several agents
+        for each in (agent, *of_all):
+            tallies.setdefault((metric, each), OutcomeCounts()).add_verdict(verdict, times)
+    rates = []
+    for (key, agent), counts in tallies.items():
+        level, _, name = key.partition(".")
+        rates.append(WindowRate(metric=name, level=level, agent=agent, **counts.to_dict()))
+    return sorted(rates, key=lambda rate: (-rate.failed, rate.metric, rate.agent or ""))
+
+
+def _corrected(finder: Finder) -> list[CorrectedShare]:
+    return [_share(each, each.rate) for each in finder.labelled(pass_rates) if each.rate is not None]
+
+
+def _share(of: AgentRate, rate: CorrectedRate) -> CorrectedShare:
+    interval = {"value": rate.value, "low": rate.low, "high": rate.high}
+    return CorrectedShare(metric=of.metric, agent=of.agent, labels=of.n, judge=of.judge, **interval)
 
 
 def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping[tuple[str, str], int]) -> Overview:

@@ -47,7 +47,7 @@ WRITES: dict[int | str, dict[str, Any]] = {
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Makes the application answer every error as a problem."""
+    """Make the application answer every error as a problem."""
 
     async def answer(_: Request, error: Any) -> JSONResponse:
         match error:

@@ -40,13 +40,13 @@ class Reads:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pandaeval-api")
 
     async def run(self, read: Callable[[], T]) -> T:
-        """Runs ``read`` on a thread: returns what it returns, and raises what it raises."""
+        """Run ``read`` on a thread: returns what it returns, and raise what it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     def operation(
         self, app: FastAPI, path: str, summary: str, *, large: bool = False, tagged: bool = True
     ) -> Callable[[Callable[..., BaseModel]], object]:
-        """Returns a decorator that answers GET requests at ``path`` with what a function returns, which is called on a
+        """Return a decorator that answers GET requests at ``path`` with what a function returns, which is called on a
         thread with the request's parameters. ``tagged``: see :meth:`answer`, else :meth:`fresh`."""
 
         def added(read: Callable[..., BaseModel]) -> object:
@@ -65,7 +65,7 @@ class Reads:
     async def answer(
         self, request: Request, read: Callable[[], BaseModel], beside: object = "", large: bool = False
     ) -> Response:
-        """Returns the JSON of what ``read`` returns, with an entity tag of the store's state and the question; 304
+        """Return the JSON of what ``read`` returns, with an entity tag of the store's state and the question; 304
         without a read if the client has that. Equal questions share one rendering while it is made. ``beside``:
         what the answer tells besides, which changes without the store. ``large``: the answer may be large, so that one
         such answer is made at a time."""
@@ -94,12 +94,12 @@ class Reads:
             self.large_waiting -= 1
 
     async def fresh(self, read: Callable[[], BaseModel]) -> Response:
-        """Returns the JSON of what ``read`` returns, marked as not to be cached."""
+        """Return the JSON of what ``read`` returns, marked as not to be cached."""
         body = await self.run(lambda: _json(read))
         return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
 
     def close(self) -> None:
-        """Ends the threads and closes their connections."""
+        """End the threads and close their connections."""
         self._threads.shutdown(cancel_futures=True)
         self.finder.close()
 

@@ -12,11 +12,11 @@ MEDIA = "application/problem+json"
 
 
 def title(status: int) -> str:
-    """Returns the kind of problem that a status stands for."""
+    """Return the kind of problem that a status stands for."""
     return HTTPStatus(status).phrase.lower()
 
 
 def refusal(status: int, detail: str, headers: Any = None) -> JSONResponse:
-    """Returns the answer. ``detail``: what is wrong and what to do; ``headers``: a dictionary of further headers."""
+    """Return the answer. ``detail``: what is wrong and what to do; ``headers``: a dictionary of further headers."""
     body = {"status": status, "title": title(status), "detail": detail}
     return JSONResponse(body, status, headers=headers if isinstance(headers, dict) else None, media_type=MEDIA)

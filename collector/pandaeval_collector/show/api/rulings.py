@@ -114,7 +114,7 @@ class _Group:
         return self.wordings.most_common(1)[0][0]
 
     def shown(self) -> OpenQuestion:
-        """Returns the group as the API returns it."""
+        """Return the group as the API returns it."""
         first, *others = [text for text, _ in self.wordings.most_common()]
         return OpenQuestion(
             id=_id(first),
@@ -147,7 +147,7 @@ def _alike(first: str, second: str) -> bool:
 
 
 def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
-    """Groups verdicts by their open question, those of most runs first."""
+    """Group verdicts by their open question, those of most runs first."""
     groups: list[_Group] = []
     for text, times in Counter(each.question for each in verdicts if each.question).most_common(_MOST_QUESTIONS):
         group = next((each for each in groups if _alike(each.question, text)), None)
@@ -159,7 +159,7 @@ def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
 
 
 def question_routes(app: FastAPI, reads: Reads) -> None:
-    """Adds the operation that lists open questions."""
+    """Add the operation that lists open questions."""
 
     @reads.operation(app, "/questions", "Open questions to the agent's owner, those of most runs first")
     def questions() -> OpenQuestions:
@@ -220,7 +220,7 @@ class RulingWork:
 
 
 def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
-    """Adds the operations on rulings, for a collector that works on runs."""
+    """Add the operations on rulings, for a collector that works on runs."""
     work = RulingWork(reads, stored, runs)
     reads.operation(app, "/rulings", "Rulings of the agents' owners", tagged=False)(work.listed)
     summary = "Try a ruling, or estimate"
@@ -241,7 +241,7 @@ def _refusing() -> Iterator[None]:
 
 
 def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
-    """Returns the run that tries a ruling. Raises ``ProblemError`` if no run depends on the question."""
+    """Return the run that tries a ruling. Raises ``ProblemError`` if no run depends on the question."""
     groups = [each for each in grouped(verdicts) if not asked.question or asked.question in map(_id, each.wordings)]
     of_agent = [each for each in verdicts if asked.agent in ("", each.agent)]
     open_ = [each for group in groups for each in group.verdicts if each in of_agent]
@@ -262,7 +262,7 @@ def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
 
 
 def _ruling(given: Mapping[str, Any]) -> Ruling:
-    """Makes a ruling of today. Raises ``UserError`` for one without a sentence."""
+    """Make a ruling of today. Raises ``UserError`` for one without a sentence."""
     if not str(given.get("text", "")).strip():
         raise UserError("text: write the sentence that the judge should follow")
     today = datetime.datetime.now(datetime.UTC).date()

@@ -60,7 +60,7 @@ class RunBody(BaseModel):
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and cost.")
 
     def spec(self, config: Config) -> RunSpec:
-        """Returns the run as it is stored. Raises ``UserError`` for names that are no metrics."""
+        """Return the run as it is stored. Raises ``UserError`` for names that are no metrics."""
         same = {name: getattr(self, name) for name in _SAME}
         metrics, wanted = metric_keys(config, self.metrics), self.filters.wanted()
         return RunSpec(metrics=metrics, wanted=wanted, weights=self.signal_weights, **same)
@@ -104,13 +104,13 @@ class RunShape(BaseModel):
 
     @classmethod
     def of(cls, run: RunRow, **more: Any) -> Self:
-        """Returns a stored run in this form. ``more``: further fields."""
+        """Return a stored run in this form. ``more``: further fields."""
         about = {"planned": run.planned >= run.upto, "traces": run.total, "schedule": run.schedule or None}
         return cls.model_validate(asdict(run) | about | _asked(run.body) | more)
 
 
 def _asked(body: bytes) -> dict[str, Any]:
-    """Returns what a stored run is asked to do, by the names of :class:`RunBody`."""
+    """Return what a stored run is asked to do, by the names of :class:`RunBody`."""
     spec = RunSpec.from_json(body)
     return {
         **{name: getattr(spec, name) for name in _SAME},
@@ -135,7 +135,7 @@ class RunDetail(RunShape):
 
     @classmethod
     def read(cls, runs: RunTable, run: RunRow) -> Self:
-        """Returns a run with the counts of its results and some of its failures."""
+        """Return a run with the counts of its results and some of its failures."""
         results: dict[str, dict[str, int]] = {}
         for (metric, outcome), count in runs.counts(run.no).items():
             results.setdefault(metric, {})[outcome] = count
@@ -172,7 +172,7 @@ class ScheduleShape(BaseModel):
 
     @classmethod
     def read(cls, stored: Schedules, schedule: ScheduleRow) -> Self:
-        """Returns a schedule in this form."""
+        """Return a schedule in this form."""
         last, due = stored.newest_run(schedule.id), next_time(schedule.cron, schedule.fired_at)
         about = {"next_at": due, "last_run": last and last.id, "run": _asked(schedule.body)}
         return cls.model_validate(asdict(schedule) | about)
@@ -220,7 +220,7 @@ class Comparison(BaseModel):
 
     @classmethod
     def read(cls, runs: RunTable, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
-        """Returns the comparison of two runs in this form; ``second`` is ``None`` for the live results."""
+        """Return the comparison of two runs in this form; ``second`` is ``None`` for the live results."""
         metrics = []
         for each in found:
             changes = []

@@ -34,11 +34,11 @@ from pandaeval_collector.show.api.run_shapes import (
 from pandaeval_collector.store.runs import FullError, RunRow, RunTable
 from pandaeval_collector.store.schedules import Schedules
 
-Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
+Id = Annotated[str, Query(max_length=64, description="ID of a run.")]
 
 
 def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names) -> None:
-    """Adds the operations that read runs, whether or not a collector works on them."""
+    """Add the operations that read runs, whether or not a collector works on them."""
 
     @reads.operation(app, "/runs", "Runs, newest first", tagged=False)
     def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
@@ -48,7 +48,7 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
 
     @reads.operation(app, "/runs/compare", "Two runs, or a run and the live results", tagged=False)
     def compare(
-        a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
+        a: Id, b: Annotated[str, Query(max_length=64, description="ID of another run, or live.")] = "live"
     ) -> Comparison:
         first, second = _run(stored, a), None if b == "live" else _run(stored, b)
         return Comparison.read(stored, first, second, compared(stored, first, second))
@@ -71,7 +71,7 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
 
 
 def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns, names: Names) -> None:
-    """Adds the operations that start and change runs, for a collector that works on runs."""
+    """Add the operations that start and change runs, for a collector that works on runs."""
 
     @app.post(
         "/runs",
@@ -110,7 +110,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
 
 
 def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: EvaluationRuns) -> None:
-    """Adds the operations on schedules."""
+    """Add the operations on schedules."""
 
     @reads.operation(app, "/schedules", "Schedules of evaluation runs", tagged=False)
     def list_() -> ScheduleList:
@@ -144,7 +144,7 @@ def _no_schedule(schedule_id: str) -> ProblemError:
 
 
 def _refused(error: UserError) -> ProblemError:
-    """Returns the answer to a run that cannot be done (422), not on a request over HTTP (400), or not now (429)."""
+    """Return the answer to a run that cannot be done (422), not on a request over HTTP (400), or not now (429)."""
     status = 422
     if isinstance(error, FullError):
         status = 429

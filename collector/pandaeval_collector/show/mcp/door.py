@@ -48,14 +48,14 @@ class McpDoor:
             return self._app
 
     async def _run(self, manager: StreamableHTTPSessionManager, up: asyncio.Future[None]) -> None:
-        """Runs the manager in a task that outlives requests: the manager's tasks end with the task that enters it."""
+        """Run the manager in a task that outlives requests: the manager's tasks end with the task that enters it."""
         async with manager.run():
             up.set_result(None)
             await asyncio.Event().wait()
 
 
 def _made(api: ASGIApp, page: str | None) -> StreamableHTTPSessionManager:
-    """Returns the manager. Imports the SDK, which is large; raises ``ImportError`` where it is missing."""
+    """Return the manager. Imports the SDK, which is large; raises ``ImportError`` where it is missing."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from pandaeval_collector.show.api.client import Asker

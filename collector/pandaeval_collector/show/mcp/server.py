@@ -27,7 +27,7 @@ _INSTRUCTIONS = (
 
 
 def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
-    """Returns a server whose tools ask ``asker``. ``page``: where people reach the collector; ``None``: nowhere."""
+    """Return a server whose tools ask ``asker``. ``page``: where people reach the collector; ``None``: nowhere."""
     for name in ("mcp", "httpx"):  # at INFO they log every question, with what is searched for
         logging.getLogger(name).setLevel(logging.WARNING)
     version = installed_version() or "0"
@@ -47,7 +47,7 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
 
 
 def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
-    """Wraps a tool: it tells its caller the errors that a caller can cure, fenced as they may name
+    """Wrap a tool: it tells its caller the errors that a caller can cure, fenced as they may name
     values from spans; all others stay inside."""
 
     @functools.wraps(tool)

@@ -12,7 +12,6 @@ from urllib.parse import quote
 from pydantic import Field
 
 from pandaeval_collector.base.filters import MOST_TEXT, in_place_of, meaning
-from pandaeval_collector.base.result import DISPUTED, UNCLEAR
 from pandaeval_collector.show import API
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.api.filters import RunFilters, filter_types
@@ -32,7 +31,7 @@ _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
 
 
 def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Returns a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
+    """Return a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
     which receives them as the API takes them."""
 
     def as_api(**given: Any) -> dict[str, Any]:
@@ -59,8 +58,8 @@ class Tools:
         page = await self._asker.get("/sessions", limit=limit, **filters)
         if not page["items"]:
             return "No scored session matches."
-        lines, rates = [*map(written.session_line, page["items"])], (await self._asker.get("/overview"))["rates"]
-        whole = f"Since the store was created: {handled_line(rates)}."
+        lines, rates = [*map(written.session_line, page["items"])], await self._rates(filters)
+        whole = f"Of all that match: {handled_line(rates)}."
         return await self._answer(lines, "/sessions", "Use a smaller limit, or filter by agent.", whole)
 
     @filtered(
@@ -123,18 +122,10 @@ class Tools:
         rest = f"Full data: GET {API}/traces/{row['trace_id']}."
         return await self._answer([*written.step_lines(row)], f"/trace/{row['trace_id']}", rest)
 
-    @filtered("agent", "metric")
+    @filtered("metric", "hours", "agent", "service", "environment", "attribute")
     async def pass_rates(self, filters: dict[str, Any]) -> str:
-        """How many results passed and failed, one line for each metric and agent, since the store began; most failures
-        first."""
-        agent, metric = filters["agent"], filters["metric"]
-        if agent is not None or metric is not None:  # an unknown name is refused there, with what was meant
-            await self._asker.get("/results", limit=1, **filters)
-        rates = [
-            rate
-            for rate in (await self._asker.get("/overview"))["rates"]
-            if agent in (None, rate["agent"]) and metric in (None, rate["metric"], f"{rate['level']}.{rate['metric']}")
-        ]
+        """How many results passed and failed, one line for each metric and agent; most failures first."""
+        rates = await self._rates(filters)
         if not rates:
             return "No results match."
         return await self._answer(
@@ -159,27 +150,26 @@ class Tools:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
 
     async def _counted(self, group: RunFilters, metric: str | None) -> OutcomeCounts:
-        """Counts the runs of a group that failed and those that did not: of all, or of those that the metric decides,
+        """Count the runs of a group that failed and those that did not: of all, or of those that the metric decides,
         with those that it leaves open."""
-        asked = {**group.model_dump(mode="json"), "limit": 1}
         if metric is None:
-            found = await self._asker.get("/incidents", **asked)
+            found = await self._asker.get("/incidents", **group.model_dump(mode="json"), limit=1)
             return OutcomeCounts(passed=sum(found["runs"]) - sum(found["failed"]), failed=sum(found["failed"]))
-        parts: dict[str, dict[str, bool | str]] = {"passed": {"success": True}, "failed": {"success": False}}
-        parts |= {label: {"label": label} for label in (UNCLEAR, DISPUTED)}
-        counts = OutcomeCounts()
-        for name, part in parts.items():
-            found = await self._asker.get("/incidents", **asked | {"metric": metric} | part)
-            setattr(counts, name, sum(found["runs"]))
-        return counts
+        rates = await self._rates({**group.model_dump(mode="json"), "metric": metric})
+        return next((OutcomeCounts.of(rate) for rate in rates if rate["agent"] is None), OutcomeCounts())
+
+    async def _rates(self, filters: dict[str, Any]) -> list[Any]:
+        """Return the rates of the wanted runs: of all agents, and of each agent that is wanted."""
+        agent, rates = filters["agent"], (await self._asker.get("/rates", **filters))["rates"]
+        return [rate for rate in rates if agent is None or rate["agent"] in (None, agent)]
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
-        """Returns the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for
+        """Return the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for
         secrets takes a while."""
         return await asyncio.to_thread(fenced, lines, rest, *more, await self._link(place))
 
     async def _link(self, place: str) -> str:
-        """Returns a sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
+        """Return a sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
         if self._page is None:
             return ""
         if self._has_page is None:
@@ -191,7 +181,7 @@ class Tools:
 
 
 def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
-    """Yields the tools over one collector. ``page``: where people reach it."""
+    """Yield the tools over one collector. ``page``: where people reach it."""
     tools = Tools(asker, page)
     for name, method in vars(Tools).items():
         if inspect.isfunction(method) and not name.startswith("_"):
@@ -199,7 +189,7 @@ def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
 
 
 def _since(hours: float | None) -> str | None:
-    """Returns the time so many hours ago as RFC 3339; ``None`` for no limit."""
+    """Return the time so many hours ago as RFC 3339; ``None`` for no limit."""
     try:
         return None if hours is None else (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
     except OverflowError:

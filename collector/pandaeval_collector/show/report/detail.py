@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 def describe(trace: Trace) -> dict[str, Any]:
-    """Returns the JSON object of a trace for programs. ``None`` (null) means "not captured"."""
+    """Return the JSON object of a trace for programs. ``None`` (null) means "not captured"."""
     return {
         "trace_id": trace.trace_id,
         "session_id": trace.session_id,
@@ -67,7 +67,7 @@ def describe(trace: Trace) -> dict[str, Any]:
 
 
 def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
-    """Returns (depth, span, looped) of all spans, parents before children and siblings by start; depth 0 is the
+    """Return (depth, span, looped) of all spans, parents before children and siblings by start; depth 0 is the
     outermost. Spans in a loop of parents come last, with ``looped`` true."""
     children: dict[str, list[int]] = {}
     ids = {span.span_id: index for index, span in enumerate(trace.spans)}
@@ -90,12 +90,12 @@ def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
 
 
 def stored_trace(parts: Sequence[Part]) -> Trace | None:
-    """Returns the trace that is stored in these parts; ``None`` without any. Raises what decoding raises."""
+    """Return the trace that is stored in these parts; ``None`` without any. Raises what decoding raises."""
     return rebuilt(parts).trace if parts else None
 
 
 def detail(trace: Trace, room: int) -> dict[str, Any]:
-    """Returns a trace as JSON-ready data. ``room``: characters for all texts of the trace together.
+    """Return a trace as JSON-ready data. ``room``: characters for all texts of the trace together.
 
     ``spans``: rows with ``id``, ``up`` (row of the parent, -1 for none), ``depth``, ``kind``, ``name``, ``at`` and
     ``us`` (start since the trace's, and duration, in microseconds) and what else is known; texts are positions in
@@ -142,7 +142,7 @@ def _rows(trace: Trace, texts: TextPool) -> list[Row]:
 
 
 def _kept(spans: Sequence[Span]) -> set[str]:
-    """Returns the ids of the spans to show, at most about :data:`MAX_SPANS`: errors, agents and tools before model
+    """Return the ids of the spans to show, at most about :data:`MAX_SPANS`: errors, agents and tools before model
     calls before steps, each with all spans above it."""
     if len(spans) <= MAX_SPANS:
         return {span.span_id for span in spans}
@@ -202,7 +202,7 @@ def _captured(value: Captured | None, texts: TextPool) -> int | None:
 
 
 def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
-    """Yields for each part of a message who or what speaks, and the position of its text."""
+    """Yield for each part of a message who or what speaks, and the position of its text."""
     role = clean(message.role[:30])
     for part in message.parts:
         match part:
@@ -222,6 +222,6 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
 
 
 def content(trace: Trace | None, room: int, results: Iterable[ShownResult]) -> dict[str, Any]:
-    """Returns the :func:`detail` of a trace, if its spans are kept, and its results in full."""
+    """Return the :func:`detail` of a trace, if its spans are kept, and its results in full."""
     shown = {} if trace is None else detail(trace, room)
     return {**shown, "results": [result.full for result in results]}

@@ -40,7 +40,7 @@ class TimeSpan:
         return max(1000, math.ceil((self.until - self.since) / BARS / 1000) * 1000)
 
     def spark(self, times: Iterable[int], parts: int = SPARKS, width: float | None = None) -> list[int]:
-        """Returns how many of ``times`` lie in each of so many parts of the span, of equal or of the given width; what
+        """Return how many of ``times`` lie in each of so many parts of the span, of equal or of the given width; what
         lies outside, at the ends."""
         width = width or self._width / parts
         counts = Counter(min(parts - 1, max(0, int((at - self.since) // width))) for at in times)
@@ -82,7 +82,7 @@ class Incident:
         return [*self.groups] or [self.id]
 
     def add(self, failed: FailedResult, first_ever: int) -> None:
-        """Adds a failure, newer than those before. ``first_ever``: when its group was first seen."""
+        """Add a failure, newer than those before. ``first_ever``: when its group was first seen."""
         self.first_ever, self.newest = min(self.first_ever, first_ever), failed
         self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
         self.steps[failed.trace_id or str(failed.no), failed.step if failed.no > 0 else _WHOLE] = None
@@ -98,7 +98,7 @@ class Incident:
         return True
 
     def take(self, other: Incident) -> None:
-        """Takes in an incident that it covers. The graver one gives the name; a verdict on a session keeps its own."""
+        """Take in an incident that it covers. The graver one gives the name; a verdict on a session keeps its own."""
         if gravity([other.label], other.severity) < gravity([self.label], self.severity):
             self.severity, other.severity = other.severity, self.severity
             if self.newest.no > 0:
@@ -110,13 +110,12 @@ class Incident:
         self.also |= {(other.metric, other.label): None} | other.also
 
     def triage(self, given: Mapping[str, Triage]) -> Triage:
-        """Returns what people say of it, by what they said of each id: of several the one that asks for most."""
-        newest = max(self.at.values())
-        triages = [given.get(id_, Triage()).now(newest) for id_ in self.ids]
+        """Return what people say of it, by what they said of each id: of several the one that asks for most."""
+        triages = [given.get(id_, Triage()).now(self.at.values()) for id_ in self.ids]
         return min(triages, key=lambda triage: STATES.index(triage.state))
 
     def trend(self, span: TimeSpan) -> str:
-        """Returns ``begun`` if the incident is unknown before the last quarter of the window, ``rising`` if it is more
+        """Return ``begun`` if the incident is unknown before the last quarter of the window, ``rising`` if it is more
         frequent there than before, else ``""``."""
         if self.first_ever >= span.last_quarter:
             return "begun"
@@ -127,13 +126,13 @@ class Incident:
         return ""
 
     def rank(self, span: TimeSpan, state: State = "new") -> tuple[bool, bool, int, bool, int, int]:
-        """Returns a key to sort by, most urgent first, what is settled last."""
+        """Return a key to sort by, most urgent first, what is settled last."""
         grave = gravity([self.label, *(label for _, label in self.also)], self.severity)
         return (state in SETTLED, *grave, not self.trend(span), -len(self.at), -self.newest.at)
 
 
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
-    """Groups failures by cause, in no order. ``failed``: oldest first; ``groups``: known groups of failures by id.
+    """Group failures by cause, in no order. ``failed``: oldest first; ``groups``: known groups of failures by id.
     Groups of several agents with the same words are one incident, and so are findings about the same steps: a loop and
     its repeated call, a verdict on a session and the made-up value in the run that it names. What a judge says of a
     session without a cause is left out beside a verdict that names one."""
@@ -152,7 +151,7 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
 
 
 def known_ids(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> set[str]:
-    """Returns all ids that incidents of these failures have in any window."""
+    """Return all ids that incidents of these failures have in any window."""
     return {*groups, *(_id(failure, _cause(failure, groups.get(failure.group))) for failure in failed)}
 
 
@@ -203,12 +202,14 @@ def _host(incident: Incident, hosts: Mapping[tuple[str, str], Incident]) -> Inci
 
 
 class IncidentRow(BaseModel):
-    """What failed for one cause within a window. ``ids``: what it is called when its state is given; ``also``: metric
+    """What failed for one cause within a window. ``ids``: what it is called when its state is given, with ``grouped``
+    those of its results (`metadata.failure_group.id`); ``also``: metric
     and label of what else was found at the same steps; ``trend``: `begun`, `rising` or empty; ``first_at``: since when
     it is known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
 
     id: str
     ids: list[str]
+    grouped: bool
     metric: str
     label: str
     also: list[tuple[str, str]]
@@ -228,11 +229,12 @@ class IncidentRow(BaseModel):
     def of(
         cls, incident: Incident, span: TimeSpan, triage: Triage, trend: str, body: Mapping[str, Any], **more: Any
     ) -> Self:
-        """Returns the incident in this form. ``body``: its newest result, empty where there is none; ``more``: further
+        """Return the incident in this form. ``body``: its newest result, empty where there is none; ``more``: further
         fields."""
         return cls(
             id=incident.id,
             ids=incident.ids,
+            grouped=bool(incident.groups),
             metric=incident.metric,
             label=excerpt(incident.label, 60) or "",
             also=[(metric, excerpt(label, 60) or "") for metric, label in incident.also],
@@ -264,7 +266,8 @@ class IncidentPart(BaseModel):
 
 class IncidentDetail(IncidentRow):
     """An incident with its runs over time, by what they are of, and the newest of them. ``step``: milliseconds of each
-    of the bars ``all`` (of all runs) and ``failed``, from ``since`` on."""
+    of the bars ``all`` (of all runs) and ``failed``, from ``since`` on; ``history``: all that people said of it, newest
+    first."""
 
     since: Milliseconds
     until: Milliseconds
@@ -273,6 +276,7 @@ class IncidentDetail(IncidentRow):
     failed: list[int]
     parts: list[IncidentPart]
     examples: list[TraceRow]
+    history: list[Triage]
 
 
 class PageAgent(BaseModel):
@@ -291,7 +295,7 @@ class PageAgent(BaseModel):
 
 
 def over_time(buckets: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
-    """Returns how many runs began in each bar of the chart, and how many of them failed."""
+    """Return how many runs began in each bar of the chart, and how many of them failed."""
     runs, failed = [0] * BARS, [0] * BARS
     for bucket in buckets:
         bar = min(BARS - 1, max(0, bucket.bucket))

@@ -33,7 +33,7 @@ class LiveIndex:
     def trace(
         self, row: Listed, brief: bool = False, of_session: Iterable[Mapping[str, Any]] = ()
     ) -> list[ShownResult]:
-        """Adds a trace by itself, and returns its results. ``brief``: for a list; ``of_session``: results of its
+        """Add a trace by itself, and return its results. ``brief``: for a list; ``of_session``: results of its
         session."""
         self._order.append(["t", len(self._traces)])
         results = self._trace(row, brief)
@@ -42,7 +42,7 @@ class LiveIndex:
         return results
 
     def unit(self, unit: ListedSession, rows: Iterable[Listed]) -> None:
-        """Adds a session with some of its traces, or the trace that belongs to none."""
+        """Add a session with some of its traces, or the trace that belongs to none."""
         if unit.id is None:
             for row in rows:
                 self.trace(row, brief=True)
@@ -66,7 +66,7 @@ class LiveIndex:
         self._order.append(["s", at])
 
     def made(self, judge: str | None, modules: tuple[str, ...]) -> dict[str, Any]:
-        """Returns the index, JSON-ready; traces and sessions refer to each other by position. ``order``: a session as
+        """Return the index, JSON-ready; traces and sessions refer to each other by position. ``order``: a session as
         ``["s", position]``, a trace by itself as ``["t", position]``.
         ``judge``: the model that is configured; ``modules``: the user's own metrics, as :func:`registry` takes them."""
         return {
@@ -78,7 +78,7 @@ class LiveIndex:
         }
 
     def tallies(self) -> dict[str, OutcomeCounts]:
-        """Counts the results by metric."""
+        """Count the results by metric."""
         tallies: dict[str, OutcomeCounts] = {}
         for result in self._results:
             short = result.short
@@ -89,7 +89,7 @@ class LiveIndex:
         return tallies
 
     def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:
-        """Adds results that are ``told`` of the session with this id, and returns its position."""
+        """Add results that are ``told`` of the session with this id, and return its position."""
         if session_id not in self._at:
             self._at[session_id] = len(self._sessions)
             known = {"members": [*self.members[session_id]]} if session_id in self.members else {}
@@ -111,13 +111,13 @@ class LiveIndex:
 
 
 def facts_of(row: Listed) -> dict[str, Any]:
-    """Returns what lists show of a stored trace, with the session that it belongs to now."""
+    """Return what lists show of a stored trace, with the session that it belongs to now."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
     return facts if row.session is None else {**facts, "session": row.session}
 
 
 def session_result(result: ShownResult) -> dict[str, Any]:
-    """Returns a session's result in full; for one without any judge's part, also in words what it means."""
+    """Return a session's result in full; for one without any judge's part, also in words what it means."""
     whole = {**result.short, **result.full}
     if not is_inline(result.full.get("metadata")) or "label" not in result.short:
         return whole
@@ -126,7 +126,7 @@ def session_result(result: ShownResult) -> dict[str, Any]:
 
 
 def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
-    """Returns each metric that gave a result, and those known that did not (``asked: false``). ``scored_by``: how many
+    """Return each metric that gave a result, and those known that did not (``asked: false``). ``scored_by``: how many
     scores code or a judge gave; some of a judged metric's need no judge."""
     thresholds: dict[str, Any] = {}
     judges: defaultdict[str, set[str]] = defaultdict(set)
@@ -155,7 +155,7 @@ def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict
 
 
 def _state(badness: float) -> float | str:
-    """Returns a trace's place on the heat scale: below 0.5 if it failed, else from 0.5; ``none`` without a score."""
+    """Return a trace's place on the heat scale: below 0.5 if it failed, else from 0.5; ``none`` without a score."""
     if badness < NOT_FAILED:
         return min(0.49, badness)
     return "none" if badness >= NOT_FAILED + NO_SCORE else max(0.5, badness - NOT_FAILED)

@@ -33,12 +33,12 @@ Cut = str | dict[str, Any]
 
 
 def clean_json(document: bytes) -> bytes:
-    """Returns a JSON document whose texts and names are safe to show. ``document``: as orjson writes it."""
+    """Return a JSON document whose texts and names are safe to show. ``document``: as orjson writes it."""
     return _UNSAFE_JSON.sub(_written_out, document.decode()).encode()
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Returns a JSON-ready copy, without characters that hide or reorder what stands beside them."""
+    """Return a JSON-ready copy, without characters that hide or reorder what stands beside them."""
     held: dict[str, Any] = orjson.loads(clean_json(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)))
     return held
 
@@ -51,7 +51,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def cut(text: str, room: int) -> Cut:
-    """Returns the clean ``text`` if it has at most ``room`` characters, else its beginning (two thirds) and its end."""
+    """Return the clean ``text`` if it has at most ``room`` characters, else its beginning (two thirds) and its end."""
     if len(text) <= room:
         return clean(text)
     head = room - room // 3
@@ -59,7 +59,7 @@ def cut(text: str, room: int) -> Cut:
 
 
 def written(value: Any) -> str:
-    """Returns a captured value as text for people: text unchanged, all else as indented JSON."""
+    """Return a captured value as text for people: text unchanged, all else as indented JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -69,7 +69,7 @@ def written(value: Any) -> str:
 
 
 def pruned(value: Any, room: int = 600, depth: int = 0) -> Any:
-    """Returns a value as JSON of bounded size: long texts, long lists and deep nesting are cut, and marked so."""
+    """Return a value as JSON of bounded size: long texts, long lists and deep nesting are cut, and marked so."""
     match value:
         case None | bool() | float():
             return value
@@ -103,7 +103,7 @@ class TextPool:
         self.kept: list[Cut] = []
 
     def add(self, text: str) -> int:
-        """Adds a text, and returns its position in :attr:`kept`."""
+        """Add a text, and return its position in :attr:`kept`."""
         known = self._known.get(text)
         if known is None:
             known = self._known[text] = len(self.kept)
@@ -113,7 +113,7 @@ class TextPool:
         return known
 
     def add_optional(self, text: str | None) -> int | None:
-        """Adds a text if there is any, and returns its position."""
+        """Add a text if there is any, and return its position."""
         return None if text is None else self.add(text)
 
 
@@ -125,7 +125,7 @@ _LOADING = (
 
 @cache
 def live_shell() -> tuple[str, str]:
-    """Returns the live page, and its content security policy, which lets it send requests to its own server."""
+    """Return the live page, and its content security policy, which lets it send requests to its own server."""
     icon = '\n<link rel="icon" href="data:,">'  # else browsers ask for one
     return filled_shell("live", _LOADING, head=icon, allowed=" connect-src 'self';")
 
@@ -133,7 +133,7 @@ def live_shell() -> tuple[str, str]:
 def filled_shell(
     kind: str, loading: tuple[str, str], *, data: str = "", head: str = "", allowed: str = ""
 ) -> tuple[str, str]:
-    """Returns the page of ``assets/<kind>`` and its content security policy. ``loading``: what it says while it opens,
+    """Return the page of ``assets/<kind>`` and its content security policy. ``loading``: what it says while it opens,
     and without scripts; ``data``: elements before its scripts; ``allowed``: more for the policy."""
     library, licence = _asset("common/vendor/uPlot.iife.min.js"), _asset("common/vendor/uPlot.LICENSE.txt")
     data += f"<!-- {licence} -->\n<script>{library}</script>"
@@ -151,7 +151,7 @@ def filled_shell(
 
 
 def _names(ending: str, kind: str) -> list[str]:
-    """Returns the paths of all scripts or style sheets of a page; their order does not matter (scripts only define)."""
+    """Return the paths of all scripts or style sheets of a page; their order does not matter (scripts only define)."""
     folders = (files(__package__).joinpath("assets", folder) for folder in ("common", kind))
     return [
         f"{folder.name}/{name}"
@@ -165,5 +165,5 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Returns the digest of an inline element's text in the form of a content security policy."""
+    """Return the digest of an inline element's text in the form of a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

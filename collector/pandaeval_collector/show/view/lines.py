@@ -21,7 +21,8 @@ def incident_line(row: Row) -> str:
     notes = [f"by {said(triage['by'], 200)}"] if triage["by"] else []
     if triage["note"]:
         notes.append(f"note: {said(triage['note'], 200)}")
-    state = ", ".join(filter(None, (triage["state"], "; ".join(notes))))
+    back = "" if triage["back_at"] is None else f"came back {moment(triage['back_at'])} after it was resolved"
+    state = ", ".join(filter(None, (back or triage["state"], "; ".join(notes))))
     times = f"{many(row['runs'], 'run')}, {moment(row['first_at'])} to {moment(row['last_at'])}"
     about = f"{state}; {times}, agent {agents}, incident {row['id']}"
     line = f"{row['severity']} {what} ({about}): {said(row['reason'], 160)}"
@@ -73,7 +74,7 @@ def _candidates(result: Row) -> list[Row]:
 
 
 def _blame(result: Row, step: Row) -> str:
-    """Returns the words on a blamed step: ``trace.blame: first wrong step: found by grounding``."""
+    """Return the words on a blamed step: ``trace.blame: first wrong step: found by grounding``."""
     sure = result["metadata"].get("step") == step
     why = said("; ".join(step["reasons"]), 160)
     return f"trace.blame: {'first wrong step' if sure else 'possible cause'}: {why}"

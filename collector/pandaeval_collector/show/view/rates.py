@@ -32,7 +32,7 @@ class OutcomeCounts:
     def add(
         self, outcome: str | None, success: bool | None, why: str | None, times: int = 1, label: str | None = None
     ) -> None:
-        """Counts a result, or several alike."""
+        """Count a result, or several alike."""
         if outcome == "unscored":
             self.unscored[why or ""] += times
         elif outcome == "assumed":
@@ -44,13 +44,19 @@ class OutcomeCounts:
             self.unclear += times * (label == UNCLEAR)
             self.disputed += times * (label == DISPUTED)
 
+    def add_verdict(self, verdict: str, times: int) -> None:
+        """Count results by :attr:`pandaeval_collector.base.result.Result.verdict`."""
+        outcome, _, why = verdict.partition(": ")
+        success = {"passed": True, "failed": False}.get(verdict)
+        self.add(outcome, success, why, times, verdict)
+
     @classmethod
     def of(cls, rate: Row) -> Self:
-        """Returns the counts of a rate of the API."""
+        """Return the counts of a rate of the API."""
         return cls(**{name: rate[name] for name in cls.__slots__} | {"unscored": Counter(rate["unscored"])})
 
     def take(self, other: OutcomeCounts) -> None:
-        """Adds other counts."""
+        """Add other counts."""
         self.scored += other.scored
         self.assumed += other.assumed
         self.passed += other.passed
@@ -60,7 +66,7 @@ class OutcomeCounts:
         self.disputed += other.disputed
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the counts by their names."""
+        """Return the counts by their names."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @property
@@ -80,7 +86,7 @@ class OutcomeCounts:
 
     @property
     def decided(self) -> str:
-        """Returns the share of decided results that passed, as ``80 % of 70 decided, 20 unclear, 1 disputed``."""
+        """Return the share of decided results that passed, as ``80 % of 70 decided, 20 unclear, 1 disputed``."""
         text = f"{self.judged:,} decided"
         if self.share is not None:
             text = f"{self.share:.0%}".replace("%", " % of ") + text
@@ -89,7 +95,7 @@ class OutcomeCounts:
         return text
 
     def handled(self, unit: str) -> str:
-        """Returns verdicts on whether an agent did its job, as ``5 of 10 sessions were handled correctly: 50% (24% to
+        """Return verdicts on whether an agent did its job, as ``5 of 10 sessions were handled correctly: 50% (24% to
         76%)``, the share with its 95 % interval; ``""`` where there are none. ``unit``: that each is about. If some
         decide nothing: ``56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)``."""
         if self.share is None:
@@ -112,12 +118,12 @@ class OutcomeCounts:
 
     @property
     def whys(self) -> str:
-        """Returns why results have no score, commonest first, as ``no_content 3, timeout 1``."""
+        """Return why results have no score, commonest first, as ``no_content 3, timeout 1``."""
         return ", ".join(f"{said(why, 40)} {times}" for why, times in self.unscored.most_common())
 
     @property
     def text(self) -> str:
-        """Returns ``0.750 passed of 4 (1 failed); unscored: no_content 2``, with :attr:`decided` if results decide
+        """Return ``0.750 passed of 4 (1 failed); unscored: no_content 2``, with :attr:`decided` if results decide
         nothing."""
         text = "no verdicts"
         if self.judged:
@@ -134,20 +140,21 @@ _VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
 
 
 def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
-    """Returns how many sessions, or runs, were handled correctly (:meth:`OutcomeCounts.handled`); ``""`` where no judge
+    """Return how many sessions, or runs, were handled correctly (:meth:`OutcomeCounts.handled`); ``""`` where no judge
     gave a verdict. ``tallies``: counts of results by metric."""
     shares = (tallies[metric].handled(unit) for metric, unit in _VERDICTS.items() if metric in tallies)
     return next(filter(None, shares), "")
 
 
 def handled_line(rates: Iterable[Row]) -> str:
-    """Returns what :func:`handled` says of the API's rates, or that nothing is judged."""
-    tallies = {f"{level}.{metric}": counts for (level, metric), counts in summed(rates, "level", "metric").items()}
+    """Return what :func:`handled` says of the API's rates of all agents, or that nothing is judged."""
+    whole = (rate for rate in rates if rate["agent"] is None)
+    tallies = {f"{level}.{metric}": counts for (level, metric), counts in summed(whole, "level", "metric").items()}
     return handled(tallies) or "no run was judged for correctness"
 
 
 def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCounts]:
-    """Returns the sums of the API's rates over all that ``by`` does not name, such as services; most failures first."""
+    """Return the sums of the API's rates over all that ``by`` does not name, such as services; most failures first."""
     sums: dict[tuple[str, ...], OutcomeCounts] = {}
     for rate in rates:
         sums.setdefault(tuple(rate[name] for name in by), OutcomeCounts()).take(OutcomeCounts.of(rate))
@@ -155,8 +162,9 @@ def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCount
 
 
 def rate_lines(rates: Iterable[Row]) -> list[str]:
-    """Returns a line on each metric and agent: how many of its results passed, most failures first."""
-    sums = summed(rates, "level", "metric", "agent").items()
+    """Return a line on each metric and agent: how many of its results passed, most failures first."""
+    of_agents = (rate for rate in rates if rate["agent"] is not None)
+    sums = summed(of_agents, "level", "metric", "agent").items()
     return [f"{_metric(level, name)} of {_agent(agent)}: {counts.text}" for (level, name, agent), counts in sums]
 
 
@@ -169,7 +177,7 @@ def _agent(name: str) -> str:
 
 
 def compared(a: tuple[int, int], b: tuple[int, int]) -> str:
-    """Returns how the share of runs that failed differs between two groups, given as (failed, all), with its 95 %
+    """Return how the share of runs that failed differs between two groups, given as (failed, all), with its 95 %
     interval (Newcombe's, for independent shares)."""
     if not a[1] or not b[1]:
         return f"a has {many(a[1], 'run')}, b has {b[1]}: a comparison needs runs in both"

@@ -55,7 +55,7 @@ class ResultView:
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> ResultView:
-        """Returns the row of a result, given as its JSON object."""
+        """Return the row of a result, given as its JSON object."""
         return cls(
             f"{result['level']}.{result['metric']}",
             result["outcome"],
@@ -115,7 +115,7 @@ class ResultView:
         return ""
 
     def text(self, most: int) -> str:
-        """Returns ``trace.tool_loop 0.17 (fail): reason``, of which the reason has about ``most`` characters."""
+        """Return ``trace.tool_loop 0.17 (fail): reason``, of which the reason has about ``most`` characters."""
         score = f" {self.outcome if self.score is None else number(self.score)}" if self.agrees else ""
         word = said(self.word, 80)
         if not self.final:
@@ -124,35 +124,35 @@ class ResultView:
 
 
 def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns results, JSON objects, sorted: failed ones first, then by signal, then those without one."""
+    """Return results, JSON objects, sorted: failed ones first, then by signal, then those without one."""
     ranked = sorted(results, key=lambda result: (*ResultView.of(result).urgency, result["metric"]))
     return [dict(result) for result in ranked]
 
 
 def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns the results that failed, in the order given."""
+    """Return the results that failed, in the order given."""
     return [result for result in results if result["success"] is False]
 
 
 def is_inline(metadata: Mapping[str, Any] | None) -> bool:
-    """Returns whether a session's score, by its metadata, rests on metrics without a model alone."""
+    """Return whether a session's score, by its metadata, rests on metrics without a model alone."""
     return (metadata or {}).get("basis") == INLINE
 
 
 def verdict(label: str | None) -> str:
-    """Returns the label of a score that rests on metrics without a model, in one to three words."""
+    """Return the label of a score that rests on metrics without a model, in one to three words."""
     return (label or "").replace("_", " ")
 
 
 def spelled_out(label: str | None, reason: str) -> str:
-    """Returns what such a score says and leaves open: what was found, by its ``reason``."""
+    """Return what such a score says and leave open: what was found, by its ``reason``."""
     if match := _CHECKS.match(reason):
         return match[0]
     return f"{verdict(label)} by rule checks; task success: not judged"
 
 
 def signal_of(result: Mapping[str, Any]) -> float | None:
-    """Returns the score of a result's JSON object as sessions see it (coherence on its calibrated scale); ``None``
+    """Return the score of a result's JSON object as sessions see it (coherence on its calibrated scale); ``None``
     where it has none, or no verdict, or is noted (:data:`NOTED`)."""
     if result["outcome"] != "scored" or not is_verdict(result) or result.get("label") in NOTED:
         return None
@@ -169,7 +169,7 @@ class ShownResult:
 
 
 def shown(result: Mapping[str, Any], brief: bool = False) -> ShownResult:
-    """Returns a result's JSON object (:meth:`Result.to_dict`) in this form. ``brief``: without metadata, for lists."""
+    """Return a result's JSON object (:meth:`Result.to_dict`) in this form. ``brief``: without metadata, for lists."""
     row, by = ResultView.of(result), result["evaluator"]
     short = {
         **{name: getattr(row, name) for name in _SHORT},

@@ -57,7 +57,7 @@ class TraceRow(BaseModel):
 
     @classmethod
     def of(cls, row: Listed, **more: Any) -> Self:
-        """Returns a stored trace in this form. ``more``: further fields."""
+        """Return a stored trace in this form. ``more``: further fields."""
         facts = row.facts
         return cls(
             trace_id=facts["id"],
@@ -100,7 +100,7 @@ class SessionRow(BaseModel):
 
     @classmethod
     def of(cls, row: ListedSession, **more: Any) -> Self:
-        """Returns a stored session in this form. ``more``: further fields."""
+        """Return a stored session in this form. ``more``: further fields."""
         return cls(
             session_id=row.id,
             question=row.question,
@@ -160,8 +160,37 @@ class Rate(BaseModel):
     disputed: int = 0
 
 
+class WindowRate(BaseModel):
+    """Standing results of one metric about the runs and sessions of a window. ``agent``: null for all agents; a session
+    counts for each agent of its runs, and a run once for a metric of turns. Counts as those of :class:`Rate`."""
+
+    metric: str
+    level: str
+    agent: str | None
+    scored: int
+    assumed: int
+    passed: int
+    failed: int
+    unscored: dict[str, int]
+    unclear: int
+    disputed: int
+
+
+class CorrectedShare(BaseModel):
+    """The pass rate of one metric and agent over all judged runs, corrected by ``labels`` of people, with its 95 %
+    interval. ``judge``: the share that the judge passes."""
+
+    metric: str
+    agent: str
+    labels: int
+    value: float
+    low: float
+    high: float
+    judge: float | None
+
+
 class Missing(BaseModel):
-    """Results that gave no score, by reason, since the store began. ``metrics``: how many of each; ``cure``: what to do
+    """Results that gave no score, by reason. ``metrics``: how many of each; ``cure``: what to do
     about it."""
 
     why: str

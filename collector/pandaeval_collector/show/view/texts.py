@@ -17,28 +17,28 @@ MARGIN = 6000
 
 
 def said(text: Any, most: int = 300) -> str:
-    """Returns foreign text on one line of at most about ``most`` characters, without secrets."""
+    """Return foreign text on one line of at most about ``most`` characters, without secrets."""
     return shortened(one_line(hidden(elided(str(text), most + MARGIN))), most)
 
 
 def shortened(text: str, most: int) -> str:
-    """Returns text of at most about ``most`` characters. One that is hardly longer stays whole: the words about what
+    """Return text of at most about ``most`` characters. One that is hardly longer stays whole: the words about what
     was cut would be longer than that."""
     return text if len(text) <= most + _MARK else elided(text, most)
 
 
 def hidden(text: str) -> str:
-    """Returns foreign text without secrets, and without what passes for words of ours."""
+    """Return foreign text without secrets, and without what passes for words of ours."""
     return neutral(redact(text))
 
 
 def many(count: int, what: str) -> str:
-    """Returns a count with its noun, as ``1,204 traces``."""
+    """Return a count with its noun, as ``1,204 traces``."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def moment(milliseconds: float) -> str:
-    """Returns a Unix time as RFC 3339, in whole seconds."""
+    """Return a Unix time as RFC 3339, in whole seconds."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):  # spans may say any time
@@ -46,21 +46,21 @@ def moment(milliseconds: float) -> str:
 
 
 def number(value: float | None, form: str = ".2f") -> str:
-    """Returns a score (two places), or a value by another format, such as ``.3f`` for a rate; never ``-0.00``."""
+    """Return a score (two places), or a value by another format, such as ``.3f`` for a rate; never ``-0.00``."""
     return NONE if value is None else format(value, form.replace(".", "z.", 1))
 
 
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
-    """Returns an interval as ``0.31 to 0.88``; ``""`` where it is unknown."""
+    """Return an interval as ``0.31 to 0.88``; ``""`` where it is unknown."""
     return "" if low is None or high is None else f"{number(low, form)} to {number(high, form)}"
 
 
 def estimate(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
-    """Returns a value with its interval, as ``0.62 (0.31 to 0.88)``."""
+    """Return a value with its interval, as ``0.62 (0.31 to 0.88)``."""
     between = interval(low, high, form)
     return number(value, form) + (f" ({between})" if between else "")
 
 
 def dollars(usd: float | None) -> str:
-    """Returns a cost as ``$0.0123``."""
+    """Return a cost as ``$0.0123``."""
     return "at an unknown price" if usd is None else f"${usd:.4f}"

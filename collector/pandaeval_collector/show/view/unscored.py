@@ -30,7 +30,7 @@ CURES: Mapping[str, str] = {
 
 
 def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
-    """Returns sentences for people: what was not judged and why. Empty if all was judged.
+    """Return sentences for people: what was not judged and why. Empty if all was judged.
     ``traces``: how many runs there are; ``judge``: the model that is configured."""
     scored = tallies[TASK].scored if TASK in tallies else 0
     if not traces or scored >= traces or handled(tallies):
@@ -48,7 +48,7 @@ def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None
 
 
 def missing(unscored: Iterable[tuple[str, Mapping[str, int]]]) -> list[dict[str, Any]]:
-    """Groups unscored results by reason, most first, with cures. ``unscored``: each metric with the number of its
+    """Group unscored results by reason, most first, with cures. ``unscored``: each metric with the number of its
     results by reason."""
     by_reason: dict[str, Counter[str]] = {}
     for metric, reasons in unscored:

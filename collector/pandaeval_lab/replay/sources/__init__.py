@@ -19,7 +19,7 @@ class TraceSource:
     out, once all is read."""
 
     def __init__(self, name: str) -> None:
-        """Raises :class:`UnusableInputError` for an address that cannot be read."""
+        """Raise :class:`UnusableInputError` for an address that cannot be read."""
         self.name = name
         self._place = place_of(name)
         self.size = self.read_bytes = 0
@@ -31,7 +31,7 @@ class TraceSource:
         """Does nothing: this source opens no connection before it is read."""
 
     def requests(self) -> Iterator[Request | BadLine]:
-        """Yields a request for each trace, the newest first. Raises :class:`UnusableInputError`."""
+        """Yield a request for each trace, the newest first. Raises :class:`UnusableInputError`."""
         count, place = 0, self._place
         with StoreClient(place) as client:
             store = Jaeger(place, client) if place.kind == "jaeger" else Tempo(place, client)
@@ -50,7 +50,7 @@ class TraceSource:
         raise place.told(f"no traces{service} from {place.window}; since=7d in the address looks further back")
 
     def _new_traces(self, store: Jaeger | Tempo) -> Iterator[tuple[str, OneTrace]]:
-        """Yields each trace once, with its id, up to the limit of the address."""
+        """Yield each trace once, with its id, up to the limit of the address."""
         place, seen, in_vain = self._place, set[str](), 0
         for page, whole in store.pages():
             self._cut = self._cut or not whole

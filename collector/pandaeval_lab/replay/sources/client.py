@@ -75,11 +75,11 @@ class StoreAddress:
     query: str = ""
 
     def told(self, text: str) -> UnusableInputError:
-        """Makes an error about the store at this address."""
+        """Make an error about the store at this address."""
         return UnusableInputError(f"{one_printable_line(self.written)}: {text}")
 
     def other_api(self, why: str) -> UnusableInputError:
-        """Makes an error about a server that is no query API of this kind."""
+        """Make an error about a server that is no query API of this kind."""
         kind, port = self.kind.capitalize(), PORTS[self.kind]
         return self.told(f"{self.url} is no query API of {kind} (its port is {port}, as a rule): {why}")
 
@@ -90,7 +90,7 @@ class StoreAddress:
 
 
 def place_of(written: str) -> StoreAddress:
-    """Reads an address. Raises :class:`UnusableInputError` with a sentence that says what to write."""
+    """Read an address. Raises :class:`UnusableInputError` with a sentence that says what to write."""
     shown = one_printable_line(written)
     scheme = _SCHEME.match(written)
     if scheme is None or scheme[1] not in PORTS:
@@ -102,7 +102,7 @@ def place_of(written: str) -> StoreAddress:
 
 
 def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddress:
-    """Reads an address. ``rest``: what follows the scheme. Raises ``ValueError``."""
+    """Read an address. ``rest``: what follows the scheme. Raises ``ValueError``."""
     parts = urlsplit(f"{'https' if secure else 'http'}://{rest}")
     if parts.username is not None:
         raise UnusableInputError(f"{kind}://…: give a token by token_env=NAME, and its user by user=NAME")
@@ -184,7 +184,7 @@ def _moment(time_ns: int) -> str:
 def newest_first(
     since: int, until: int, least: int, ask: Callable[[int, int], tuple[T, bool]]
 ) -> Iterator[tuple[T, bool]]:
-    """Yields everything from ``since`` up to ``until``, a window at a time from the end. ``ask`` gives what lies in a
+    """Yield everything from ``since`` up to ``until``, a window at a time from the end. ``ask`` gives what lies in a
     window, and whether that is all of it; if it is not, the later half is asked for instead, down to ``least``, below
     which what came is given as it is, with ``False``. What lies on the border of two windows may come twice."""
     end, width = until, until - since
@@ -209,7 +209,7 @@ class OneTrace:
 
 
 def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
-    """Splits a document into a request for each trace, by its id in hex, the one that started last first; resources and
+    """Split a document into a request for each trace, by its id in hex, the one that started last first; resources and
     scopes are repeated where several traces share them. Raises ``TypeError``, ``KeyError``, ``AttributeError`` or
     ``ValueError`` for what is no OTLP."""
     found: dict[str, list[Json]] = {}
@@ -241,7 +241,7 @@ class StoreClient:
     """Asks one trace store, on an event loop of its own. A context manager."""
 
     def __init__(self, place: StoreAddress) -> None:
-        """Raises :class:`UnusableInputError` where the token's variable is not set."""
+        """Raise :class:`UnusableInputError` where the token's variable is not set."""
         self._place = place
         headers = {"accept": "application/json"} | ({_TENANT[place.kind]: place.tenant} if place.tenant else {})
         auth: httpx.Auth | None = None
@@ -280,7 +280,7 @@ class StoreClient:
     def get(
         self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]
     ) -> T | None:
-        """Returns what ``read`` makes of the answer's JSON object; ``None`` if there is nothing at this path. Raises
+        """Return what ``read`` makes of the answer's JSON object; ``None`` if there is nothing at this path. Raises
         :class:`AnswerTooLargeError`, and :class:`UnusableInputError` for what only the user can put right, or an answer
         that ``read`` cannot read."""
         for attempt in range(_TRIES):
@@ -312,7 +312,7 @@ class StoreClient:
             raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {text}") from error
 
     async def _once(self, path: str, parameters: Mapping[str, str | int]) -> tuple[int, bytes, float | None]:
-        """Asks once; returns status, body and seconds to wait."""
+        """Ask once; return status, body and seconds to wait."""
         url = self._place.url
         try:
             async with (
@@ -337,7 +337,7 @@ class StoreClient:
             raise self._place.told(f"{url} cannot be asked; {one_printable_line(cure)}") from error
 
     async def _body(self, answer: httpx.Response) -> bytes:
-        """Reads and decompresses the body. Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that
+        """Read and decompress the body. Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that
         was not asked for, or a damaged body."""
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
         body = bytearray()

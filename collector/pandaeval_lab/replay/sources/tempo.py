@@ -30,7 +30,7 @@ class Tempo:
         self._known: set[str] = set()
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
+        """Yield traces by their ids, newest first, and whether these are all of their time. A trace may come again.
         Raises :class:`UnusableInputError`."""
         if self._place.traces:
             yield from ((self._trace(id_), True) for id_ in self._place.traces)
@@ -64,7 +64,7 @@ class Tempo:
         return ids, len(ids) < _PAGE
 
     def _trace(self, id_: str) -> Found:
-        """Fetches a trace; nothing for one that is gone."""
+        """Fetch a trace; nothing for one that is gone."""
 
         def spans(answer: dict[str, Any]) -> Found:
             document = from_envelope(answer)

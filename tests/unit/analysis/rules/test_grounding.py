@@ -256,6 +256,11 @@ class TestEvidence:
         other = found.but(documents=("Rule R-7701: 54 EUR",))
         assert outcome(replace(bare, spans=(*bare.spans, other))) == "fails"
 
+    def test_an_answer_that_contradicts_the_only_price_of_a_document_fails(self) -> None:
+        bare = run("Fee?", "A late return costs 53.00 EUR a day.")
+        found = Span("t", "r", "root", "s", Kind.RETRIEVAL, START, START + 1, documents=("Late return: 35.00 EUR.",))
+        assert outcome(replace(bare, spans=(*bare.spans, found))) == "fails"
+
     def test_arguments_of_what_changes_something_have_to_be_known_by_then(self) -> None:
         search = call("search_ferries", {}, {"id": "LH-1315"}, at=1)
         assert outcome(run("Book it", "Done.", search, call("book_ferry", {"id": "LH-1315"}, "ok", at=2))) == "grounded"

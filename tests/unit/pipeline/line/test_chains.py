@@ -368,7 +368,7 @@ class TestFiles:
         found = {trace.trace_id: trace for trace in inspected(turns)}
         names = {int(id_, 16): trace.session_id for id_, trace in found.items()}
         assert names == {1: "resp_1", 2: "resp_1", 3: "resp_1", 7: None, 8: "chat-8"}
-        noted = {number for number in names if any("session told" in note for note in found[f"{number:032x}"].notes)}
+        noted = {number for number in names if any("session derived" in note for note in found[f"{number:032x}"].notes)}
         assert noted == {1, 2, 3}
 
     def test_every_result_of_a_file_names_the_session(self) -> None:

@@ -63,7 +63,7 @@ def test_what_a_newer_version_adds_is_no_error() -> None:
     ],
 )
 def test_what_no_collector_writes_is_refused(wrong: bytes) -> None:
-    with pytest.raises(ValueError, match="it says nothing of its trace"):
+    with pytest.raises(ValueError, match="its trace cannot be read"):
         unpacked(wrong)
 
 
@@ -72,7 +72,7 @@ def test_an_answer_that_cannot_be_read_is_refused(answer: bytes) -> None:
     """Without a head, with words or a text that are no UTF-8, with a vector that is not finite."""
     member = Member.FromString(SOUND)
     member.answer = answer
-    with pytest.raises(ValueError, match="it says nothing of its trace"):
+    with pytest.raises(ValueError, match="its trace cannot be read"):
         unpacked(member.SerializeToString())
 
 

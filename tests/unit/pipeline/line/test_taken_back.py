@@ -134,14 +134,14 @@ class Asked:
         self.store.commit(decide().changes).result()
 
     async def revise(self, made: MadeTrace, spans: Iterable[Span]) -> None:
-        """Decides the trace with these spans as its next revision, and has the judge answer."""
+        """Decide the trace with these spans as its next revision, and has the judge answer."""
         self._revision += 1
         due = stored(self.store, replace(made, spans=tuple(spans)), self._revision)
         self.store.commit(self._line.decide([due]).changes).result()
         await self._answer()
 
     async def close(self, session_id: str) -> None:
-        """Scores a session for good, and has the judge answer."""
+        """Score a session for good, and has the judge answer."""
         self.store.commit(self._line.close_sessions({session_id: Trigger.IDLE}).changes).result()
         await self._answer()
 

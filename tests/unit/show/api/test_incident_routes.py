@@ -58,7 +58,7 @@ def _found(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
 def test_one_cause_is_one_incident_with_its_runs_questions_answers_and_shares(client: TestClient) -> None:
     [row] = _found(client)
     assert (row["metric"], row["also"], row["runs"]) == ("trace.loop", [["trace.call", "trace.call"]], 5)
-    assert row["triage"] == {"state": "new", "note": "", "by": "", "at": None}
+    assert row["triage"] == {"state": "new", "note": "", "by": "", "at": None, "back_at": None}
     whole = client.get(f"/api/v1/incidents/{ALONE}").json()
     assert {key: whole[key] for key in row} == row, "by any of its groups"
     assert (sum(whole["all"]), sum(whole["failed"])) == (6, 5)
@@ -84,6 +84,11 @@ def test_a_state_is_kept_and_what_is_settled_is_not_open(client: TestClient) -> 
     assert client.get("/api/v1/incidents", headers={"if-none-match": tag}).status_code == 200
     client.post("/api/v1/incidents/state", json={"ids": row["ids"], "state": "new"})
     assert len(_found(client, state="new")) == 1
+    history = client.get(f"/api/v1/incidents/{row['id']}").json()["history"]
+    assert [(each["state"], each["by"], each["note"]) for each in history] == [
+        ("new", "", ""),
+        ("muted", "kim", "known upstream"),
+    ]
     states = client.get("/api/v1/incidents", params={"severity": "critical"}).json()["states"]
     assert states == {"new": 0, "known": 0, "resolved": 0, "muted": 0}
 

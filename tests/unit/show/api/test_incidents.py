@@ -128,18 +128,22 @@ def test_a_verdict_on_a_session_takes_in_what_was_found_in_the_run_that_it_blame
 
 
 @pytest.mark.parametrize(
-    ("given", "state"),
+    ("given", "state", "back_at"),
     [
-        ({}, "new"),
-        ({"one": Triage("known")}, "known"),
-        ({"one": Triage("resolved", at=200)}, "resolved"),
-        ({"one": Triage("resolved", at=100)}, "new"),
-        ({"one": Triage("muted", at=100)}, "muted"),
+        ({}, "new", None),
+        ({"one": Triage("known")}, "known", None),
+        ({"one": Triage("resolved", at=200)}, "resolved", None),
+        ({"one": Triage("resolved", at=100)}, "new", 150),
+        ({"one": Triage("muted", at=100)}, "muted", None),
     ],
 )
-def test_what_comes_back_after_it_was_resolved_is_new_again(given: dict[str, Triage], state: str) -> None:
-    [found] = incidents([failed(1, 200, group="one")], {"one": group("one")})
-    assert found.triage(given).state == state
+def test_what_comes_back_after_it_was_resolved_is_new_again(
+    given: dict[str, Triage], state: str, back_at: int | None
+) -> None:
+    rows = [failed(no, at, group="one") for no, at in ((1, 90), (2, 150), (3, 200))]
+    [found] = incidents(rows, {"one": group("one")})
+    triage = found.triage(given)
+    assert (triage.state, triage.back_at) == (state, back_at)
 
 
 def test_of_several_groups_the_one_that_asks_for_most_counts() -> None:

@@ -5,27 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_collector.show.mcp.tools import RunFilters, Tools
+from pandaeval_collector.show.view.lines import incident_line
 from pandaeval_collector.show.view.rates import handled_line, rate_lines
 
 
 def rate(
-    metric: str, passed: int, failed: int, level: str = "session", agent: str = "desk", unclear: int = 0
+    metric: str, passed: int, failed: int, level: str = "session", agent: str | None = None, unclear: int = 0
 ) -> dict[str, Any]:
     counted = {"scored": passed + failed + unclear, "assumed": 0, "passed": passed, "failed": failed, "unscored": {}}
     counted |= {"unclear": unclear, "disputed": 0}
-    return {"level": level, "metric": metric, "agent": agent, "service": "shop", "environment": "", **counted}
+    return {"level": level, "metric": metric, "agent": agent, **counted}
 
 
 def test_verdicts_on_sessions_come_before_those_on_runs() -> None:
     runs = rate("correctness", 0, 9, "trace")
     assert handled_line([runs]) == "0 of 9 runs were handled correctly: 0% (0% to 30%)"
-    both = [runs, rate("correctness", 3, 1), rate("correctness", 3, 1, agent="clerk")]
+    both = [runs, rate("correctness", 6, 2), rate("correctness", 6, 2, agent="clerk")]
     assert handled_line(both) == "6 of 8 sessions were handled correctly: 75% (41% to 93%)"
 
 
 def test_unclear_verdicts_are_counted_apart() -> None:
     rates = [rate("correctness", 56, 14, unclear=20)]
     assert handled_line(rates) == "56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)"
+    rates.append(rate("correctness", 56, 14, agent="desk", unclear=20))
     assert rate_lines(rates) == ['session.correctness of agent "desk": 80 % of 70 decided, 20 unclear (14 failed)']
 
 
@@ -35,12 +37,11 @@ def test_without_a_verdict_nothing_is_praised() -> None:
 
 
 class Counted:
-    """An asker whose incidents have as many runs as each condition on results says."""
+    """An asker whose runs have verdicts of one agent."""
 
     async def get(self, path: str, **asked: Any) -> Any:
-        assert path == "/incidents"
-        key = asked.get("label") or asked.get("success")
-        return {"runs": [{True: 56, False: 14, "unclear": 20, "disputed": 0}[key]], "failed": [0]}
+        assert (path, asked["metric"]) == ("/rates", "session.correctness")
+        return {"rates": [rate("correctness", 1, 0, agent="desk"), rate("correctness", 56, 14, unclear=20)]}
 
 
 async def test_a_comparison_leaves_open_verdicts_out_and_counts_them() -> None:
@@ -48,3 +49,12 @@ async def test_a_comparison_leaves_open_verdicts_out_and_counts_them() -> None:
     told = await tools.compare_versions(RunFilters(), RunFilters(), "session.correctness")
     assert "a: 14 of 70 runs failed (0.200)" in told
     assert "of verdicts in a: 80 % of 70 decided, 20 unclear; in b: 80 % of 70 decided, 20 unclear" in told
+
+
+def test_an_incident_that_came_back_shows_since_when_and_the_note_of_before() -> None:
+    triage = {"state": "new", "by": "mia", "note": "provider outage", "at": 1, "back_at": 86_400_000}
+    row = {"label": "error", "also": [], "agents": ["desk"], "triage": triage, "runs": 2, "id": "a" * 12}
+    row |= {"first_at": 0, "last_at": 86_400_000, "severity": "high", "reason": "timeout", "trace_id": None}
+    line = incident_line(row)
+    assert "came back 1970-01-02" in line
+    assert "after it was resolved, by mia; note: provider outage" in line

@@ -54,7 +54,7 @@ class Before:
 
 
 def pack(trace: Trace) -> bytes:
-    """Packs what the trace leaves for the grounding of later ones."""
+    """Pack what the trace leaves for the grounding of later ones."""
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
@@ -78,7 +78,7 @@ def pack(trace: Trace) -> bytes:
 
 
 def spelled(value: Any) -> str:
-    """Returns a text as it is, and anything else as JSON."""
+    """Return a text as it is, and anything else as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -88,7 +88,7 @@ def spelled(value: Any) -> str:
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
-    """Unpacks what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
+    """Unpack what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
     found: list[tuple[Whose, Any]] = []
     missing = _MORE if len(packed) >= MOST_TRACES else None
     for index, each in enumerate(packed):
@@ -102,7 +102,7 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
 
 
 def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yields what was said to the agent and found in this trace, each with its time."""
+    """Yield what was said to the agent and found in this trace, each with its time."""
     yield 0, "user", trace.input
     starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
     for turn in trace.turns:
@@ -119,7 +119,7 @@ def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
 
 
 def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yields what instructions, definitions of tools and messages on the spans tell the agent, each with its time."""
+    """Yield what instructions, definitions of tools and messages on the spans tell the agent, each with its time."""
     for tool in trace.tools:
         yield 0, "instructions", [tool.name, tool.description, tool.parameters]
     seen: set[int] = set()
@@ -134,7 +134,7 @@ def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
 
 
 def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
-    """Yields what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
+    """Yield what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
     this trace says."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     for index, message in enumerate(messages[begin:], begin):
@@ -199,7 +199,7 @@ def _not_captured(trace: Trace) -> str | None:
 
 
 def _is_cut(result: Any) -> bool:
-    """Returns whether a result breaks off: it ends in dots, says that it is truncated, or is JSON without its end; or
+    """Return whether a result breaks off: it ends in dots, says that it is truncated, or is JSON without its end; or
     it holds pages that only the provider can read."""
     if isinstance(result, list):
         return any(isinstance(each, dict) and "encrypted_content" in each for each in result)
@@ -213,7 +213,7 @@ def _is_cut(result: Any) -> bool:
 
 
 def shows_history(trace: Trace) -> bool:
-    """Returns whether the spans hold an exchange before the last user message: if they do, the conversation is whole. A
+    """Return whether the spans hold an exchange before the last user message: if they do, the conversation is whole. A
     greeting by the agent alone is none."""
     if len(trace.turns) > 1:
         return True
@@ -230,7 +230,7 @@ def shows_history(trace: Trace) -> bool:
 
 
 def shows_results(trace: Trace) -> bool:
-    """Returns whether the history on the first model call holds results; many frameworks drop them from it."""
+    """Return whether the history on the first model call holds results; many frameworks drop them from it."""
     messages = next((span.input for span in trace.spans if span.kind is Kind.LLM and span.input), ())
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     return any(message.role == "tool" for message in messages[:last])

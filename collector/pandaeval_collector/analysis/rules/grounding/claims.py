@@ -107,13 +107,13 @@ class Claim:
         return _CASE.search(self.sentence) is not None
 
     def reads(self, pattern: re.Pattern[str]) -> bool:
-        """Returns whether a pattern is found in the sentence, in which the value is a ``\\0``."""
+        """Return whether a pattern is found in the sentence, in which the value is a ``\\0``."""
         return pattern.search(f"{self.before}\0{self.after}") is not None
 
 
 @once_a_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
-    """Returns the typed values that the answers state, those of arguments of changing calls, and the bare numbers of
+    """Return the typed values that the answers state, those of arguments of changing calls, and the bare numbers of
     the answers; the first of many."""
     ends = {span.span_id: span.end_ns for span in trace.spans}
     answers = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
@@ -129,7 +129,7 @@ def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
 
 
 def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
-    """Yields the values that a folded answer states."""
+    """Yield the values that a folded answer states."""
     prose = _CODE.sub(lambda code: " " * len(code[0]), text)
     values = {value.start: value for value in values_of(prose)}
     for match in _HOURS.finditer(prose):
@@ -152,7 +152,7 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
 
 
 def specific(value: Value) -> bool:
-    """Returns whether a value could be made up: not zero, a placeholder or the well-known address of a site."""
+    """Return whether a value could be made up: not zero, a placeholder or the well-known address of a site."""
     match value.kind:
         case "url":
             _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
@@ -168,7 +168,7 @@ def specific(value: Value) -> bool:
 
 @once_a_trace
 def changing(trace: Trace) -> list[ToolCall]:
-    """Returns the calls with captured arguments that may change the state of things."""
+    """Return the calls with captured arguments that may change the state of things."""
     hints = read_only_hints(trace)
     calls = [call for call in trace.tool_calls if call.has_arguments]
     return [call for call in calls if nature(call.name, hints.get(call.name)) is Nature.CHANGING]
@@ -186,7 +186,7 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
 
 
 def _identifiers(key: str, text: str) -> Iterator[Value]:
-    """Yields the value of an argument if all of it is an identifier, or a number under a key that identifies."""
+    """Yield the value of an argument if all of it is an identifier, or a number under a key that identifies."""
     if len(text) > _LONGEST_ARGUMENT:
         return
     for value in values_of(text):
@@ -197,7 +197,7 @@ def _identifiers(key: str, text: str) -> Iterator[Value]:
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:
-    """Yields the texts and numbers of a call's arguments, each with its key."""
+    """Yield the texts and numbers of a call's arguments, each with its key."""
     if depth == 0:
         return
     if isinstance(value, dict):

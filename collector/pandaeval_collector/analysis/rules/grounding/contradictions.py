@@ -57,8 +57,11 @@ class TurnComparison:
 
     @cached_property
     def _results(self) -> list[tuple[int, Field]]:
+        """The values in results of calls and in retrieved documents, with the time when the agent had them."""
         calls = [call for call in self._trace.tool_calls if call.has_result and not failed(call)]
-        fields = [(moment(call.end_ns), field) for call in calls for field in read(call.result).fields]
+        texts = [(call.end_ns, call.result) for call in calls]
+        texts += [(span.end_ns, document) for span in self._trace.spans for document in span.documents]
+        fields = [(moment(end_ns), field) for end_ns, text in texts for field in read(text).fields]
         return fields[:_MOST_FIELDS]
 
     @cached_property
@@ -68,7 +71,7 @@ class TurnComparison:
         return [field for call in calls for field in read(call.arguments).fields]
 
     def against(self, claim: Claim) -> Contradiction | None:
-        """Returns what the results have instead of a value that the agent did not have."""
+        """Return what the results have instead of a value that the agent did not have."""
         value = claim.value
         self._doubted += 1
         if self._doubted > MOST_DOUBTED:
@@ -92,7 +95,7 @@ class TurnComparison:
         return None if not labelled and self._is_far_computed(claim, fields) else other
 
     def replaced(self, claim: Claim) -> Contradiction | None:
-        """Returns what a call was given under the name of a value that only the user said."""
+        """Return what a call was given under the name of a value that only the user said."""
         value, words = claim.value, _words_beside(claim)
         if value.kind not in ("identifier", "number") or (value.kind == "number" and value.number >= _MOST_COUNTED):
             return None
@@ -123,7 +126,7 @@ class TurnComparison:
         return Contradiction(f"tool results have {first.value.text} ({first.label.strip()})", len(others) == 1)
 
     def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
-        """Returns the number of a result of which the claim drops, doubles or swaps one digit."""
+        """Return the number of a result of which the claim drops, doubles or swaps one digit."""
         digits = _digits(claim.value)
         if len(digits) < _LEAST_DIGITS + (claim.value.kind == "number"):
             return None
@@ -133,12 +136,12 @@ class TurnComparison:
         return None
 
     def _is_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
-        """Returns whether one step leads to a number from numbers of the answer and from known amounts."""
+        """Return whether one step leads to a number from numbers of the answer and from known amounts."""
         wanted = claim.value.number
         return any(abs(each - wanted) <= _CENT for each in _steps(_numbers(claim, known)))
 
     def _is_far_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
-        """Returns whether arithmetic with any amount that the agent had, or several steps lead to a number."""
+        """Return whether arithmetic with any amount that the agent had, or several steps lead to a number."""
         wanted, numbers = claim.value.number, _numbers(claim, known)
         wholes = {round(abs(wanted + sign * number), 2) for number in numbers for sign in (1, -1)}
         if self._had.knows({*wholes, *(wanted / times for times in _TIMES)}, claim.at):
@@ -148,7 +151,7 @@ class TurnComparison:
 
 
 def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
-    """Returns the numbers beside a claim, and known amounts with their sum."""
+    """Return the numbers beside a claim, and known amounts with their sum."""
     if claim.value.kind not in NUMBERS:
         return []
     beside = [value for value in values_of(claim.text) if value.kind in NUMBERS and value.number != claim.value.number]
@@ -157,7 +160,7 @@ def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
 
 
 def _steps(numbers: Sequence[float]) -> Iterator[float]:
-    """Yields multiples, sums, differences, products, quotients and shares of two numbers, and sums of several in a
+    """Yield multiples, sums, differences, products, quotients and shares of two numbers, and sums of several in a
     row."""
     for one, other in product(numbers, (0.0, *numbers)):
         for times in _TIMES:
@@ -168,13 +171,13 @@ def _steps(numbers: Sequence[float]) -> Iterator[float]:
 
 
 def _is_owned(field: Field, sentence: str) -> bool:
-    """Returns whether a sentence, squeezed, names the object that holds a field."""
+    """Return whether a sentence, squeezed, names the object that holds a field."""
     names = [squeezed(name) for name in field.row]
     return any(len(name) > 2 and name in sentence for name in names)
 
 
 def _alike(field: Field, value: Value) -> bool:
-    """Returns whether a field has the kind and unit of a value. A number alone may be an amount. A URL or an address
+    """Return whether a field has the kind and unit of a value. A number alone may be an amount. A URL or an address
     names its own target: no other contradicts it."""
     if value.kind in ("url", "address"):
         return False
@@ -184,7 +187,7 @@ def _alike(field: Field, value: Value) -> bool:
 
 
 def _words_beside(claim: Claim) -> set[str]:
-    """Returns the words between a claim and the value before it, and the word behind it."""
+    """Return the words between a claim and the value before it, and the word behind it."""
     before = _VALUE.split(claim.before)[-1]
     behind = _NEXT_WORD.match(claim.after)
     return set(_words(f"{before} {behind[1] if behind is not None else ''}"))
@@ -196,18 +199,17 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _label(text: str) -> frozenset[str]:
-    """Returns the last two words that name a field."""
+    """Return the last two words that name a field."""
     return frozenset(_words(text)[-2:]) - _NO_LABEL
 
 
 def _names(field: Field, words: set[str]) -> bool:
-    """Returns whether the words name a field."""
     label = _label(field.label)
     return bool(label) and label <= words and words & _CHANGES <= label
 
 
 def _digits(value: Value) -> str:
-    """Returns the digits of a number as written, without a fraction of zeros; ``""`` for what is no plain number."""
+    """Return the digits of a number as written, without a fraction of zeros; ``""`` for what is no plain number."""
     if value.kind == "identifier":
         return value.text if value.text.isdigit() else ""
     if value.kind not in NUMBERS or _is_scaled(value):
@@ -216,17 +218,17 @@ def _digits(value: Value) -> str:
 
 
 def _is_scaled(value: Value) -> bool:
-    """Returns whether a number is rounded to thousands or millions: 1.2k."""
+    """Return whether a number is rounded to thousands or millions: 1.2k."""
     return value.kind in NUMBERS and value.number >= 10.0 ** sum(map(str.isdigit, value.text))
 
 
 def _shape(value: Value) -> str:
-    """Returns the digits without zeros at the ends: the same for a number in another unit."""
+    """Return the digits without zeros at the ends: the same for a number in another unit."""
     return re.sub(r"\D", "", value.text).strip("0") if value.kind in NUMBERS else value.text
 
 
 def _is_slip(wrong: str, right: str) -> bool:
-    """Returns whether one digit is dropped, doubled or swapped with the next digit."""
+    """Return whether one digit is dropped, doubled or swapped with the next digit."""
     if abs(len(wrong) - len(right)) > 1 or wrong == right:
         return False
     places = range(len(right))

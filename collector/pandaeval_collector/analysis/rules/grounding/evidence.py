@@ -84,7 +84,7 @@ class Content:
 
 
 def _parsed(text: str) -> Any:
-    """Parses a text that is a JSON object, list or text of one; else returns ``None``."""
+    """Parse a text that is a JSON object, list or text of one; else returns ``None``."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > MOST_CHARS:
         return None
@@ -95,7 +95,7 @@ def _parsed(text: str) -> Any:
 
 
 def _of_json(text: str, key: str) -> Value:
-    """Reads a number of JSON. Its key may tell that it is an amount or a measure."""
+    """Read a number of JSON. Its key may tell that it is an amount or a measure."""
     number, digits, unit = abs(float(text)), text.lstrip("-"), _UNIT_OF_KEY.search(key)
     if _WORTH.search(key) is not None:
         return Value("amount", digits, 0, (number,))
@@ -105,7 +105,7 @@ def _of_json(text: str, key: str) -> Value:
 
 
 def _keys(value: Value) -> Iterator[float | str]:
-    """Yields what a value is looked up by: identifiers, also the digits at their end; numbers, also rounded, cut and in
+    """Yield what a value is looked up by: identifiers, also the digits at their end; numbers, also rounded, cut and in
     cents; days, also without a year; minutes of times and durations, also as 1100 or hours."""
     for key in value.keys:
         if isinstance(key, str):
@@ -122,7 +122,7 @@ def _keys(value: Value) -> Iterator[float | str]:
 
 
 def _sought(value: Value) -> Iterator[float | str]:
-    """Yields the keys of which one has to be known."""
+    """Yield the keys of which one has to be known."""
     if value.kind == "number":
         yield value.text
     for key in value.keys:
@@ -139,7 +139,7 @@ def _sought(value: Value) -> Iterator[float | str]:
 
 
 def form(value: Value) -> str:
-    """Returns the kind of a value; of an identifier whether it is letters before digits or a mixture, and its
+    """Return the kind of a value; of an identifier whether it is letters before digits or a mixture, and its
     length."""
     if value.kind != "identifier":
         return value.kind
@@ -167,7 +167,7 @@ _kept = _Kept()
 
 
 def read(value: Any) -> Content:
-    """Reads a text or JSON value, once by its content."""
+    """Read a text or JSON value, once by its content."""
     return _kept[spelled(value)]
 
 
@@ -200,7 +200,7 @@ class Known:
         return "".join(f"{source.raw}\n" for source in self.sources)
 
     def add(self, who: Whose, at: int, value: Any) -> None:
-        """Adds a text or JSON value once. Called in order of time."""
+        """Add a text or JSON value once. Called in order of time."""
         if value is None or value == "" or value == []:
             return
         raw = spelled(value)
@@ -215,7 +215,7 @@ class Known:
                 self._ends.append(end)
 
     def has(self, value: Value, at: int) -> bool:
-        """Returns whether the agent had a value by a time, in any spelling, or rounded."""
+        """Return whether the agent had a value by a time, in any spelling, or rounded."""
         if len(value.text) >= _LEAST_VERBATIM and self._verbatim(value.text, at):  # most: no text is read
             return True
         if self.knows(set(_sought(value)), at):
@@ -226,25 +226,25 @@ class Known:
         return any(key in squeezed(fold(source.raw)) for source in self._by(at))
 
     def knows(self, keys: set[float | str], at: int) -> bool:
-        """Returns whether the agent had one of these keys."""
+        """Return whether the agent had one of these keys."""
         return any(not keys.isdisjoint(source.content.keys) for source in self._by(at))
 
     def has_form(self, value: Value) -> bool:
-        """Returns whether the agent had identifiers of this form."""
+        """Return whether the agent had identifiers of this form."""
         return any(form(value) in source.content.forms for source in self.sources if source.who != "call")
 
     def results(self, at: int) -> Iterator[Field]:
-        """Yields the fields of all results."""
+        """Yield the fields of all results."""
         for source in self._by(at):
             if source.who == "result":
                 yield from source.content.fields
 
     def _by(self, at: int) -> Iterator[Source]:
-        """Yields what the agent had by a time, the newest first."""
+        """Yield what the agent had by a time, the newest first."""
         return reversed(self.sources[: bisect_right(self.sources, at, key=lambda source: source.at)])
 
     def _verbatim(self, text: str, at: int) -> bool:
-        """Returns whether a value stands in the evidence to the letter, and not within a longer value."""
+        """Return whether a value stands in the evidence to the letter, and not within a longer value."""
         end = self._ends[bisect_right(self.sources, at, key=lambda source: source.at)]
         whole, place = self._text, self._text.find(text, 0, end)
         while place >= 0:  # a search for plain text takes a fraction of the time of a pattern with these borders
@@ -255,12 +255,12 @@ class Known:
 
 
 def moment(at_ns: int, who: Whose = "result") -> int:
-    """Converts a time to half nanoseconds: arguments of a call are known just after it began, all else at its time."""
+    """Convert a time to half nanoseconds: arguments of a call are known just after it began, all else at its time."""
     return 2 * at_ns + (who == "call")
 
 
 def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
-    """Reads all that the trace's spans show, and ``earlier``, which earlier traces of its session held."""
+    """Read all that the trace's spans show, and ``earlier``, which earlier traces of its session held."""
     found = Known()
     for who, value in earlier:
         found.add(who, 0, value)

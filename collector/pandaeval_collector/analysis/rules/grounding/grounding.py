@@ -55,17 +55,17 @@ class Grounding:
         return [loose for loose in self.loose if loose.fails]
 
     def check(self, claim: Claim) -> None:
-        """Counts a claim as checked."""
+        """Count a claim as checked."""
         self.checked[claim.value.kind] = self.checked.get(claim.value.kind, 0) + 1
 
     def reject(self, loose: Loose) -> None:
-        """Counts a claim as checked and not grounded."""
+        """Count a claim as checked and not grounded."""
         self.check(loose.claim)
         self.loose.append(loose)
 
 
 def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
-    """Checks a trace's claims. ``earlier``: what the earlier traces of the session held. Returns ``None`` where nothing
+    """Check a trace's claims. ``earlier``: what the earlier traces of the session held. Returns ``None`` where nothing
     specific was said. Where nothing was called in the session, an agent answers from its model's knowledge: then only
     values that claim to be of this case count."""
     stated, called, numbers = claims(trace)
@@ -99,20 +99,20 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
 
 
 def _of_case(stated: Sequence[Claim]) -> list[Claim]:
-    """Returns the claims that are no general knowledge."""
+    """Return the claims that are no general knowledge."""
     typed = [claim for claim in stated if claim.value.kind in ("identifier", "amount", "date")]
     return [claim for claim in typed if claim.of_case]
 
 
 def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
-    """Returns the agent's earlier answers whose grounds are not known."""
+    """Return the agent's earlier answers whose grounds are not known."""
     if (earlier is not None and not earlier.first) or shows_results(trace):
         return ""
     return fold("\n".join(had.own))
 
 
 def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None:
-    """Counts a claim that the agent had, unless a call was given another value."""
+    """Count a claim that the agent had, unless a call was given another value."""
     replaced = comparison.replaced(claim)
     if replaced is None or claim.key:
         found.check(claim)
@@ -121,7 +121,7 @@ def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None
 
 
 def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    """Tells whether a claim that the agent did not have is made up, suspect or for the judge."""
+    """Tell whether a claim that the agent did not have is made up, suspect or for the judge."""
     contradiction = None if claim.key else comparison.against(claim)
     if contradiction is not None:
         found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
@@ -132,7 +132,7 @@ def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Groun
 
 
 def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    """Checks a number without a type. It counts only where the calls or results contradict it."""
+    """Check a number without a type. It counts only where the calls or results contradict it."""
     replaced = comparison.replaced(claim)
     if replaced is not None:
         found.reject(Loose(claim, replaced.instead))
@@ -141,7 +141,7 @@ def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: G
 
 
 def _is_made_up(claim: Claim, had: Known) -> bool:
-    """Returns whether an identifier reports on this case, or the agent had others of its form: then it reports one of
+    """Return whether an identifier reports on this case, or the agent had others of its form: then it reports one of
     them. What a failed call was given had no effect."""
     is_timestamp = claim.value.text.isdigit() and len(claim.value.text) == _TIMESTAMP
     if not claim.reports or is_timestamp or (claim.key and claim.result is None):
@@ -162,7 +162,7 @@ def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
 
 
 def first_said(trace: Trace, claim: Claim) -> str:
-    """Returns the id of the span of the model call that first says a value, else of the one that states it."""
+    """Return the id of the span of the model call that first says a value, else of the one that states it."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:
             continue

@@ -166,7 +166,7 @@ class Value:
 
 
 def fold(text: str) -> str:
-    """Returns the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
+    """Return the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
     quotes. ASCII texts come back unchanged."""
     return text if text.isascii() else _FOREIGN.sub(lambda signs: _folded(signs[0]), text)
 
@@ -178,12 +178,12 @@ def _folded(signs: str) -> str:
 
 
 def squeezed(text: str) -> str:
-    """Returns only letters and digits, without case: one key for all spellings of an identifier or address."""
+    """Return only letters and digits, without case: one key for all spellings of an identifier or address."""
     return _BETWEEN.sub("", text.casefold())
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Returns a pattern of any of these words, the longest first, which most texts fail at the first letter."""
+    """Return a pattern of any of these words, the longest first, which most texts fail at the first letter."""
     ordered = sorted(words, key=len, reverse=True)
     return rf"(?=[{''.join(dict.fromkeys(word[0] for word in ordered))}])(?:{'|'.join(ordered)})"
 
@@ -229,7 +229,7 @@ def _is_day(year: int, month: int, day: int) -> bool:
 
 
 def times(text: str) -> tuple[float, ...]:
-    """Returns the minutes of the day that a time stands for: of 9:30 two, of 21:30 one, of 27:00 none."""
+    """Return the minutes of the day that a time stands for: of 9:30 two, of 21:30 one, of 27:00 none."""
     numbers = [int(each) for each in _DIGITS.findall(text)[:2]]
     if numbers[0] > 99:  # 515 AM, as weather services write
         numbers = list(divmod(numbers[0], 100))
@@ -266,7 +266,7 @@ _NO_UNIT = re.compile(r"[\d.,'\s-]+")
 
 
 def readings(text: str) -> tuple[float, ...]:
-    """Returns the numbers that a text may stand for, the likeliest first; none for a version such as 1.2.3."""
+    """Return the numbers that a text may stand for, the likeliest first; none for a version such as 1.2.3."""
     counted = _IS_COUNTED.match(text)
     if counted is not None and len(parts := _COUNTED_PART.findall(counted[0])) > 1 and len(text) <= _MOST_DIGITS:
         return (_counted(parts),)
@@ -278,7 +278,7 @@ def readings(text: str) -> tuple[float, ...]:
 
 
 def _counted(parts: Sequence[tuple[str, str]]) -> float:
-    """Returns the sum of a number in groups: the units below ten thousand count within their group."""
+    """Return the sum of a number in groups: the units below ten thousand count within their group."""
     total = group = 0.0
     for digits, unit in parts:
         size = _SMALL.get(unit) or _SCALES.get(unit, 1.0)
@@ -289,7 +289,7 @@ def _counted(parts: Sequence[tuple[str, str]]) -> float:
 
 
 def _spellings(plain: str) -> list[str]:
-    """Returns the number with a decimal point, without separators of groups; two where it may be both."""
+    """Return the number with a decimal point, without separators of groups; two where it may be both."""
     commas, points = plain.count(","), plain.count(".")
     if commas and points:
         decimal = "," if plain.rfind(",") > plain.rfind(".") else "."
@@ -325,7 +325,7 @@ _VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNAT
 
 
 def scan(text: str) -> Sequence[Value]:
-    """Returns the values of a folded text in order; single digits are among the numbers."""
+    """Return the values of a folded text in order; single digits are among the numbers."""
     found: list[Value] = []
     if "@" in text or "://" in text or "www." in text:
         for address in _ADDRESSES.finditer(text):
@@ -386,7 +386,7 @@ def _read(kind: str, text: str, start: int) -> Value | None:
 
 
 def _duration(text: str, start: int) -> Value | None:
-    """Reads 17 h 30 and PT17H30M as 1,050 minutes; Stunden are hours."""
+    """Read 17 h 30 and PT17H30M as 1,050 minutes; Stunden are hours."""
     parts = _PART_OF_DURATION.findall(re.sub("(?i)st", "h", text))
     minutes = sum(float(number) * _MINUTES_OF[sign.upper()] for number, sign in parts)
     return Value("duration", text, start, (minutes,)) if minutes else None

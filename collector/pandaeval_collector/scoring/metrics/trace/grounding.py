@@ -1,6 +1,6 @@
 """Do the values in the answer and in calls come from messages or tool results?
 
-The score is the share of values with a source, found by code alone, in any language. Typed values of the answer
+The score is the share of values with a source. Code finds the values, in any language. Typed values of the answer
 (identifiers, amounts, dates, times, durations, e-mail and web addresses, measures) and identifiers in arguments of
 calls that change something are looked up in the instructions, the user's words, the conversation before, earlier
 results and documents, in any spelling.
@@ -23,7 +23,7 @@ checked. Where results or the conversation before were not captured, or results 
 open: they are not counted, `coverage` and the reason tell how many, and below one half there is no score
 (docs/internals/decisions/0020).
 
-It does not judge whether a grounded value is the right value, nor anything that is said without such values. Ours.
+It does not judge whether a value with a source is the right value, or sentences without specific values. Ours.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _many(count: int) -> str:
 METRIC = TraceMetric(
     name="grounding",
     kind="code",
-    version="15",
+    version="16",
     threshold=0.0,
     question="Do the values in the answer and in calls come from messages or tool results?",
     needs="tools or documents, and an answer or calls with specific values",

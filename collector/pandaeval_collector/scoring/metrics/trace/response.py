@@ -11,8 +11,8 @@ handed over, or one of the next three traces of the session made up for it (then
 the score is 0.5 and passes. A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it
 (###STOP### and TERMINATE from the start); where no instructions were captured, nobody knows. Commands and code that
 only read change nothing, and a claim is false success only where it is about the call that failed: not an offer, a
-question or a report of other work that was done. It does not judge whether the answer is right, and takes no refusal
-for a failure. What was not captured is no silence: then nothing is said.
+question or a report of other work that was done. It does not judge whether the answer is right, and a refusal is no
+failure. What was not captured is no silence: then nothing is said.
 
 A run that a guardrail stopped on purpose passes; its label is ``blocked``, and the reason names the guardrail, the
 provider's filter or the model's refusal. A tool call that a person refused is no failure: the label is ``declined``,
@@ -264,7 +264,6 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
         return _truncated(trace, 0.0 if captured else HONEST)
     if ended := _ended_by_call(trace):
         return ended
-    last = trace.tool_calls[-1] if trace.tool_calls else None
     if not trace.ends_in_tool_call:
         if turn is not None and turn.media_only and turn.user is not None:
             return Score(1.0, "the run ended with an answer that is not text")
@@ -272,10 +271,8 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
     tool_spans = [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
     if not tool_spans and not any(span.kind in _RUN for span in trace.spans):
         return None  # a model call by itself: whoever made it runs the tool, and asks again in another trace
-    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
-    asks = root is not None and root.kind in _RUN and root.output and root.output[-1].tool_requests
-    if last is not None and asks and not any(map(answered, trace.tool_calls)) and not tool_spans:
-        # The outermost agent's own output asks for a call, and there is no result of a tool: its caller runs it.
+    last = trace.tool_calls[-1] if trace.tool_calls else None
+    if last is not None and not tool_spans and _leaves_call_to_caller(trace):
         return Score(1.0, f"the run ended by asking its caller to run {last.name}", {"ended_by": last.name})
     if last is None or answered(last) or last.span_id in tool_spans:
         return _lost(trace, None) or Unscored(
@@ -284,6 +281,14 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
     reason = f"the last call, {last.name}, has no result"
     bad = _bad(0.0, reason, Ending.DANGLING_TOOL_CALL, tool=last.name, span_ids=(last.span_id,))
     return replace(bad, metadata={**bad.metadata, "open_call": name_of(last)})
+
+
+def _leaves_call_to_caller(trace: Trace) -> bool:
+    """Whether the outermost agent's own output asks for a call, and no tool has a result: its caller runs the call."""
+    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
+    if root is None or root.kind not in _RUN or not root.output:
+        return False
+    return bool(root.output[-1].tool_requests) and not any(map(answered, trace.tool_calls))
 
 
 def _ended_by_call(trace: Trace) -> Finding | None:

@@ -1,6 +1,6 @@
 """Does the agent repeat calls without progress in one trace?
 
-The score is 1 - the share of wasted tool calls, found by code alone. A call is wasted if it repeats an earlier call
+The score is 1 - the share of wasted tool calls, which code finds. A call is wasted if it repeats an earlier call
 without progress: same tool, equivalent arguments (or the same asked for in other words, spelling or edited code),
 nothing new in the answer, or the same error, and nothing changed in between
 (:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the

@@ -2,7 +2,7 @@
 
 // Of an agent nothing of which was scored nobody knows how often it fails: that is grey, not 0 %.
 function isScored(agent) {
-  return agent.failed > 0 || whole.rates.some((rate) => rate.agent === agent.agent && rate.scored);
+  return agent.failed > 0 || rated.rates.some((rate) => rate.agent === agent.agent && rate.scored);
 }
 
 function agentRow(agent, query) {
@@ -27,37 +27,36 @@ async function agentsPage(query) {
   said("");
   const found = await failing(query, { measured: true, limit: 1 });
   whole = (await ask("/overview")).body;
+  rated = await ratesOf(query);
   for (const { key, ...known } of (await ask("/metrics")).body) store.metrics[key] = { scored_by: {}, models: [], ...known, ...store.metrics[key] };
   const head = ["agent", "runs", "handled correctly", "with findings", "over time", "latency (median)", "95 %", "tokens", "cost"];
   const row = (agent) => {
     const to = new URLSearchParams(query);
     to.set("agent", agent.agent);
-    const share = agent.failed / agent.runs;
-    return el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/?${to}` }, agent.agent || "(no name)")), el("td", {}, number(agent.runs)),
-      el("td", {}, verdictsOf(query, agent.agent)), isScored(agent) ? el("td", {}, failedShare(agent.failed, agent.runs)) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
+    const share = agent.failed / agent.runs, runs = (failed, text) => {
+      const of = new URLSearchParams(to);
+      if (failed) of.set("failed", failed);
+      return agent.agent ? el("a", { href: `#/traces?${of}` }, text) : text;
+    };
+    return el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/?${to}` }, agent.agent || "(no name)")), el("td", {}, runs("", number(agent.runs))),
+      el("td", {}, verdictsOf(query, agent.agent)), isScored(agent) ? el("td", {}, runs("1", failedShare(agent.failed, agent.runs, el("small", {}, ` ${number(agent.failed)} of ${number(agent.runs)}`)))) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
       [agent.us === null ? "–" : duration(agent.us), agent.us95 === null ? "–" : duration(agent.us95), agent.tokens ? compact(agent.tokens) : "–", agent.usd === null ? "–" : dollars(agent.usd)].map((text) => el("td", {}, text)));
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), filters("agents", query),
     el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.agents.map(row)))),
     el("p", { class: "muted" }, "Latency, tokens and cost per run, of the newest 5,000 runs. Cost as spans state it (operation.cost, gen_ai.usage.cost, llm.cost.total), else by list price."),
     await costs(query),
-    whole.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, "since the store was created, like the linked traces")), rates(query)] : null];
+    rated.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, windowName(query))), rates(query)] : null];
 }
 
 // A row for each agent, a column for each metric: the share of its scores that failed.
 function rates(query) {
-  const wanted = whole.rates.filter((rate) => (!query.get("agent") || rate.agent === query.get("agent")) && (!query.get("service") || rate.service === query.get("service")));
   const columns = new Map(), lines = new Map();
-  for (const rate of wanted) {
-    const key = `${rate.level}.${rate.metric}`;
-    if (isExplaining(key)) continue;
-    if (!lines.has(rate.agent)) lines.set(rate.agent, new Map());
-    for (const [held, name] of [[columns, key], [lines.get(rate.agent), key]]) {
-      const cell = held.get(name) || { scored: 0, passed: 0, failed: 0, unclear: 0, disputed: 0, assumed: 0, unscored: 0 };
-      for (const counted of ["scored", "passed", "failed", "unclear", "disputed", "assumed"]) cell[counted] += rate[counted];
-      cell.unscored += sum(Object.values(rate.unscored));
-      held.set(name, cell);
-    }
+  for (const rate of rated.rates) {
+    const key = `${rate.level}.${rate.metric}`, cell = { ...rate, unscored: sum(Object.values(rate.unscored)) };
+    if (isExplaining(key) || (rate.agent !== null && query.get("agent") && rate.agent !== query.get("agent"))) continue;
+    if (rate.agent !== null && !lines.has(rate.agent)) lines.set(rate.agent, new Map());
+    (rate.agent === null ? columns : lines.get(rate.agent)).set(key, cell);
   }
   const keys = [...columns].filter(([, cell]) => cell.scored).sort(([, a], [, b]) => b.failed - a.failed).map(([key]) => key);
   const total = (cells) => sum([...cells.values()].map((cell) => cell.failed));
@@ -76,9 +75,10 @@ function rateCell(agent, key, cell, query) {
   if (!cell.scored) return el("td", { class: "muted", title: told }, cell.unscored ? "not scored" : "assumed");
   const also = open ? el("small", {}, ` ${[cell.unclear && `${number(cell.unclear)} unclear`, cell.disputed && `${number(cell.disputed)} disputed`].filter(Boolean).join(", ")}`) : null;
   if (!cell.failed) return el("td", { class: "muted", title: told }, only ? "0" : counted ? "0 %" : "", also);
-  const to = new URLSearchParams({ metric: key, failed: "1", ...(agent ? { agent } : {}), window: "all" });
-  return el("td", { title: told }, el("a", { href: metric(key).level === "session" ? `#/sessions?${to}` : `#/traces?${to}` },
-    only ? el("span", { class: "cell", "--share": "0%" }, `${number(cell.failed)} found`) : failedShare(cell.failed, counted, el("small", {}, ` ${number(cell.failed)} of ${number(counted)}`))), also);
+  const of = new URLSearchParams(query);
+  of.set("agent", agent);
+  const share = only ? el("span", { class: "cell", "--share": "0%" }, `${number(cell.failed)} found`) : failedShare(cell.failed, counted, el("small", {}, ` ${number(cell.failed)} of ${number(counted)}`));
+  return el("td", { title: told }, agent ? el("a", { href: resultsOf(key, "1", of) }, share) : share, also);
 }
 
 // What runs and verdicts cost within the window, by agent, user, session or day.

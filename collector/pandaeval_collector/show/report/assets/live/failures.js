@@ -17,8 +17,8 @@ function severityOf({ severity }) {
 
 // What people say of an incident, and where it goes: nothing for one that is simply new.
 function tagsOf({ triage, trend }) {
-  const back = triage.state === "new" && triage.at !== null && triage.by !== "" ? "new again" : "";
-  return [trend === "begun" ? "just begun" : trend, triage.state === "new" ? back : triage.state].filter(Boolean).map((text) => el("span", { class: "state" }, text));
+  const back = triage.back_at === null ? "" : `came back ${ago(triage.back_at)}`;
+  return [trend !== "begun" ? trend : back ? "" : "just begun", triage.state === "new" ? back : triage.state].filter(Boolean).map((text) => el("span", { class: "state" }, text));
 }
 
 function nameOf(incident) {
@@ -64,7 +64,8 @@ async function failuresPage(query) {
 // The list of an incident's traces in an address. `more`: what else they have to be.
 function tracesOf(incident, query, more = {}) {
   const view = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && name !== "state"));
-  for (const [name, value] of Object.entries({ metric: incident.metric, failed: "1", order: "newest", ...more })) view.set(name, value);
+  const which = incident.grouped ? { incident: incident.ids.join(",") } : { metric: incident.metric };
+  for (const [name, value] of Object.entries({ ...which, failed: "1", order: "newest", ...more })) view.set(name, value);
   return `#/${ofSession(incident) ? "sessions" : "traces"}?${view}`;
 }
 
@@ -92,8 +93,8 @@ async function incidentPage(id, query) {
   const more = paged(alike(found), STEP, (held) => exampleRow(held, found), rows);
   const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, query)).filter(Boolean);
   return [crumbs, el("div", { class: "top" }, el("h1", {}, nameOf(found)), el("span", { class: "muted" }, metricName(found.metric), " ", el("code", {}, found.metric)), windows(query)), elsewhere,
-    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).slice(0, found.trend ? 1 : 0),
-      found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), found.trace_id && asCase("failure", found.id)),
+    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).filter((tag) => tag.textContent !== found.triage.state),
+      found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), historyOf(found), found.trace_id && asCase("failure", found.id)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
     el("h2", {}, "Examples ", el("small", {}, "newest first, equal runs grouped"), found.metric ? el("a", { href: tracesOf(found, query) }, "all runs") : null), rows, more];
@@ -123,6 +124,12 @@ function triageOf(incident) {
   };
   drawn(triage);
   return el("form", { class: "triage", onsubmit: (event) => { event.preventDefault(); mark(triage.state); } }, states, el("label", {}, "Note ", note), el("label", {}, "By ", by), el("button", { class: "link" }, "Save note"), status);
+}
+
+// What people said of it before.
+function historyOf({ history }) {
+  return history.length > 1 ? el("details", {}, el("summary", {}, `History (${number(history.length)})`), el("ul", { class: "plain" }, history.map((each) =>
+    el("li", {}, when(each.at), ` ${humane(each.state)}${each.by ? ` by ${each.by}` : ""}${each.note ? `: ${each.note}` : ""}`)))) : null;
 }
 
 // How many of the runs of each agent, version or model are of the incident.

@@ -1,27 +1,30 @@
 // The first page: what failed by cause, over time; then sessions, agents, and how far all that can be trusted.
 
+let rated = { rates: [], unscored: [], corrected: [] }; // of the window
+
 async function overview(query) {
   const [{ body, rows }, found, matching] = [await listing("sessions", query), await failing(query), await matches("traces", query)];
   whole = (await ask("/overview")).body;
+  rated = await ratesOf(query);
   if (!whole.rates.length && !body.index.order.length) return [el("h1", {}, "No scores yet"), raised(), beginning()];
   const blind = isBlind(body);
   return [
-    el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, (judged(query).all || judged(query).open) && body.traces !== null ? findings(body, query) : "")), windows(query)),
+    el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, (judged().all || judged().open) && body.traces !== null ? findings(body, query) : "")), windows(query)),
     raised(),
     body.index.unasked && !whole.judge ? caveat(body.index.unasked) : null,
     zoomable(found, query),
     filters("sessions", query),
-    blind ? el("div", { class: "cards" }, unscored()) : null,
+    blind ? el("div", { class: "cards" }, unscored(query)) : null,
     incidentList(found, query, FIRST),
     body.index.order.length ? [el("h2", {}, "Sessions ", el("small", {}, "worst first")), rows] : nothing(query),
     el("div", { class: "cards two" },
       el("section", { class: "card flush" }, el("h2", {}, "Agents ", el("a", { href: `#/agents${carried(query)}` }, "all agents")), found.agents.slice(0, 6).map((agent) => agentRow(agent, query))),
-      trust(), blind ? null : unscored(), judging()),
+      trust(query), blind ? null : unscored(query), judging()),
   ];
 }
 
 function summary(found, first) {
-  const fresh = found.incidents.filter((each) => each.trend === "begun").length, rising = found.incidents.filter((each) => each.trend === "rising").length;
+  const fresh = found.incidents.filter((each) => each.trend === "begun" && each.triage.back_at === null).length, rising = found.incidents.filter((each) => each.trend === "rising").length;
   return [first, found.total && many(found.total, "incident"), fresh && `${number(fresh)} just begun`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
 }
 
@@ -44,13 +47,28 @@ function isBlind({ index }) {
   return first !== undefined && unitState(unitOf(index, first)) === "none";
 }
 
-// Of conversations that a judge has read: how many were handled correctly, and the runs without a session. `agent`: of this agent alone.
-function judged(query, agent = query.get("agent")) {
-  const held = whole.rates.filter((rate) => rate.metric === "correctness" && rate.scored && (!agent || rate.agent === agent) && (!query.get("service") || rate.service === query.get("service")));
+// The rates of the window and of its runs, whatever their results are.
+async function ratesOf(query) {
+  const asked = asking(query);
+  for (const name of ["metric", "label", "incident", "outcome", "success", "failed", "text"]) asked.delete(name);
+  return (await ask(`/rates?${asked}`)).body;
+}
+
+// Of conversations that a judge has read: how many were handled correctly, else of runs. `agent`: of this agent alone.
+function judged(agent = null) {
+  const held = rated.rates.filter((rate) => rate.metric === "correctness" && rate.scored && rate.agent === agent);
   const level = held.some((rate) => rate.level === "session") ? "session" : "trace";
-  const counted = held.filter((rate) => rate.level === level);
-  const [passed, failed, unclear, disputed] = ["passed", "failed", "unclear", "disputed"].map((name) => sum(counted.map((rate) => rate[name])));
-  return { passed, failed, unclear, disputed, right: passed, all: passed + failed, open: unclear + disputed, level, what: level === "session" ? "conversation" : "run" };
+  const { passed, failed, unclear, disputed } = held.find((rate) => rate.level === level) || { passed: 0, failed: 0, unclear: 0, disputed: 0 };
+  return { level, passed, failed, unclear, disputed, all: passed + failed, open: unclear + disputed, what: level === "session" ? "session" : "run" };
+}
+
+// The rate of all judged runs as people's labels correct it, if there are enough labels, one agent and no other filter.
+function corrected(agent, query) {
+  if (["service", "attribute", "min_seconds", "min_usd"].some((name) => query.get(name))) return null;
+  const { level } = judged(agent), held = rated.corrected.filter((each) => each.metric === `${level}.correctness` && (!agent || each.agent === agent));
+  if (held.length !== 1) return null;
+  const [{ value, low, high, labels, judge: own }] = held;
+  return [`${percent(value)} from ${number(labels)} labels`, ` (${percent(low)} to ${percent(high)})`, own === null ? "" : `; judge ${percent(own)}`];
 }
 
 // Wilson's 95 % interval of a share.
@@ -74,23 +92,34 @@ function headline(body, query, matching) {
   if (isBlind(body)) return `Nothing could be scored${when}`;
   if (matching) return `${matching}${when}`;
   if (query.get("failed") && body.traces !== null) return `${many(body.traces, "matching run")}${when}`;
-  const counts = judged(query), { right, all, what: unit } = counts;
-  if (counts.open) return ["Handled correctly: ", openLink(counts, query), " ", el("small", {}, `${all ? `(${between(right, all)}) ` : ""}${unit}s judged since the store began`)];
-  if (all) return [percent(right / all), " handled correctly ", el("small", {}, `(${between(right, all)}) of ${many(all, unit)} judged since the store began`)];
+  const counts = judged(), { passed, all, what: unit } = counts, fixed = corrected(query.get("agent"), query);
+  const judge = counts.open ? openLink(counts, query) : all ? percent(passed / all) : null;
+  const basis = ` ${all ? `(${between(passed, all)}) ` : ""}${counts.open ? `${unit}s` : `of ${many(all, unit)}`} judged${when}`;
+  if (judge && fixed) return ["Handled correctly: ", fixed, el("small", {}, ` of all judged ${unit}s. Judge alone: `, judge, basis)];
+  if (counts.open) return ["Handled correctly: ", judge, el("small", {}, basis)];
+  if (judge) return [judge, " handled correctly", el("small", {}, basis)];
   return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];
 }
 
-// How much of what a judge read was handled correctly, since the store began.
+// How much of what a judge read was handled correctly; what people's labels make of it comes first.
 function verdictsOf(query, agent) {
-  const counts = judged(query, agent);
-  return counts.open ? openLink(counts, new URLSearchParams(agent ? { agent } : {})) : counts.all ? decided(counts) : el("span", { class: "muted" }, "not judged");
+  const counts = judged(agent), fixed = corrected(agent, query), to = new URLSearchParams(query);
+  if (agent) to.set("agent", agent);
+  const judge = counts.open ? openLink(counts, to) : counts.all ? decided(counts) : el("span", { class: "muted" }, "not judged");
+  return fixed ? [fixed, el("small", {}, " "), judge] : judge;
 }
 
 // The share of decided runs, as the way to those that are unclear or disputed.
 function openLink(counts, query) {
-  const label = counts.unclear ? "unclear" : "disputed", to = new URLSearchParams({ metric: `${counts.level}.correctness`, failed: label, window: "all" });
-  for (const name of ["agent", "service"]) if (query.get(name)) to.set(name, query.get(name));
-  return el("a", { href: `#/${counts.level}s?${to}`, title: `Show what is ${label}` }, decided(counts));
+  const label = counts.unclear ? "unclear" : "disputed";
+  return el("a", { href: resultsOf(`${counts.level}.correctness`, label, query), title: `Show what is ${label}` }, decided(counts));
+}
+
+// The list of what has such a result of a metric, among the runs of the view.
+function resultsOf(key, verdict, query) {
+  const to = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && !["metric", "failed", "label", "incident", "q", "state"].includes(name)));
+  for (const [name, value] of [["metric", key], ["failed", verdict]]) to.set(name, value);
+  return `#/${metric(key).level === "session" ? "sessions" : "traces"}?${to}`;
 }
 
 function nothing(query) {
@@ -100,9 +129,9 @@ function nothing(query) {
   return el("p", { class: "notice" }, "No rows match. ", el("a", { href: `#/?${wider}` }, "Show all stored runs"), " · ", el("a", { href: "#/" }, "Clear filters"));
 }
 
-function unscored() {
-  return el("section", { class: "card" }, el("h2", {}, "Not scored ", el("small", {}, "since the store began")),
-    whole.unscored.length ? whole.unscored.slice(0, 6).map((entry) => el("div", { class: "why" },
+function unscored(query) {
+  return el("section", { class: "card" }, el("h2", {}, "Not scored ", el("small", {}, windowName(query))),
+    rated.unscored.length ? rated.unscored.slice(0, 6).map((entry) => el("div", { class: "why" },
       el("div", {}, el("b", {}, humane(entry.why)), ` × ${number(entry.count)} `,
         el("span", { class: "muted" }, Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", "))),
       entry.cure ? el("div", { class: "cure" }, withSettings(entry.cure)) : null)) : el("p", { class: "muted" }, "Every applicable metric has a score."));

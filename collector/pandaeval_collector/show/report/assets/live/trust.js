@@ -1,12 +1,12 @@
 // How far the scores can be trusted: people's labels against the judge; and evaluation runs.
 
 // Of the first page.
-function trust() {
-  const missing = sum(whole.unscored.map((entry) => entry.count));
+function trust(query) {
+  const missing = sum(rated.unscored.map((entry) => entry.count));
   const line = (name, ...value) => el("p", {}, el("span", { class: "muted" }, name), el("span", {}, ...value));
   return el("section", { class: "card trust" }, el("h2", {}, "Trust ", el("a", { href: "#/trust" }, "details")),
     line("task success", whole.judge ? ["judged by ", el("b", {}, whole.judge)] : el("b", {}, "not judged")),
-    whole.judge && line("handled correctly", verdictsOf(new URLSearchParams())),
+    whole.judge && line("handled correctly", verdictsOf(query, query.get("agent"))),
     line("could not be scored", el("b", {}, number(missing)), ` ${missing === 1 ? "result" : "results"}`),
     line("detection rate", el("a", { href: "#/trust" }, "run a drill")));
 }
@@ -15,13 +15,15 @@ async function trustPage() {
   watched = null;
   said("");
   const { body } = await ask("/annotations?limit=200");
+  const all = new URLSearchParams({ window: "all" });
   whole = (await ask("/overview")).body;
+  rated = await ratesOf(all);
   const held = body.items;
   return [el("h1", {}, "Trust"), el("p", { class: "lead" }, "How reliable the pass rates are. Human labels on sampled runs correct the judge's pass rate and give it an interval."),
     el("div", { class: "cards two" }, judging(),
-      el("section", { class: "card" }, el("h2", {}, "Corrected pass rates"), el("p", {}, "With 50 labels on sampled runs, /metrics has pandaeval_pass_rate and its interval, by metric and agent."),
+      el("section", { class: "card" }, el("h2", {}, "Corrected pass rates"), corrected(null, all) && el("p", {}, "Handled correctly: ", el("b", {}, corrected(null, all))), el("p", {}, "With 50 labels on sampled runs, /metrics has pandaeval_pass_rate and its interval, by metric and agent."),
         copied(["next --n 20 --out todo.csv", "import todo.csv", "rates"].map((each) => `pandaeval labels ${each} --store ${shellWord(whole.data)}`).join("\n"), true),
-        el("p", {}, "To review unclear runs first (their labels enter no rate):"), copied(`pandaeval labels next --unclear --out unclear.csv --store ${shellWord(whole.data)}`, true)), unscored(),
+        el("p", {}, "To review unclear runs first (their labels enter no rate):"), copied(`pandaeval labels next --unclear --out unclear.csv --store ${shellWord(whole.data)}`, true)), unscored(all),
       el("section", { class: "card" }, el("h2", {}, "Detection rate"), el("p", {}, "A drill plants known faults into copies of your good runs and counts the faults that metrics find. It needs no labels and no model."),
         copied(`pandaeval drill --store ${shellWord(whole.data)}`, true), el("p", { class: "muted" }, "Run it on the machine of the collector."))),
     el("h2", {}, "Human labels ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: add labels with the buttons beside a score")),
