@@ -28,7 +28,7 @@ def delete(
 ) -> None:
     """Delete stored data of a user, session, trace or old days.
 
-    The command shows the data, asks, and works at a running collector. Give one of --user, --session, --trace and --before.
+    The command works at a running collector, and asks first. Give one of --user, --session, --trace and --before.
     """
     day = before.date().isoformat() if before else ""
     given = {"user": user, "session": session, "trace": trace, "before": day}
