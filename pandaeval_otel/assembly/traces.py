@@ -8,6 +8,7 @@ arrived for ``quiet`` seconds; no span arrived for ``idle`` seconds; a cap. Each
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -202,21 +203,29 @@ class TraceAssembler:
             trace.explicit = True
             self._deadlines.set(trace_id, trace.first_at)
 
-    def take_due(self, now: float, limit: int = 256) -> list[DueTrace]:
-        """Return at most ``limit`` traces that are done. The caller reports each with :meth:`decided`."""
-        due: list[DueTrace] = []
-        while len(due) < limit and (trace_id := self._deadlines.pop_due(now)) is not None:
+    def take_due(self, now: float, limit: int = 256, most_bytes: float = math.inf) -> list[DueTrace]:
+        """Return at most ``limit`` traces that are done, and no more after ``most_bytes``. The caller reports each
+        with :meth:`decided`.
+        """
+        due, size = list[DueTrace](), 0
+        while len(due) < limit and size < most_bytes and (trace_id := self._deadlines.pop_due(now)) is not None:
             if trace_id in self._deciding:
                 # It was reopened while its last decision is still being written: check again when that is done.
                 self._deadlines.set(trace_id, now + 0.05)
                 continue
             due.append(self._take_out(trace_id, self._trigger(self._open[trace_id], now)))
+            size += due[-1].size
         return due
 
-    def take_all(self, trigger: Trigger, limit: int = 256) -> list[DueTrace]:
-        """Return at most ``limit`` open traces, due or not: at the end of a file or on shutdown."""
-        ids = [trace_id for trace_id in self._open if trace_id not in self._deciding][:limit]
-        return [self._take_out(trace_id, trigger) for trace_id in ids]
+    def take_all(self, trigger: Trigger, limit: int = 256, most_bytes: float = math.inf) -> list[DueTrace]:
+        """Return open traces like :meth:`take_due`, due or not: at the end of a file or on shutdown."""
+        due, size = list[DueTrace](), 0
+        for trace_id in [trace_id for trace_id in self._open if trace_id not in self._deciding][:limit]:
+            if size >= most_bytes:
+                break
+            due.append(self._take_out(trace_id, trigger))
+            size += due[-1].size
+        return due
 
     def decided(self, trace_id: bytes) -> None:
         """Record that the decision is stored. From now on the caller remembers the trace."""

@@ -4,7 +4,10 @@ client and server, or a replayed durable workflow. One span keeps the call, comp
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Container, Iterable, Sequence
+from hashlib import blake2b
+from itertools import islice
 
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.model.message import all_parts
@@ -22,7 +25,7 @@ _FILLED = (
 )
 _NOTHING = (None, "", ())
 _NEAR = 64
-"""Most tool spans among which the client of an MCP call is looked for."""
+"""Most tool spans among which the client of an MCP call, or a replayed call under another name, is looked for."""
 
 
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
@@ -58,7 +61,8 @@ class _Keepers:
         self.by_response: dict[str, str] = {}
         self._tree, self._repeated = tree, repeated
         self._of: dict[str, str] = {}
-        self._by_call: dict[str, list[Span]] = {}
+        self._by_call: dict[tuple[str, bytes], dict[str, Span]] = {}
+        """The first span of each tool name, by call id and digest of arguments and result."""
         self._tools: list[Span] = []
 
     def add(self, span: Span) -> str:
@@ -86,12 +90,12 @@ class _Keepers:
         if around is not None:
             return self._of[around.span_id]
         self._tools.append(span)
-        if span.tool_call_id not in self._repeated:
+        if span.tool_call_id not in self._repeated or span.arguments is None or span.result is None:
             return None
-        made = self._by_call.setdefault(span.tool_call_id, [])
-        keeper = next((self._of[other.span_id] for other in made if _replays(other, span)), None)
-        made.append(span)
-        return keeper
+        made = self._by_call.setdefault((span.tool_call_id, _digest(span)), {})
+        same = next((other for other in islice(made.values(), _NEAR) if _replays(other, span)), None)
+        made.setdefault(span.tool_name, span)
+        return self._of[same.span_id] if same is not None else None
 
     def _around(self, span: Span) -> str:
         """Return the keeper of the same call around ``span``, or ``span`` itself."""
@@ -144,8 +148,19 @@ def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
 
 def _replays(one: Span, other: Span) -> bool:
     """Return whether two tool spans with one id are the same call: equal arguments and result."""
-    values = (one.arguments, one.result, other.arguments, other.result)
-    return None not in values and same_tool(one.tool_name, other.tool_name) and values[:2] == values[2:]
+    is_equal = (one.arguments, one.result) == (other.arguments, other.result)
+    return is_equal and same_tool(one.tool_name, other.tool_name)
+
+
+def _digest(span: Span) -> bytes:
+    """Return a digest that is equal for spans with equal arguments and an equal result."""
+    assert span.arguments is not None
+    assert span.result is not None
+    try:
+        text = json.dumps((span.arguments.value, span.result.value), sort_keys=True, default=str).replace(".0", "")
+    except (TypeError, ValueError, RecursionError):  # keys of several types, or lists within lists without end
+        text = ""
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:

@@ -404,7 +404,7 @@ def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[i
     seen: Counter[tuple[str, Hashable]] = Counter()
     for requests, responses in _batches(messages):
         if not requests:
-            for call, response in made.answered_by(responses, before, due):
+            for call, response in made.answered_by(responses, before):
                 _give(call, response, due)
         for request, answer in reversed(_pairs(requests, responses)):
             _give(made.asked_by(request, before, seen), answer, due)
@@ -483,9 +483,13 @@ class _Made:
         self._by_id: dict[str, list[Call]] = {}
         self._by_arguments: dict[tuple[str, Hashable], list[Call]] | None = None
         self._calls = calls
+        self._open: dict[str, list[Call]] = {}
+        """Calls without a result, by id."""
         for call in calls:
             if call.id:
                 self._by_id.setdefault(call.id, []).append(call)
+                if not call.has_result:
+                    self._open.setdefault(call.id, []).append(call)
 
     def asked_by(self, request: ToolRequest, before: Order, seen: Counter[tuple[str, Hashable]]) -> Call | None:
         """Return the call of ``request``. Pass requests latest first; ``seen`` counts equal requests, so that each
@@ -507,19 +511,25 @@ class _Made:
         return None
 
     def answered_by(
-        self, responses: Sequence[ToolResponse], before: Order, due: dict[int, Call]
+        self, responses: Sequence[ToolResponse], before: Order
     ) -> Iterator[tuple[Call | None, ToolResponse]]:
-        """Yield responses without requests and their calls: the last due call with the id. Responses without ids
-        belong to the last calls in order, because inputs repeat earlier responses.
+        """Yield responses without requests and their calls: the last call with the id that has no result. Responses
+        without ids belong to the last calls in order, because inputs repeat earlier responses.
         """
         at = bisect_left(self._calls, before, key=_ORDER)
         for response in reversed(responses):
             if response.id:
-                found = self._by_id.get(response.id, [])
-                latest = range(bisect_left(found, before, key=_ORDER) - 1, -1, -1)
-                yield next((found[index] for index in latest if id(found[index]) in due), None), response
+                yield self._last_open(response.id, before), response
                 continue
             at = next((n for n in range(at - 1, -1, -1) if response.name in ("", self._calls[n].name)), -1)
             if at < 0:
                 return
             yield self._calls[at], response
+
+    def _last_open(self, id_: str, before: Order) -> Call | None:
+        calls = self._open.get(id_, [])
+        for last in range(bisect_left(calls, before, key=_ORDER) - 1, -1, -1):
+            if not calls[last].has_result:
+                return calls[last]
+            del calls[last]
+        return None

@@ -202,7 +202,7 @@ def test_a_graph_of_means_also_asks_for_buckets(file: Path) -> None:
 
 @pytest.fixture
 def failing() -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the evaluation span and the log event of a failing result say, one that stands on the page."""
+    """The evaluation span and log event of a failing result on the page."""
     each = encode_attributes([result("tool_loop", Score(0.2, "went in circles", failed=True))], "http://page")[0]
     [span] = spans([each])
     return attributes(Span.FromString(span).attributes), attributes(LogRecord.FromString(log_record(each)).attributes)

@@ -20,11 +20,11 @@ _DOCS = Path(__file__).parents[2] / "docs"
 PAGE = _DOCS / "reference/metrics.md"
 QUALITY = _DOCS / "internals/metric-quality.md"
 _LEVELS = {
-    "trace": "Each run of an agent.",
-    "session": "All traces of a conversation, scored when it closes.",
-    "turn": "A user message, and the agent's work until the next message.",
-    "trial": "One attempt at a case.",
-    "task": "A case over its trials.",
+    "trace": "Metrics of this level score a run of an agent.",
+    "session": "Metrics of this level score all traces of a conversation together, when the session closes.",
+    "turn": "A turn is a user message, and the agent's work until the next message.",
+    "trial": "A trial is one attempt of an agent at a case.",
+    "task": "A task is a case over its trials.",
 }
 _COMMON = {"metric_error", "incomplete_trace", "no_content", "judge_failed", "timeout", "invalid_verdict"}
 _COMMON |= {"injection_suspected", "over_budget", "not_sampled", "simulator_failed", "insufficient_evidence"}
@@ -80,7 +80,8 @@ def _section(metric: Metric[Any, Any]) -> str:
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`")
     scale = re.search(r"^Scale: (.*?)\.?$", text, re.MULTILINE)
     text = re.sub(r"^(?:Scale|Source): .*$", "", text, flags=re.MULTILINE)
-    facts = [f"The metric needs {metric.needs}."] if metric.needs else []
+    needs = metric.needs.removesuffix("; a judge")
+    facts = [f"The metric needs {needs}."] if needs else []
     if scale:
         facts.append(f"Scale: {scale[1]}.")
     return f"### {metric.key}\n\n{_first_sentences(text)}\n\n{' '.join(facts)}\n"

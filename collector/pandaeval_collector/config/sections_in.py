@@ -98,8 +98,9 @@ class LineSection(Section):
     workers: Annotated[Count, Field(le=MAX_PROCESSES)] = 1
     """Number of processes that score traces. Each process needs a CPU core. More than 3 do not help."""
     timeout: PositiveDuration = 60.0
-    """Longest time for a batch of traces. A process that takes longer is restarted, and its traces are tried one by
-    one. The limit for one trace is a third of this time, plus two seconds for each megabyte."""
+    """Longest CPU time for a batch of traces, or time if the process waits. A process that takes longer is restarted,
+    and its traces are tried one by one. The limit for one trace is a third of this time, plus two seconds for each
+    megabyte."""
 
 
 class StoreSection(Section):
@@ -117,8 +118,8 @@ class StoreSection(Section):
     """Keep compressed spans after late.window, to show traces and score them again. Kept spans use at most a fifth of
     max_bytes. false: keep only results."""
     listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = ("gen_ai.request.model", "service.version")
-    """Attributes of spans or resources that you can use as filters (attribute=KEY=VALUE), at most 16. They apply to
-    traces that arrive after the change."""
+    """Attributes of spans or resources that you can use as filters (attribute=KEY=VALUE), at most 16. A
+    change applies only to traces that arrive later."""
     on_shutdown: Literal["persist", "decide"] = "persist"
     """Open traces when the collector stops. persist: keep them for the next start. decide: score them at once, for
     disks that are deleted."""

@@ -111,7 +111,7 @@ class JudgeSection(Section):
     ask about each; none: ask for the verdict only. Metrics in metrics.thresholds are asked about each trace."""
     unclear: Band = (25, 75)
     """Two bounds, 0 to 100. If the judge's certainty that the run is correct is between the bounds, or equals a bound,
-    the label is unclear. Such a result neither passes nor fails, and no rate counts it."""
+    the label is unclear. An unclear result neither passes nor fails, and no rate counts it."""
     rulings: FilePath | None = None
     """YAML file of rulings: sentences of the agent's owner that the judge follows. null: rulings.yaml in the data
     directory."""

@@ -61,5 +61,5 @@ class Ui(Section):
     url: Url | None = None
     """Public address of the page, for links in spans and alerts."""
     links: Mapping[Text, Annotated[Url, Field(max_length=2000)]] = {}
-    """Links to other programs, such as {Jaeger: "http://localhost:16686/trace/{trace_id}"}. Placeholders are
-    trace_id, session_id, agent, service, start_ms and end_ms."""
+    """Links to other programs, by name of the program. A link can contain the placeholders {trace_id}, {session_id},
+    {agent}, {service}, {start_ms} and {end_ms}."""

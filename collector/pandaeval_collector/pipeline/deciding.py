@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 BATCH_TRACES = 256
 """Traces filed together. This saves time for sessions with many traces, but the whole batch is in memory."""
+BATCH_BYTES = 4 << 20
+"""Bytes of spans from which a batch takes no more traces. Other traces wait until the batch is done."""
 RETRY_SECONDS = 1.0
 T = TypeVar("T")
 
@@ -128,11 +130,11 @@ class TraceDecider:
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
         self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
-    async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
+    async def step(self, take: Callable[[int, int], Sequence[DueTrace]]) -> int:
         """Start as many batches from ``take`` as workers have room for, and decide the oldest. Returns its number of
         traces; 0 if none is due.
         """
-        while len(self._ahead) < self._line.room and (due := take(BATCH_TRACES)):
+        while len(self._ahead) < self._line.room and (due := take(BATCH_TRACES, BATCH_BYTES)):
             self._ahead.append((due, asyncio.create_task(self._understood(due))))
         if not self._ahead:
             return 0

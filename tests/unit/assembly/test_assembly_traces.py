@@ -83,6 +83,19 @@ def test_caps_close_at_once_and_for_good(items: list[Item], size: int, trigger: 
     assert (late.late, late.reopened, len(traces)) == (1, False, 0)
 
 
+def test_a_batch_takes_no_more_traces_after_so_many_bytes(traces: TraceAssembler) -> None:
+    ids = [bytes([number]) * 16 for number in range(6)]
+    for id_ in ids:
+        traces.add(id_, [span(1)], 1, 40, now=0)
+    assert [len(traces.take_due(1000, most_bytes=100)) for _ in range(3)] == [3, 3, 0]
+    for id_ in ids:
+        traces.decided(id_)
+        traces.add(id_, [span(1)], 2, 400, now=2000)
+    assert [len(traces.take_all(Trigger.SHUTDOWN, most_bytes=100)) for _ in range(2)] == [1, 1], (
+        "a large trace is alone"
+    )
+
+
 def test_copies_touch_no_timer(traces: TraceAssembler) -> None:
     traces.add(T, [span(1)], 1, 10, now=0)
     added = traces.add(T, [span(1)], 2, 10, now=9)

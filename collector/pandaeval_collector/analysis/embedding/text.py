@@ -1,4 +1,4 @@
-"""What of a text is embedded, and texts of any length to one vector each."""
+"""Extracts the text to embed, and embeds texts of any length."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from pandaeval_collector.analysis.embedding import Embedder, unit_rows
 
 LIMIT = 5000
+MOST_EMBEDDED = 100_000
+"""Characters of a text that are embedded, from its beginning: more says little, and hostile text costs time."""
 _SPACE, _LAST_SPACE = re.compile(r"\s"), re.compile(r"\s\S*+\Z")
 
 
@@ -72,9 +74,10 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
 def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
     """Embed each different text once, in one call of the embedder.
 
-    A text longer than ``limit`` gets the mean of its chunks' vectors, scaled back to length 1.
+    A text longer than ``limit`` gets the mean of its chunks' vectors, scaled back to length 1. Of a text longer than
+    :data:`MOST_EMBEDDED`, the beginning counts.
     """
-    parts = {text: chunks(text, limit) for text in dict.fromkeys(texts)}
+    parts = {text: chunks(text[:MOST_EMBEDDED], limit) for text in dict.fromkeys(texts)}
     unique = list(dict.fromkeys(part for each in parts.values() for part in each))
     vectors = embedder.embed(unique)
     place = {part: index for index, part in enumerate(unique)}

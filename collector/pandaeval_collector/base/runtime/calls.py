@@ -1,16 +1,14 @@
-"""Requests between a collector and its child processes: one protocol for all of them.
+"""The protocol between a collector and its child processes.
 
-Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`), each a message that begins with its kind:
+Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`), each beginning with its kind:
 
-- ``ask, n, name, arguments``: a request; ``done, n, value`` or ``failed, n, error`` ends it.
-- ``piece, n, value``: a piece of an answer. The next one waits for ``more, n, value``, which says that this one was
-  taken, and may tell something: so an answer is as fast as its reader.
-- ``drop, n``: nobody waits for the answer any more.
-- ``tell, name, arguments``: a notice, which nobody answers. ``raised, errors``: what components raised in a child.
+- ``ask, n, name, arguments``: a request, ended by ``done, n, value`` or ``failed, n, error``.
+- ``piece, n, value``: part of an answer. The next part waits for ``more, n, value``, so readers control the pace.
+- ``drop, n``: the request is cancelled.
+- ``tell, name, arguments``: a notice without answer. ``raised, errors``: component errors in a child.
 
-To a child, the first frame is its setup; the first frame from it is empty when it is ready, and else says why not. Both
-ends are the same program on the same machine, and no other process can write to the pipes. The child's side is
-:mod:`pandaeval_collector.base.runtime.serving`.
+A child's first incoming frame is its setup. Its first outgoing frame is empty if ready, else the error. Both ends are
+the same program on one machine. The child's side is :mod:`pandaeval_collector.base.runtime.serving`.
 """
 
 from __future__ import annotations
@@ -39,10 +37,13 @@ EDITION = Path(__file__).stat().st_mtime_ns
 """Which installation this process runs. A child of another one, put in place of ours since we started, would answer in
 words that we do not know."""
 
+_LEAST_WAIT_S = 0.1
+
 OnPiece = Callable[[Any], Awaitable[Any]]
 Handlers = Mapping[str, Callable[..., Any]]
-"""What a process answers, by name. A request awaits ``handler(piece, *arguments)``, where ``piece`` sends a piece of
-the answer and returns what the asker said to it; a notice calls ``handler(*arguments)``."""
+"""A process's handlers, by name. A request awaits ``handler(piece, *arguments)``; ``piece`` sends part of the answer
+and returns the caller's response. A notice calls ``handler(*arguments)``.
+"""
 
 
 class RemoteError(Exception):
@@ -97,7 +98,7 @@ PICKLED = Codec()
 @dataclass(slots=True, eq=False)
 class _Asked:
     """A request of ours without an answer. ``patience``: for how many seconds the other end may say nothing when it is
-    at this; ``is_theirs``: it is to speak next."""
+    at this, of CPU time if it computes; ``is_theirs``: it is to speak next."""
 
     patience: float
     inbox: asyncio.Queue[tuple[str, Any]] = field(default_factory=asyncio.Queue)
@@ -105,7 +106,7 @@ class _Asked:
 
 
 class Peer:
-    """One end of the pipes: asks the other end and answers it. On one event loop."""
+    """One end of the pipes, for requests in both directions. One event loop."""
 
     def __init__(
         self,
@@ -115,11 +116,13 @@ class Peer:
         relay: Callable[[], object] = lambda: None,
         in_turn: bool = False,
         on_hang: Callable[[], None] = lambda: None,
+        child: Child | None = None,
     ) -> None:
         """``relay`` is called before each answer and each notice. ``in_turn``: the other end is at one request at a
-        time, in their order. ``on_hang`` is called when the patience with a request is at its end."""
+        time, in their order. ``on_hang`` is called when the patience with a request is at its end. ``child``: the other
+        end, whose CPU time counts while it waits for a core."""
         self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
-        self._in_turn, self._on_hang = in_turn, on_hang
+        self._in_turn, self._on_hang, self._child = in_turn, on_hang, child
         self._numbers = itertools.count(1)
         self._asked: dict[int, _Asked] = {}
         self._answering: dict[int, asyncio.Task[None]] = {}
@@ -132,8 +135,9 @@ class Peer:
         return len(self._asked)
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Return the answer of the other end; raise the error that it met, and what ``on_piece`` raises. ``on_piece``
-        takes each piece of the answer; what it returns goes back."""
+        """Return the other end's answer, or raise its error or that of ``on_piece``. ``on_piece`` receives each part;
+        its return value is sent back.
+        """
         number = next(self._numbers)
         body = self._codec.pack(("ask", number, name, arguments))
         asked = self._asked[number] = _Asked(patience)
@@ -219,11 +223,21 @@ class Peer:
             self._limit = None
         oldest = next((each for each in self._asked.values() if each.is_theirs), None)
         if oldest is not None and oldest.patience < math.inf:
-            self._limit = asyncio.get_running_loop().call_later(oldest.patience, self._on_hang)
+            self._end_after(oldest.patience, 0.0 if self._child is None else self._child.cpu_s + oldest.patience)
+
+    def _end_after(self, seconds: float, most_cpu_s: float) -> None:
+        self._limit = asyncio.get_running_loop().call_later(seconds, self._end_hanging, most_cpu_s)
+
+    def _end_hanging(self, most_cpu_s: float) -> None:
+        """Ends the other end, unless it only had too little of the busy machine's CPU time."""
+        if self._child is not None and self._child.cpu_s < most_cpu_s and self._child.wants_cpu:
+            self._end_after(max(_LEAST_WAIT_S, most_cpu_s - self._child.cpu_s), most_cpu_s)
+        else:
+            self._on_hang()
 
 
 class Calls:
-    """Asks one child process, which is started when it is first asked and again after it ended. On one event loop."""
+    """Calls one child process, started on first use and after it ends. One event loop."""
 
     def __init__(
         self,
@@ -240,10 +254,11 @@ class Calls:
         keep: bool = False,
         backoff: Backoff | None = None,
     ) -> None:
-        """``what``: the process in words; ``module``: what it runs, which is told ``setup``; ``count`` is called when
-        it has ``started``, ``not_started`` or ``ended``; ``handlers``: what it may ask; ``silent``: its standard error
-        is thrown away; ``in_turn``: it answers one request after the other; ``keep``: another is started as soon as one
-        ended; ``backoff``: how long to wait before that."""
+        """``what``: the process's name in messages. ``module``: run with ``setup``. ``count``: called with ``started``,
+        ``not_started`` or ``ended``. ``handlers``: for the child's requests. ``silent``: discard its standard error.
+        ``in_turn``: it handles one request at a time. ``keep``: restart immediately. ``backoff``: seconds before a
+        restart.
+        """
         self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
         self._count, self._handlers, self._codec = count, handlers or {}, codec
         self._silent, self._in_turn, self._keep = silent, in_turn, keep
@@ -282,8 +297,9 @@ class Calls:
         starting.result()
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Does what :meth:`Peer.ask` does. A process that says nothing for ``patience`` seconds when it is at this
-        request is killed. Raises :class:`ChildStartError` and :class:`ChildEndedError`, too."""
+        """Call as :meth:`Peer.ask`. Kills a process that is silent for ``patience`` seconds on this request. Also
+        raises :class:`ChildStartError` and :class:`ChildEndedError`.
+        """
         await self.start()
         if self._running is None:
             raise ChildStartError(f"{self._what} ended at its start")
@@ -347,7 +363,7 @@ class Calls:
             self._hung = child
             child.kill()
 
-        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=end_hanging)
+        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=end_hanging, child=child)
         self._running = child, peer
         self._begin(self._read(child, peer))
 

@@ -1,7 +1,6 @@
-"""A Python module of ours as a process of its own. The two speak through pipes in frames: 8 bytes of length and a body.
+"""Runs a Python module as a child process, with pipes of length-prefixed frames (8 bytes).
 
-It is started without the event loop's help: that forks, and a fork of a process with threads may find a lock held that
-nobody is left to open. ``subprocess`` does without where it can (``vfork``).
+Started with ``subprocess`` and ``vfork`` instead of the event loop's fork, which may inherit locked locks.
 """
 
 from __future__ import annotations
@@ -46,6 +45,16 @@ class Child:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def cpu_s(self) -> float:
+        """The CPU seconds that the process has used; 0 where the system does not show them."""
+        return sum(map(int, _stat(Path(f"/proc/{self.pid}/stat"))[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def wants_cpu(self) -> bool:
+        """Whether a thread of the process runs or waits for a core; ``False`` where the system does not show it."""
+        return any(_stat(each)[:1] == [b"R"] for each in Path(f"/proc/{self.pid}/task").glob("*/stat"))
 
     def send(self, *parts: bytes) -> None:
         """Send a frame whose body is ``parts``, as fast as the process reads. Does nothing when the process is gone:
@@ -150,6 +159,14 @@ async def start_with(
     return child, answer
 
 
+def _stat(path: Path) -> list[bytes]:
+    """Returns the fields of a process or thread from its state on; none if there are none."""
+    try:
+        return path.read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
 class _UpToItsEnd(asyncio.StreamReaderProtocol):
     def eof_received(self) -> bool:
         """Has uvloop close the pipe at its end, as asyncio's own loop does, instead of at a garbage collection."""
@@ -158,8 +175,9 @@ class _UpToItsEnd(asyncio.StreamReaderProtocol):
 
 
 class _Lent:
-    """A pipe whose descriptor uvloop closes. uvloop closes the file object, too, which would close that number a second
-    time, and with it what another thread has opened under it meanwhile: gRPC's poller, a file of the store."""
+    """A pipe whose descriptor uvloop closes. uvloop also closes the file object, which would close a reused descriptor
+    of another thread, such as gRPC's poller or a store file.
+    """
 
     def __init__(self, pipe: IO[bytes]) -> None:
         with pipe:

@@ -1,4 +1,4 @@
-"""Embedders: the same rows whatever the batch, zeros for nothing, quality on the committed set, errors with a cure."""
+"""Embedders: rows independent of the batch, zeros for empty text, quality on the committed set, actionable errors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from lab.bench import embedding_quality, embedding_set
 from pandaeval_collector.analysis.embedding import EmbedderError, load, schemes
-from pandaeval_collector.analysis.embedding._wordpiece import words
+from pandaeval_collector.analysis.embedding._wordpiece import LONGEST_WORD, WordPiece, words
 from pandaeval_collector.analysis.embedding.embedded import BANDS, LONGEST_TEXT, EmbeddedEmbedder
 from pandaeval_collector.analysis.embedding.litellm_embedding import BATCH, LiteLlmEmbedder
-from pandaeval_collector.analysis.embedding.text import chunks, embed_texts
+from pandaeval_collector.analysis.embedding.text import MOST_EMBEDDED, chunks, embed_texts
 
 TEXTS = [
     "Your parcel left the warehouse and arrives tomorrow.",
@@ -144,6 +145,49 @@ class TestEmbedTexts:
     def test_a_long_text_of_nothing_is_zeros(self, embedded: EmbeddedEmbedder) -> None:
         text = "... " * 100
         assert not embed_texts(embedded, [text], limit=50).rows[text].any()
+
+    def test_a_text_of_megabytes_is_embedded_from_its_beginning(self, embedded: EmbeddedEmbedder) -> None:
+        spy = Mock(wraps=embedded)
+        beginning = "rain tomorrow " * (MOST_EMBEDDED // 14 + 1)
+        longer = beginning + "loan interest " * 100_000
+        rows = embed_texts(spy, [beginning[:MOST_EMBEDDED], longer]).rows
+        assert sum(map(len, spy.embed.call_args[0][0])) <= 2 * MOST_EMBEDDED
+        assert (rows[longer] == rows[beginning[:MOST_EMBEDDED]]).all()
+
+
+class TestWordPiece:
+    @given(
+        st.dictionaries(st.from_regex(r"(##)?[ab]{1,4}", fullmatch=True), st.integers(0, 99), max_size=12),
+        st.text("abc", max_size=LONGEST_WORD + 2),
+    )
+    def test_pieces_are_the_longest_from_the_left(self, vocabulary: dict[str, int], word: str) -> None:
+        assert WordPiece(vocabulary).split(word) == _greedy(vocabulary, word)
+
+    def test_a_long_unknown_word_is_looked_up_in_proportion_to_its_length(self) -> None:
+        class Counted(dict[str, int]):
+            looked_up = 0
+
+            def __contains__(self, piece: object) -> bool:
+                self.looked_up += 1
+                return super().__contains__(piece)
+
+        vocabulary = Counted({"a": 0, "##a": 1, "longest": 2})
+        assert len(WordPiece(vocabulary).split("a" * LONGEST_WORD)) == LONGEST_WORD
+        assert vocabulary.looked_up <= LONGEST_WORD * len("longest")
+
+
+def _greedy(vocabulary: dict[str, int], word: str) -> tuple[int, ...]:
+    """Returns the pieces of a word by trying every length."""
+    pieces: list[str] = []
+    rest = word if len(word) <= LONGEST_WORD else "\0"
+    while rest:
+        tried = ("##" * bool(pieces) + rest[:end] for end in range(len(rest), 0, -1))
+        piece = next((each for each in tried if each in vocabulary), None)
+        if piece is None:
+            return ()
+        rest = rest[len(piece.removeprefix("##")) :]
+        pieces.append(piece)
+    return tuple(vocabulary[piece] for piece in pieces)
 
 
 class TestLoad:

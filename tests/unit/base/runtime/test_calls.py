@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -78,7 +79,13 @@ def opened(setup, tell):
         ERRORS.note("metric", "moody of a child", ValueError("again"))
         raise KeyError("gone")
 
-    return {"work": work, "raises": raises, "ends": lambda: os._exit(3)}
+    def compute(seconds):
+        until = time.process_time() + seconds
+        while time.process_time() < until:
+            pass
+        return seconds
+
+    return {"compute": compute, "work": work, "raises": raises, "ends": lambda: os._exit(3)}
 
 serve(opened)
 """
@@ -212,6 +219,37 @@ async def test_the_patience_begins_when_it_is_a_requests_turn(made: Made) -> Non
             (True, False),
         ]
     assert begun == [0.5, 0.5, 0.5, 1000]
+
+
+_SPIN = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flush=True)\nwhile True: pass"
+
+
+@contextmanager
+def _crowded(core: int) -> Iterator[None]:
+    """Four other processes compute on a core."""
+    with ExitStack() as stack:
+        for _ in range(4):
+            each = stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", _SPIN, str(core)], stdout=PIPE, text=True)
+            )
+            stack.callback(each.kill)
+            assert each.stdout is not None
+            assert each.stdout.readline() == "\n"
+        yield
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show the CPU time of a child")
+async def test_a_child_that_computes_is_limited_by_its_cpu_time(made: Made) -> None:
+    core = min(os.sched_getaffinity(0))
+    async with made("in_turn", in_turn=True) as calls:
+        await calls.start()
+        os.sched_setaffinity(calls.pid, {core})
+        with _crowded(core):
+            since = time.monotonic()
+            assert await calls.ask("compute", 0.4, patience=0.6) == 0.4
+            assert time.monotonic() - since > 0.6, "the others left it too much of the core for this test"
+            with pytest.raises(ChildEndedError, match="hung"):
+                await calls.ask("compute", 1000, patience=0.3)
 
 
 async def test_one_who_left_is_still_what_a_child_in_turn_may_hang_over(made: Made) -> None:

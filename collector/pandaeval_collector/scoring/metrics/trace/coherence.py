@@ -195,7 +195,7 @@ def _threshold(bands: Bands | None) -> float:
 METRIC = TraceMetric(
     name="coherence",
     kind="embedding",
-    version="7",
+    version="8",
     threshold=_threshold,
     question="Is the answer on topic?",
     needs="input and answer text",

@@ -140,7 +140,7 @@ def _reason(context: TraceContext, worst: OutputComparison, excuse: str, sure: b
 METRIC = TraceMetric(
     name="loop_detection",
     kind="embedding",
-    version="9",
+    version="10",
     threshold=0.5,
     question="Does the agent repeat an earlier answer in the session?",
     needs="answer text, session id",
