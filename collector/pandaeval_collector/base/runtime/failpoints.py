@@ -5,8 +5,8 @@ Unset, a fail point costs one dictionary check.
 
 In span order: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack`` ``before_decide`` ``after_decide``
 ``after_decision_commit`` ``before_export`` ``after_export``. ``during_resume``: at each chunk loaded at a start.
-``in_worker``: kills a worker after understanding a batch. ``over_trace=4BF9…:1``: when a trace with this id prefix is
-understood, in every process.
+``in_worker``: kills a worker after understanding a batch. ``in_deletion``: at each step of a deletion.
+``over_trace=4BF9…:1``: when a trace with this id prefix is understood, in every process.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ POINTS = (
     "after_export",
     "during_resume",
     "in_worker",
+    "in_deletion",
     "over_trace",
 )
 _HANDED_OVER_S = 0.005
