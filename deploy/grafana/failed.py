@@ -1,7 +1,6 @@
-"""What failed lately, from the three kinds of store that hold it: Jaeger, Tempo and Loki.
+"""Recent failures from Jaeger, Tempo and Loki.
 
-Each table lies in a row of its own that is folded: Grafana asks nothing for it, and shows no error where there is no
-such data source, until somebody opens it.
+Each table is in a folded row, so Grafana queries it only when opened and shows no error without the data source.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def number(
     steps: Steps = (),
     nothing: str = "–",
 ) -> stat.Panel:
-    """One number. ``steps``: colours from values upwards; ``nothing``: what stands where there is none."""
+    """A single-number panel. ``steps``: colours by minimum value; ``nothing``: text without data."""
     panel = stat.Panel().title(title).description(text).datasource(PROMETHEUS).unit(unit).span(width).height(4)
     panel.graph_mode(common.BigValueGraphMode.NONE).color_mode(common.BigValueColorMode.VALUE)
     panel.reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"])).no_value(nothing)

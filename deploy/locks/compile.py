@@ -1,8 +1,7 @@
-"""Locks what the image and the tests install, with hashes: ``python deploy/locks/compile.py [collector judge …]``.
+"""Locks the dependencies of image and tests, with hashes: ``python deploy/locks/compile.py [collector judge …]``.
 
-Needs uv and the package index. ``collector``, ``judge``: the image without and with a judge, Python 3.11 and later;
-``ci``: what the tests install beside our two packages; ``build``, ``sbom``: what builds the image's wheels, and what
-lists its packages.
+Needs uv and the package index. ``collector``, ``judge``: the image without and with a judge, Python 3.11 and later.
+``ci``: test dependencies besides our packages. ``build``, ``sbom``: for building wheels and listing packages.
 """
 
 from __future__ import annotations

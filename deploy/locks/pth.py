@@ -1,7 +1,6 @@
-"""Lists the ``.pth`` files of the Python that runs it: code that starts with every Python, without an import. Leaves
-with 1 for one that nobody knows.
+"""Lists the ``.pth`` files of this Python, which run code at every start. Exits with 1 for an unknown file.
 
-    python deploy/locks/pth.py
+python deploy/locks/pth.py
 """
 
 from __future__ import annotations

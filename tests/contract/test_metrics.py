@@ -139,7 +139,7 @@ def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> No
 
 
 class TestIdsAndWhatElseIsRegistered:
-    """What nobody reads changes no id: neither an unrelated metric, nor a ruling, a dialect or an exporter."""
+    """Unused parts change no id: unrelated metrics, rulings, dialects or exporters."""
 
     @pytest.fixture
     def unrelated(self, tmp_path: Path) -> str:

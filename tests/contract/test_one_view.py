@@ -33,7 +33,7 @@ FINDINGS: dict[str, tuple[Finding, float | None, str]] = {
     "grounding": (Unscored(Why.NO_CONTENT, "nothing was captured"), 0.5, "unscored (no_content)"),
     "blame": (Score(0.9, "the second call", label="tool"), None, "0.90 (tool)"),
 }
-"""By metric: what it says of the trace, its threshold, and what every door shows of it."""
+"""By metric: its finding, its threshold, and the view of every surface."""
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 SHOWN = re.compile(r"trace\.(\w+) ((?:[\d.]+|unscored) \([^)]*\)): ")
 

@@ -75,8 +75,9 @@ def read(path: Path) -> list[Recorded]:
 
 
 def runs(recorded: Iterable[Recorded]) -> Iterator[list[Recorded]]:
-    """Traces that make up one turn each. Without an application's span around them every model call is a trace of its
-    own; the turn then ends with the first that does not wait for a tool."""
+    """Traces that form one turn each. Without an application span, each model call is a trace; the turn ends with the
+    first that awaits no tool.
+    """
     group: list[Recorded] = []
     for one in recorded:
         if not one.genai:

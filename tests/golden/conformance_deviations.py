@@ -1,6 +1,6 @@
-"""Where a framework or its instrumentation does otherwise than the script says, and what we cannot read, with reasons.
+"""Deviations of frameworks and instrumentations from the script, and unreadable facts, with reasons.
 
-What the application itself got as its final answer is not here: it is recorded beside the captures.
+Each application's own final answer is recorded beside the captures.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ ENDS_AT_FAILURE = frozenset({"genkit/tool_error", "genkit_go/tool_error"})
 """Captures in which the framework let a tool's failure end the run at once."""
 
 TOKENS_ON_RUNS = frozenset({"voltagent"})
-"""Instrumentations with one span for all model calls of a run: it states the tokens of the last of them, and the span
-above it those of all."""
+"""Instrumentations with one span for a run's model calls. It has the last call's tokens; the span above has the
+total.
+"""
 
 SPREAD_CALLS = frozenset({"openlit_openai"})
-"""Instrumentations that leave tool calls out of the history that they record: each call stands only in the trace of
-the model call that asked for it, and the trace with the final answer cannot take it over."""
+"""Instrumentations that omit tool calls from recorded history. Each call is only in its own model call's trace, so the
+answering trace lacks it.
+"""
 
 
 @dataclass(frozen=True)

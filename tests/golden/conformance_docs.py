@@ -133,8 +133,7 @@ DOCUMENTED = (
     ("Pipecat", "its spans of turns and services", "earlier"),
     ("Semantic Kernel", "its spans of models, agents and functions", "earlier"),
 )
-"""Emitters that are read as their code and documentation describe them, without a recording: what is read, and when
-that was last looked at."""
+"""Emitters read from code and documentation without a recording: subject and date of the last check."""
 
 _VARIANTS = frozenset(
     {

@@ -39,7 +39,7 @@ _USAGE_REPR = re.compile(r"^llm\.[^.]+\.usage$")
 
 @dataclass(frozen=True)
 class Verdict:
-    """``emitted``: the capture carries the fact. ``missed``: what we did not read, or made up; empty if all is well."""
+    """``emitted``: the capture has the fact. ``missed``: facts not read or invented; empty if correct."""
 
     emitted: bool
     missed: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Seen:
 
     @cached_property
     def calls(self) -> list[ToolCall]:
-        """Call by turn: those of the trace that answers, which takes over the calls of those before it."""
+        """Calls by turn, from the answering trace, which includes earlier calls."""
         asking = self.runs if self.capture.set in SPREAD_CALLS else [run[-1:] for run in self.runs]
         traces = [one.trace for run in asking for one in run]
         return [call for trace in traces for call in trace.tool_calls if not self._handover(call)]

@@ -1,4 +1,4 @@
-"""What really happened in a captured session, as its script says: the yardstick for what we read out of the capture."""
+"""The true events of a captured session, from its script, as the reference for readings."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ OTHER_SCRIPTS = frozenset({"claude_code"})
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call that was made. ``error``: what the tool raised; then there is no ``result``. ``known``: whether the
-    script knows what came back (of arguments that do not fit the schema each framework makes something else)."""
+    """A real tool call. ``error``: the exception, instead of a ``result``. ``known``: whether the script knows the
+    result (frameworks differ for invalid arguments).
+    """
 
     name: str
     arguments: Mapping[str, Any]
@@ -48,8 +49,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Turn:
-    """A user's message and what came of it. ``steps``: calls that one answer of the model asked for together.
-    ``finals``: the texts that count as the final answer, ``None`` for a run that ended without one."""
+    """A user message and its outcome. ``steps``: calls of one model answer. ``finals``: accepted final answers,
+    ``None`` for a run without one.
+    """
 
     user: str
     steps: tuple[tuple[Call, ...], ...]
@@ -63,8 +65,9 @@ class Turn:
 
 @dataclass(frozen=True)
 class Truth:
-    """``tools``: parameter names by tool. ``failure``: what the provider said when it refused (``""``: it did not).
-    ``raises``: the run ended with an exception."""
+    """``tools``: parameter names by tool. ``failure``: the provider's refusal or ``""``. ``raises``: the run ended with
+    an exception.
+    """
 
     turns: tuple[Turn, ...]
     tools: Mapping[str, tuple[str, ...]]

@@ -1,4 +1,4 @@
-"""The committed captures: sound OTLP/JSON with all that was said in it, and nothing about the machine behind it."""
+"""Committed captures are valid OTLP/JSON with all content, and without data of the recording machine."""
 
 from __future__ import annotations
 

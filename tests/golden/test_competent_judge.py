@@ -1,8 +1,7 @@
-"""A judge that reads the prompt, and nothing else, tells bad runs from good ones: what it needs is in the prompt.
+"""A judge that sees only the prompt distinguishes bad runs, so the prompt has the needed data.
 
-The judge (``tests/support/competent.py``) is a script of plain heuristics, so what is measured here is what it is
-shown: of every framework's recordings, does the metric that should fall, fall? Names of scenarios are known to this
-file alone.
+The judge (``tests/support/competent.py``) uses plain heuristics. For each framework's recordings, the expected metric
+must fall. Only this file knows scenario names.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ async def _score(metric: TraceMetric, path: Path) -> float | str:
 
 
 def _blind(path: Path) -> bool:
-    """Whether tools were called, and nothing of what any of them gave back was recorded."""
+    """Whether tools were called without any recorded result."""
     calls = [call for trace in _traces(path) for call in trace.tool_calls]
     return bool(calls) and not any(call.has_result or call.error is not None for call in calls)
 
@@ -75,8 +74,7 @@ def _sets(root: Path, scenario: str) -> list[Path]:
 
 
 async def ranked(root: Path, good: str, bad: str) -> tuple[list[str], list[str], dict[str, str]]:
-    """Set in which the good run passes and the bad one fails, those in which not, and those in which it cannot be
-    told, with why."""
+    """Sets in which the good run passes and the bad one fails, other sets, and undecidable sets with reasons."""
     metric = registry()[f"trace.{FALLS[bad]}"]
     below: list[str] = []
     not_below: list[str] = []

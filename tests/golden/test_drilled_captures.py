@@ -1,4 +1,4 @@
-"""Faults in what real frameworks wrote: what is planted is in the spans, reads as meant, and is wrong."""
+"""Faults in real recordings are in the spans, readable as intended, and wrong."""
 
 from __future__ import annotations
 

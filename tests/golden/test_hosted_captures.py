@@ -1,5 +1,4 @@
-"""Tools that the provider runs: their calls are read with what the telemetry tells of them, the words beside them are
-the answer, and nothing of it counts as a call that nobody answered."""
+"""Hosted tools: their calls are read, the text beside them is the answer, and none counts as unanswered."""
 
 from __future__ import annotations
 

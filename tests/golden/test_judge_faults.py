@@ -1,8 +1,7 @@
-"""What is missing from a recorded run never becomes a score with the wrong sign.
+"""Missing data never causes a score with the wrong sign.
 
-Each fault is put into recorded runs, and two judges look at them: one that finds everything perfect, one that finds
-nothing good. Whatever a real judge says lies between theirs. What code knows must hold against both: a run that failed
-is never a success, and what was not recorded is neither good nor bad.
+Each fault is injected into recorded runs and judged by a perfect and a worst-case judge, which bound real judges. Under
+both, a failed run is never a success, and unrecorded data is neither good nor bad.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A judged result on every surface, to the letter: the JSON line, the log event, the evaluation span with its links.
+"""A judged result on every surface, exactly: JSON line, log event, evaluation span with links.
 
-python tests/golden/test_judged_result.py       # writes judged_result.json anew: say so in CHANGELOG.md
+python tests/golden/test_judged_result.py # rewrites judged_result.json; note it in CHANGELOG.md
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What telemetry does not show is neither passed nor failed: captures with content, history, prompt, spans or ends of
-results taken away, as every metric without a judge sees them."""
+"""Unrecorded behaviour neither passes nor fails: captures without content, history, prompt, spans or ends of results,
+for every metric without a judge.
+"""
 
 from __future__ import annotations
 

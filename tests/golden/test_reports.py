@@ -1,9 +1,9 @@
-"""Reports: each is a trace that was once misread, with the right values beside it.
+"""Traces that were once misread, with the correct values.
 
-    python tests/golden/test_reports.py NAME.otlp.jsonl   # writes NAME.json, with the values as they are read now
+python tests/golden/test_reports.py NAME.otlp.jsonl # writes NAME.json with the current values
 
-Put the trace into ``tests/golden/reports``, run the command, correct the values in NAME.json, and delete those that do
-not matter. The test compares all values that are left.
+Put the trace into ``tests/golden/reports``, run the command, correct NAME.json and delete irrelevant values. The test
+compares the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The same run tells the same story in every instrumentation's words: equal input and answer, equal inline scores.
+"""Equal runs in different instrumentations have equal scores.
 
-Captures of one scenario are compared across sets: traces that were understood to have the same input, answer and number
-of tool calls must agree in every inline metric within 0.02, in the outcome too.
+Captures of a scenario with the same input, answer and number of tool calls must agree in every inline metric within
+0.02, and in the outcome.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The HTTP API of a running collector: what it lists is what its results say, a page at a time."""
+"""The HTTP API of a running collector lists its results, in pages."""
 
 from __future__ import annotations
 

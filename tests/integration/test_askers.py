@@ -201,7 +201,7 @@ async def _about_nothing(agent: Agent) -> None:
 
 
 async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
-    """Who never saw this collector gets from one answer to the next, and each says where people see the same."""
+    """A new user gets from each answer to the next, and each has a link to the page."""
     told = Told(collector)
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         assert client.server_info.version == installed_version()

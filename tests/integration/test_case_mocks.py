@@ -97,7 +97,7 @@ def test_calls_that_no_mock_fits_and_calls_past_the_mocks_are_told(shop: Path) -
 
 
 def _refunds(conversation: Conversation) -> Reply:
-    """Look the order up, refunds it, and tells of an error only where its instructions say so."""
+    """Look up the order, refund it, and report an error only if instructed."""
     called = [name for message in conversation.messages for name in message.calls]
     if len(called) < 2:
         return Reply(calls=(Call(("find_order", "refund_order")[len(called)], {"order": 17}),))

@@ -205,7 +205,7 @@ class TestFailingToStart:
 
 class TestEnoughIsEnough:
     def test_a_full_disk_budget_refuses_and_recovers(self, make: Make) -> None:
-        """Refusing is better than dropping what was acknowledged; senders come back when space is free again."""
+        """Refusing new data preserves acknowledged data; senders retry when space is free."""
         collector = make({"PANDAEVAL_STORE__MAX_BYTES": "2MiB", "PANDAEVAL_LATE__WINDOW": "1s"}).start()
         chance, traces, refused = random.Random(1), composed(5), 0
         deadline = time.monotonic() + 60

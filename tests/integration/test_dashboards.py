@@ -202,7 +202,7 @@ def test_a_graph_of_means_also_asks_for_buckets(file: Path) -> None:
 
 @pytest.fixture
 def failing() -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the evaluation span and the log event of a failing result say, one that stands on the page."""
+    """The evaluation span and log event of a failing result on the page."""
     each = encode_attributes([result("tool_loop", Score(0.2, "went in circles", failed=True))], "http://page")[0]
     [span] = spans([each])
     return attributes(Span.FromString(span).attributes), attributes(LogRecord.FromString(log_record(each)).attributes)
@@ -324,7 +324,7 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
 
 def test_the_docs_count_the_queries() -> None:
     asked = list(queries())
-    count = f"All {len(asked)} queries, {sum(each.exemplars for each in asked)} queries for exemplars"
+    count = f"all {len(asked)} queries, {sum(each.exemplars for each in asked)} queries for exemplars"
     assert count in (_ROOT / "docs" / "internals" / "interfaces.md").read_text()
 
 

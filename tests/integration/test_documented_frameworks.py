@@ -38,8 +38,9 @@ pytestmark = pytest.mark.e2e
 
 @dataclass(frozen=True)
 class Framework:
-    """``requirements``: what an application that uses it has anyway; what the docs add is read there. ``env``: what
-    they say is to be set. ``logs``: whether they say to add the log processor."""
+    """``requirements``: an application's own packages; the docs' additions are read there. ``env``: variables from the
+    docs. ``logs``: whether the docs add the log processor.
+    """
 
     script: str
     requirements: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The PromQL that the docs show, asked of Prometheus' own engine: it parses, and counts what it says it counts."""
+"""The PromQL in the docs parses and counts correctly in Prometheus' engine."""
 
 from __future__ import annotations
 

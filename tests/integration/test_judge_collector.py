@@ -1,4 +1,4 @@
-"""A running collector with a judge: dead jobs are seen, retried by hand, and change what was said."""
+"""A collector with a judge: dead jobs are visible, can be retried, and update results."""
 
 from __future__ import annotations
 

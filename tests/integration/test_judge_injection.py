@@ -1,8 +1,7 @@
-"""No text of an attacker's gets out of its fences: over two hundred attacks in six places, for all judged metrics.
+"""Attack texts stay inside their fences: over two hundred attacks in six places, for all judged metrics.
 
-The parroting judge does whatever stands outside the fences; that it stays with its own low verdict shows that nothing
-of the record does. It says nothing about models that obey what stands inside: see
-docs/internals/judge-quality.md.
+The parrot judge obeys everything outside the fences, so its low verdict proves containment. Models that obey fenced
+text are covered in docs/internals/judge-quality.md.
 """
 
 from __future__ import annotations
@@ -174,7 +173,7 @@ async def test_a_verdict_copied_from_the_record_is_none(place: str) -> None:
 
 
 async def test_the_parrot_obeys_what_does_stand_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that never obeys would prove nothing. Here the attacker knows the code, and nothing is taken out."""
+    """The control case: the attacker knows the code and no redaction applies, so the parrot obeys."""
     parrot = await _learned("tool output")
     fence = "0123456789ab"
     monkeypatch.setattr("pandaeval_collector.judge.pack.fence", lambda *_: fence)

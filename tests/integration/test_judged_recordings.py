@@ -70,6 +70,6 @@ def test_a_running_collector_judges_real_runs_as_files_are(
 
 
 def _told(results: Iterable[Result]) -> dict[tuple[str, str], Any]:
-    """What was found, by trace and metric. Equal ids say that evidence, metric and judge are the same."""
+    """Findings by trace and metric. Equal ids mean equal evidence, metric and judge."""
     told = ("id", "outcome", "score", "why")
     return {(each["trace_id"], each["metric"]): [each[name] for name in told] for each in results}

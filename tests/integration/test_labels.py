@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,10 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     assert value == pytest.approx((labelled - 16) / labelled, abs=0.05)
     assert 0.4 < low < value < high < 0.95
     assert f"{value:.3f}" in said
+    with urllib.request.urlopen(f"{collector.http}/api/v1/rates", timeout=60) as answer:
+        shares = json.load(answer)["corrected"]
+    assert sum(each["value"] for each in shares) == pytest.approx(value)
+    assert {(each["metric"], each["labels"]) for each in shares} == {("trace.confidence", labelled)}
 
     assert all(each["revision"] == 1 for each in collector.results()), "no verdict opens a trace again"
     assert collector.gauge("accounting_residual") == 0

@@ -21,6 +21,8 @@ from support.ungrounded import booking, post
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+_LINKS = """[...document.querySelectorAll(".part, h2 > a")].filter((each) => /[?&]incident=/.test(each.href))
+    .map(({ href, innerText }) => [href, innerText])"""
 _MADE = {"table-for-four", "table-for-six", "table-for-two", "loop", "send_reminder", "crash-0"}
 """Sessions that are made here; the others are recorded, with a judge's verdicts."""
 _JUDGED = {"table-for-six", "table-for-two", "made-up-price", "same-answer-again"}
@@ -191,13 +193,39 @@ def test_the_link_of_a_cell_lists_the_runs_that_the_cell_counts(
 def test_an_incident_shows_the_runs_that_its_row_counts(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/")
     rows = "[...document.querySelectorAll('.incident')]"
-    incidents = page.run(f"{rows}.map((each) => [each.href, each.querySelector('.times b').innerText])")
+    linked, incidents = 0, page.run(f"{rows}.map((each) => [each.href, each.querySelector('.times b').innerText])")
     for address, counted in incidents:
         page.visit(address)
         page.wait("document.querySelector('.example') !== null")
         same = [int(text.strip()[1:]) for text in page.texts(".example .same")]
         assert _rows(page, ".example") + sum(same) - len(same) == int(counted), address
+        links = page.run(_LINKS)
+        for link, text in links:
+            page.visit(link)
+            assert _rows(page) == int(re.search(r"(\d+) of \d+$", text.strip())[1] if " of " in text else counted), link
+        linked += len(links)
+    assert linked > 10
     assert len(incidents) > 5
+
+
+def test_the_rate_that_labels_correct_comes_first(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    share = {"metric": "session.correctness", "agent": "desk", "labels": 60, "judge": 0.86}
+    share |= {"value": 0.794, "low": 0.689, "high": 0.87}
+    page.run(f"""(() => {{
+        const real = window.fetch;
+        window.fetch = async (path, ...more) => {{
+            const answer = await real(path, ...more);
+            if (!String(path).includes("/rates?")) return answer;
+            return new Response(JSON.stringify({{ ...await answer.json(), corrected: [{json.dumps(share)}] }}));
+        }};
+    }})()""")
+    page.go("#/?window=7d")
+    expected = (
+        r"Handled correctly: 79 % from 60 labels \(69 % to 87 %\); judge 86 % of all judged sessions\. Judge alone: "
+    )
+    assert re.match(expected + r"\d+ % of \d+ decided", page.text("h1"))
+    assert "79 % from 60 labels" in page.text(".trust")
 
 
 def test_an_agent_of_the_first_page_leads_to_its_runs(page: Page, collector: CollectorProcess) -> None:

@@ -1,5 +1,6 @@
-"""Metrics, a dialect and an exporter of other packages, installed by pip, at work in real processes; and broken ones,
-which cost nothing but themselves."""
+"""Metrics, a dialect and an exporter of pip-installed packages work in real processes; broken packages only lose
+themselves.
+"""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def kill_again_and_again(collector: CollectorProcess) -> None:
 
 
 class Application:
-    """One that traces on a thread of its own until its end; ``taken`` are the traces that were acknowledged."""
+    """An application that traces on a thread. ``taken``: acknowledged traces."""
 
     def __init__(self, endpoint: str, work: Callable[..., None]) -> None:
         self.telemetry, self.sent = Recording(), list[str]()

@@ -1,5 +1,4 @@
-"""The reader beside a running collector: it comes with the first question, and goes with the collector, however that
-ends. What it looks into stays out of the front."""
+"""The reader beside a running collector starts on first use and ends with the collector, however that ends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is said without a judge of real runs whose defects are known.
+"""Results without a judge for real runs with known defects.
 
-The captures are other people's and lie beside the repository, where they are there at all.
+The captures are external and optional, beside the repository.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pandaeval_otel.model import Trace
 
 _CAPTURES = Path(__file__).parents[3] / "shared" / "captures"
 _NO_MARK = {"agno_tl", "openlit_openai", "openai_v2_nocontent"}
-"""Sets in which nothing tells of the error: no status, no text, or no call at all."""
+"""Sets without any trace of the error: no status, text or call."""
 _NO_ROOT = {"smolagents_oi", "smolagents_code_oi"}
 """Sets whose root span never comes when a run raises."""
 

@@ -90,15 +90,14 @@ def counted(collector: CollectorProcess, metric: str = "") -> float:
 
 
 def content(result: dict[str, Any]) -> dict[str, Any]:
-    """What does not tell when, how or in which run it was said, nor with which live failures it was grouped."""
+    """The content without time, id, run or live failure group."""
     left_out = ("run_id", "time", "duration_ms", "trigger", "revision", "final")
     metadata = {key: value for key, value in result["metadata"].items() if key != "failure_group"}
     return {**{key: value for key, value in result.items() if key not in left_out}, "metadata": metadata}
 
 
 def _but_why(result: dict[str, Any]) -> dict[str, Any]:
-    """Of what explains failures the step alone: why it is that one rests on all metrics that failed, and a run has only
-    those that it was asked for. Its id follows from them."""
+    """The step of a failure explanation. The rest depends on all failed metrics, and a run has only those requested."""
     metadata = result["metadata"]
     if result["metric"] == "blame":
         return {"span_id": result["span_id"], "step": metadata["step"]["span_id"]}

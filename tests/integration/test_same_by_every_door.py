@@ -47,7 +47,7 @@ def test_the_way_in_makes_no_difference(files: Sequence[Path], tmp_path: Path) -
 
 
 def by_every_door(given: Sequence[Request], folder: Path) -> dict[str, Results]:
-    """What stands after all of it was sent through each door, to a collector each."""
+    """Final results after sending everything through each endpoint, to one collector each."""
     with contextlib.ExitStack() as stack:
         collectors = [stack.enter_context(CollectorProcess(folder / str(number))) for number in range(len(DOORS))]
         for collector in collectors:

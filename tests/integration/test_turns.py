@@ -61,7 +61,7 @@ class Script:
 
 
 def turns_of(files: Iterable[Path]) -> dict[tuple[str, str], tuple[str, bool]]:
-    """What the user said in each turn, and whether code finds repeated calls in it, by trace and span."""
+    """The user's message per turn, and whether code finds repeated calls, by trace and span."""
     found: dict[tuple[str, str], tuple[str, bool]] = {}
     with TraceFiles() as run:
         for file in files:

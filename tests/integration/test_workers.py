@@ -57,7 +57,7 @@ def _setup(folder: Path, embedder: str = "embedded") -> LineSetup:
 
 
 async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
-    """All that a line leaves behind, in order: results, what sessions remember, jobs, and what became of the traces."""
+    """Everything a worker leaves, in order: results, session facts, jobs and trace outcomes."""
     line = RunningLine(folder, embedder=load("embedded"), settings=settings, workers=workers)
     async with line:
         await play(line)

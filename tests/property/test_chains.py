@@ -1,5 +1,6 @@
-"""In whatever order the turns of conversations are decided, in parts or whole, and wherever the program is started
-again: in the end every trace is in the session that it is in when all of them are read at once."""
+"""Conversation turns decided in any order, grouping and with restarts finally give each trace the session of a single
+pass.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def test_any_order_gives_what_reading_all_gives(found: tuple[list[Turn], list[li
 
 @dataclass(frozen=True)
 class Said:
-    """What one collector tells another of a trace: how it is linked with others, by what it knows at the time."""
+    """A collector's message about a trace: its links as known at the time."""
 
     number: int
     start: int

@@ -184,8 +184,9 @@ def test_every_tool_span_that_is_a_call_stands_once(spans: list[Span]) -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """What an instrumentation writes down of a run. ``ids``: none, one per call, or the same ones in every step.
-    ``history``: what inputs hold of it."""
+    """An instrumentation's record of a run. ``ids``: none, one per call, or repeated per step. ``history``: part in the
+    inputs.
+    """
 
     ids: str
     on_spans: bool

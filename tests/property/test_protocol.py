@@ -1,7 +1,6 @@
-"""The core protocol by model: whatever order its steps come in, and wherever it dies, its promises hold.
+"""Model-based test of the core protocol under any order of steps and crashes.
 
-``python tests/lab/proofs/model.py`` takes as many steps as one has time for. Here are some thousands, and faults that
-the machine has to find.
+``python tests/lab/proofs/model.py`` runs longer. Here are some thousand steps, and injected faults that must be found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests of all kinds, made from an OpenAPI document: right ones, and ones that are wrong in one place."""
+"""Requests from an OpenAPI document: valid ones, and requests with one error."""
 
 from __future__ import annotations
 

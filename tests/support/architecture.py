@@ -49,8 +49,9 @@ def _tree(file: Path) -> ast.Module:
 
 
 def floors(package: str) -> list[list[str]]:
-    """Rooms by how far their imports reach down, highest first: a room imports nothing of its own floor or a higher
-    one. Raises ``ValueError`` for a circle."""
+    """Packages by depth of imports, highest first. A package imports nothing of its own or a higher level. Raises
+    ``ValueError`` for a cycle.
+    """
     down = {name: others & rooms(package).keys() for name, others in arrows(package).items()}
     found: list[list[str]] = []
     placed: set[str] = set()
@@ -81,7 +82,7 @@ def docstring(folder: Path) -> str:
 
 
 def table(package: str) -> str:
-    """One row a room, from the top floor down: what it does, and what it imports."""
+    """One row per package, from the top down: purpose and imports."""
     paths, imported = rooms(package), arrows(package)
     rows = []
     for floor in floors(package):

@@ -86,7 +86,7 @@ TURN: dict[str, Fields] = {
 
 
 def of_turn(parts: Mapping[str, Fields]) -> Callable[[str], Fields]:
-    """Answer a question about a turn: a part for each that it asks, or the one that it asks by itself."""
+    """Answer a question about a turn: all parts of a shared call, or a single question."""
     return lambda question: {name: parts[name] for name in _PART.findall(question) if name in parts} or parts
 
 
@@ -94,7 +94,7 @@ GOOD = {**GOOD, **TURN}
 
 
 def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:
-    """What a judge with these answers says to a prompt of this rubric; ``nth``: how often it was asked before."""
+    """The scripted judge's reply to a prompt of this rubric. ``nth``: number of earlier calls."""
     question = question_in(messages)
     asked = [name] if name in answers else _PART.findall(question)  # a shared call, a part of each
     each = {part: _fields(answers[part], question, nth) for part in asked}
@@ -114,8 +114,9 @@ def _fields(answer: Any, question: str, nth: int) -> Fields:
 
 
 class ScriptedCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: names of rubrics, in order;
-    ``messages``: what each was asked with."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: rubric names in order. ``messages``: their
+    prompts.
+    """
 
     def __init__(self, answers: Answers) -> None:
         self._answers = {**GOOD, **answers}

@@ -1,6 +1,6 @@
-"""One agent run with a text of an attacker's in it, and judges that show whether the text got out of its fences.
+"""An agent run with an attacker's text, and judges that detect text outside of its fences.
 
-The run comes as OTLP and goes the collector's way: decoded, normalised, redacted, packed, asked about.
+The run comes as OTLP and takes the collector's pipeline: decoded, normalised, redacted, packed, judged.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def attacked(place: str, text: str, rest: str = "") -> Trace:
 
 
 def talked_on(trace: Trace) -> Trace:
-    """The run with one more turn: of two messages a judge is asked what the task was, so that all questions are put."""
+    """The run with one more turn, so that all questions are put."""
     return replace(trace, turns=(*trace.turns, Turn("And tell my neighbour, please.", "She knows of it.")))
 
 
@@ -192,7 +192,7 @@ BEST_CHOICES: Mapping[str, Json] = {
     "correct": True,
 }
 BEST_LEVELS: Mapping[str, str] = {"step_efficiency": "none", "plan_adherence": "exactly", "plan_quality": "excellent"}
-"""What goes with a perfect one: a number may not contradict the choices before it."""
+"""Choices that match a perfect score, because a number must not contradict earlier choices."""
 _OURS = re.compile(r"<<([0-9a-f]{12})>>")
 _PAIR = re.compile(r"^<<([0-9a-f]{12})>>$\n(.*?)^<</\1>>$", re.MULTILINE | re.DOTALL)
 _ANY_FENCE = re.compile(
@@ -211,8 +211,7 @@ _CUT = re.compile(r"\(Cut by us: [a-z0-9 ,']+\.\)")
 
 
 def outside(messages: Sequence[Mapping[str, str]]) -> list[str]:
-    """The lines that are not between fences, as a reader sees them who believes what the system message says of them;
-    codes that differ from call to call are left out."""
+    """The lines outside fences, as the system message defines them, without changing codes."""
     found: list[str] = []
     for message in messages:
         closed = ""
@@ -227,11 +226,10 @@ def outside(messages: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 class Parrot:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. Does whatever it is told by anything but us.
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. Obeys every line that is not ours.
 
-    Ours is what it is shown of a harmless run; every other line outside the fences is an order, and it obeys with the
-    best verdict. ``sloppy``: takes whatever looks like a fence for one, and what looks like a chat template's token for
-    the end of a message. ``obeyed``: how often.
+    Lines shown for a harmless run are ours. Every other line outside of fences is an order, obeyed with the best
+    verdict. ``sloppy``: also accepts fence look-alikes and template tokens as ends. ``obeyed``: count.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Texts that try to move a judge, made by a small grammar: families of forms, each filled with orders.
+"""Prompt injections from a small grammar: families of forms, filled with orders.
 
-``corpus()`` gives the same attacks in the same order every time. An order names what is wanted of the judge; a form is
-a way to bring it in. Where a form needs no order (a forged verdict, a stolen fence) it stands by itself.
+``corpus()`` is deterministic. An order is the attacker's goal; a form is a way to insert it. Some forms (forged
+verdict, stolen fence) need no order.
 """
 
 from __future__ import annotations
@@ -65,8 +65,7 @@ FORGED = (
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """``family`` names the idea, ``number`` tells attacks of one family apart. ``rest``: what goes into another field
-    of the run, beside ``text``."""
+    """``family``: the idea. ``number``: within the family. ``rest``: for another field of the run."""
 
     family: str
     number: int

@@ -1,7 +1,6 @@
-"""More families of texts that try to move a judge: those that imitate what stands around the record, and those that
-wait for the judge to repeat them.
+"""More injection families: imitations of the record's surroundings, and texts that the judge would repeat.
 
-Each function gives texts, or pairs of texts whose second half goes into another field of the same run.
+Each function returns texts, or pairs whose second half goes into another field.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ SpanKey = tuple[bytes, bytes]
 
 
 def missing() -> str:
-    """What a hosts file of its own for one process needs and this machine lacks; empty if nothing."""
+    """Missing requirements for a per-process hosts file; empty if complete."""
     if shutil.which("unshare") is None:
         return "unshare"
     tried = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)

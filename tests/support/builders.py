@@ -1,4 +1,4 @@
-"""Small normal spans for tests, composed by hand: ids and times count up, so that each test says only what matters."""
+"""Small normal spans for tests; ids and times count up, so tests state only relevant values."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ MS = 1_000_000
 
 
 class Spans:
-    """A trace in the making. Each span begins a millisecond after the one before it, and ends half a millisecond later
-    unless it has spans below, which it then encloses (if no ``end_ns`` was given)."""
+    """A trace under construction. Each span begins a millisecond after the previous and lasts half a millisecond, or
+    encloses its children without ``end_ns``.
+    """
 
     def __init__(self) -> None:
         self._ids = count(1)

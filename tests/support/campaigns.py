@@ -15,9 +15,10 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """``script``: in tests/lab/proofs, ``""`` where there is none yet; ``whole``, ``quick``: its arguments for the aim
-    and for some minutes; ``ledger``: its file, ``""`` where it has none. ``count``: how much of ``aim`` a line of the
-    ledger is worth; ``wanted``: which lines count; ``told``: what is said of them all."""
+    """``script``: in tests/lab/proofs, ``""`` if missing. ``whole``, ``quick``: arguments for the full aim and for
+    minutes. ``ledger``: its file or ``""``. ``count``: a line's contribution to ``aim``. ``wanted``: counted lines.
+    ``told``: summary.
+    """
 
     name: str
     script: str
@@ -42,7 +43,7 @@ class Campaign:
         return [line for line in map(json.loads, file.read_text().splitlines()) if self.wanted(line)]
 
     def problems(self, folder: Path = PROOFS) -> int:
-        """How many lines of its ledger say that something was wrong, those that do not count among them."""
+        """The number of ledger lines with a problem, including uncounted lines."""
         every = replace(self, wanted=lambda line: True).lines(folder)
         return sum(bool(line.get("problems")) or line.get("holds") is False for line in every)
 
@@ -321,7 +322,7 @@ OF_TESTS = (
 
 
 def table(folder: Path = PROOFS) -> str:
-    """Markdown: what the ledgers say of each, and what was not run."""
+    """Markdown of the ledgers' results and of campaigns not run."""
     rows = ["| proof | done of the aim | problems | what it came to | commits | command |", "|---|---|---|---|---|---|"]
     rows += [f"| {' | '.join((each.name, *_cells(each, folder)))} |" for each in CAMPAIGNS]
     for name, files in OF_TESTS:

@@ -24,9 +24,9 @@ def turn(
     said: str | None = None,
     told: Sequence[int] = (),
 ) -> MadeTrace:
-    """A trace with one model call per response, the first of which goes on from ``continues``. The root, which names
-    the session, is the last span. ``start``: seconds. ``told``: the exchanges of a conversation, by number, all but the
-    last of which are history that the calls are sent."""
+    """A trace with one model call per response; the first continues ``continues``. The root, which names the session,
+    is the last span. ``start``: seconds. ``told``: exchange numbers, of which all but the last are history.
+    """
     trace_id = number.to_bytes(16, "big")
     now = START_NS + (number if start is None else start) * 1000 * _MS
     root = Span(trace_id=trace_id, span_id=_id(number, 0), name="invoke_agent desk", start_time_unix_nano=now)
@@ -58,7 +58,7 @@ def _id(number: int, index: int) -> bytes:
 
 
 def exchange(number: int) -> list[tuple[str, str]]:
-    """What the user says and the answer, by roles; such as are not said in every conversation."""
+    """A user message and answer, specific enough to identify a conversation."""
     return [
         ("user", f"Where is parcel {number}, please?"),
         ("assistant", f"Parcel {number} is on its way and comes on Tuesday, the {number}th."),

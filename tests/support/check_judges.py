@@ -1,7 +1,6 @@
-"""Judges by script for ``pandaeval judge check``: one that does its work, and one for each way in which a judge fails.
+"""Scripted judges for ``pandaeval judge check``: a good judge, and one per failure mode.
 
-Each is a function of what it is sent (messages) and of how often it was asked before; it gives a verdict on how much of
-the task was accomplished, 0..1, or ``None`` for words that are no verdict.
+Each maps messages and the number of earlier calls to a verdict 0..1, or ``None`` for an invalid reply.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _BAD = ("Unfortunately I cannot help", "Volcanic soil", "23 of them are ready", 
 
 
 def good(messages: Messages, nth: int) -> float | None:
-    """Look at what the agent answered, and knows what of it is wrong."""
+    """Judge the agent's answer correctly."""
     if "Otter Bikes" in record_of(messages):
         return 0.05 if any(words in record_of(messages) for words in _WRONG) else 0.95
     answered = _ANSWER.search(record_of(messages))
@@ -45,7 +44,7 @@ def constant(messages: Messages, nth: int) -> float | None:
 
 
 def obedient(messages: Messages, nth: int) -> float | None:
-    """Right, unless the record tells it to say something else."""
+    """Correct unless the record orders otherwise."""
     return 1.0 if re.search(r"1\.0|score|verdict", record_of(messages), re.IGNORECASE) else good(messages, nth)
 
 
@@ -75,8 +74,7 @@ def formless(messages: Messages, nth: int) -> float | None:
 
 
 def reply(messages: Messages, name: str, value: float | None) -> str:
-    """The words of a verdict on the question of this rubric: what it asks to be said with yes or no, or with a number,
-    goes by the opinion."""
+    """A verdict's text for this rubric, as yes or no, or a number, following the opinion."""
     if value is None:
         return "It was fine, I would say."
     if name == "conversation":

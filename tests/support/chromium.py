@@ -1,6 +1,6 @@
-"""A real Chromium without a window, told what to do over the pipe of its DevTools protocol.
+"""Headless Chromium over the DevTools pipe.
 
-``chromium()`` finds it (``$CHROMIUM``, or on the path); tests skip without one. Debian: ``apt-get install chromium``.
+``chromium()`` finds it (``$CHROMIUM`` or on the path); tests skip without it. Debian: ``apt-get install chromium``.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def chromium() -> str | None:
 
 
 class Page:
-    """One tab. A context manager; everything blocks until it is done. ``requests``: the addresses of all that the tab
-    asked for; ``complaints``: errors on the console, refusals of the content security policy among them."""
+    """A tab. A blocking context manager. ``requests``: requested addresses. ``complaints``: console errors, including
+    content security violations.
+    """
 
     def __init__(self, program: str, folder: Path, width: int = 1280, height: int = 900) -> None:
         self.requests: list[str] = []

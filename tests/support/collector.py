@@ -48,13 +48,12 @@ class DiedError(AssertionError):
 
 
 class CollectorProcess:
-    """One data directory and three ports, used by one process at a time. A context manager: at its end no process is
-    left. Files lie in ``folder``: ``data``, ``results.jsonl``, ``collector.log``.
+    """One data directory and three ports, for one process at a time. A context manager that leaves no process.
+    ``folder`` contains ``data``, ``results.jsonl``, ``collector.log``.
 
-    ``settings``: environment variables; ``arguments``: of the command. ``fresh``: in an interpreter of its own from the
-    first instruction on, as in production, or not, as :mod:`support.forked` does; where it is not given, tests fork and
-    whatever else starts a collector does not. ``own_children``:
-    the processes that it starts are no forks of a helper either. Start it on the main thread.
+    ``settings``: environment variables. ``arguments``: of the command. ``fresh``: in a new interpreter as in
+    production, else forked (:mod:`support.forked`); default: tests fork, others do not. ``own_children``: its child
+    processes are not forked from a helper. Start it on the main thread.
     """
 
     def __init__(
@@ -244,8 +243,9 @@ def children_of(collector: CollectorProcess, what: bytes) -> list[int]:
 
 
 def standing(results: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The newest of ``results`` for each (trace, turn or session, level.metric); none that takes back what was said of
-    an older revision: a file, read as a whole, knows nothing of that."""
+    """The newest result per (trace, turn or session, level.metric), without retractions, which a file run does not
+    have.
+    """
     newest = {(unit_of(each), f"{each['level']}.{each['metric']}"): each for each in results}
     return {key: each for key, each in newest.items() if not each["metadata"].get("taken_back")}
 

@@ -1,9 +1,8 @@
-"""A judge by script that reads what it is sent, and knows nothing else of a run.
+"""A scripted judge that reads only its prompt.
 
-A few plain heuristics on the words of the prompt: were tools called that the task speaks of, do the values of arguments
-stand in what was shown before, do answer and results agree, did the agent give up? It answers "unknown" where the
-record does not hold what it would need, and judges neither plans nor efficiency nor confidence. It is no good judge:
-it shows that what a judge needs is in the prompt.
+Heuristics on words: relevant tools called, argument values shown before, answer consistent with results, gave up or
+not. Answers "unknown" if the record lacks data, and judges neither plans, efficiency nor confidence. It proves that the
+prompt has the data that a judge needs.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def task_completion(record: Record) -> Json:
 
 
 def _taken(record: Record, steps: Sequence[Step], asked: set[str]) -> str:
-    """Whether values of the answer stand in what was shown, and whether what it speaks of was looked up."""
+    """Whether answer values occur in the evidence and its topics were looked up."""
     if any(step.result == NOT_CAPTURED for step in steps):
         return "unknown"
     looked_up = " ".join(f"{spaced(step.name)} {step.arguments} {step.result}" for step in steps)

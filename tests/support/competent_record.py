@@ -1,4 +1,4 @@
-"""What stands in a prompt, taken apart for a judge by script, and how it compares words and values."""
+"""Parses a prompt for a scripted judge, and compares words and values."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Record:
-    """What a prompt says, taken apart. ``given``: what stands with the question, by name."""
+    """A parsed prompt. ``given``: facts beside the question, by name."""
 
     sections: Mapping[str, str]
     given: Mapping[str, Any]
@@ -140,7 +140,7 @@ def _value(text: str) -> Any:
 
 
 def serves(name: str, record: Record, asked: set[str]) -> bool:
-    """Whether a tool's name, or what its definition says of it, has a word of the task."""
+    """Whether a tool's name or definition shares a word with the task."""
     return bool((stems(spaced(name)) | stems(record.tools.get(name, ""))) & asked)
 
 

@@ -1,7 +1,6 @@
-"""How a judge by script answers the questions about a turn, asked alone or several in one call.
+"""Scripted answers to turn questions, alone or in one call.
 
-It holds itself to what the question shows: a rating is one of those that the guide of that question lists, a label one
-that it names. Where the criteria are missing it rates nothing.
+Uses only ratings and labels that the question lists. Without criteria it gives no rating.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ def asked_parts(question: str, name: str = "turn") -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What decides, found once for all questions. ``made_up``: values and names of the answer that were shown nowhere;
-    ``hidden``: whether a result was not captured; ``untold``: the last call failed, and the answer tells of no failure;
-    ``again``: the answer is one of the conversation before; ``foreign``: in another language than the user's words;
-    ``broken_off``: it ends within a sentence; ``bare``: results hold values, and the answer none of them; ``near``: the
-    share of the user's words in it; ``on_topic``: the share of its sentences that touch what was asked or found."""
+    """Evidence shared by all questions. ``made_up``: values and names shown nowhere. ``hidden``: a result was not
+    captured. ``untold``: the last call failed without mention. ``again``: a repeated answer. ``foreign``: another
+    language than the user's. ``broken_off``: ends within a sentence. ``bare``: omits all result values. ``near``: share
+    of the user's words. ``on_topic``: share of relevant sentences.
+    """
 
     made_up: list[str]
     hidden: bool
@@ -118,7 +117,7 @@ def coherence(seen: Seen, record: Record) -> float | None:
 
 
 def faithfulness(seen: Seen, record: Record) -> float | None:
-    """Values of the answer have to stand in what was shown, and failures must not be told as success."""
+    """Answer values must occur in the evidence, and failures must not be reported as success."""
     if seen.made_up and seen.hidden:
         return None
     return 5 - min(4, 3 * bool(seen.made_up) + max(0, len(seen.made_up) - 1)) - 3 * seen.untold

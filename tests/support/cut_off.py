@@ -47,7 +47,7 @@ class Acknowledged(set[SpanKey]):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What two lives of one collector had the disk do, and what they answered for."""
+    """Disk operations of two lives of a collector, and its acknowledgements."""
 
     folder: Path
     steps: list[Step]
@@ -57,9 +57,9 @@ class Recorded:
 
 @dataclass(slots=True)
 class Cuts:
-    """What they came to. ``lossy``: cuts after which something was gone that had been answered for; ``started``: those
-    after which a collector was started and came to rest; ``owed``: spans that had been answered for,
-    all cuts together."""
+    """Outcome of the cuts. ``lossy``: acknowledged data was lost. ``started``: a collector was restarted and settled.
+    ``owed``: acknowledged spans in total.
+    """
 
     cuts: int = 0
     lossy: int = 0
@@ -90,8 +90,9 @@ def record(folder: Path, library: Path, seed: int, durability: str) -> Recorded:
 
 
 def cut(recorded: Recorded, cuts: int, seed: int, scratch: Path, start_each: int) -> Cuts:
-    """So many cuts at steps drawn by the seed; after each ``start_each``-th one a collector is started (0: never).
-    ``scratch`` is an empty folder; with a problem it keeps what the cut left."""
+    """Simulate cuts at seeded steps; every ``start_each``-th starts a collector (0: never). ``scratch``: an empty
+    folder, kept after a problem.
+    """
     chance, disk, found = random.Random(seed), Disk(), Cuts(steps=len(recorded.steps))
     places = sorted(chance.choices(range(len(recorded.steps)), k=cuts))
     done = 0

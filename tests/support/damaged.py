@@ -1,5 +1,6 @@
-"""Damage to what a killed collector left behind, and what the next one makes of it: named, never scored, never silently
-short."""
+"""Damages the data of a killed collector and checks the next start: damage is reported, never scored, never silently
+partial.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,7 @@ Harm = Callable[[Path, "Left", random.Random], None]
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What one collector left at three times, with the spans that it had acknowledged by each; ``expected``: what is
-    said in the end when nothing is damaged."""
+    """A collector's data at three times with acknowledged spans. ``expected``: final results without damage."""
 
     folder: Path
     acknowledged: dict[str, set[tuple[bytes, bytes]]]
@@ -49,7 +49,7 @@ class Left:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one damaged directory. ``how``: how it was named, ``unnoticed`` where it changed nothing."""
+    """Outcome of a damaged directory. ``how``: how it was reported; ``unnoticed`` if it had no effect."""
 
     how: str
     problems: list[str] = field(default_factory=list)
@@ -87,7 +87,7 @@ def leave(folder: Path) -> Left:
 
 
 def try_one(left: Left, folder: Path, seed: int) -> tuple[str, Outcome]:
-    """One damage, drawn by the seed, to a copy in an empty ``folder``; its name and what became of it."""
+    """Apply one seeded damage to a copy in an empty ``folder``; returns its name and outcome."""
     chance = random.Random(seed)
     state, name = chance.choice(STATES), chance.choice([*HARMS])
     data = folder / "data"

@@ -51,8 +51,9 @@ def module(name: str) -> list[str]:
 
 
 def check(name: str, *arguments: object) -> None:
-    """``python -m name`` with these arguments, in this process: what the checkers import takes seconds each time. What
-    it says of a failure is in the assertion; the test is skipped where it is not installed."""
+    """Run ``python -m name`` in this process, because imports take seconds. The assertion has its output. Skips if not
+    installed.
+    """
     module(name)
     said, code = io.StringIO(), None
     with (
@@ -68,8 +69,9 @@ def check(name: str, *arguments: object) -> None:
 
 
 def program(name: str) -> str:
-    """A program by name, beside the interpreter, in the path, below ``~/.cache/pandaeval``, or named by a variable such
-    as ``PANDAEVAL_HELM``; the test is skipped where there is none."""
+    """Find a program beside the interpreter, in the path, below ``~/.cache/pandaeval``, or by variable such as
+    ``PANDAEVAL_HELM``; skips without it.
+    """
     variable = f"PANDAEVAL_{name.upper().replace('-', '_')}"
     beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     found = os.environ.get(variable) or shutil.which(name, path=beside) or shutil.which(name, path=str(_HOME / "bin"))
@@ -81,7 +83,7 @@ def program(name: str) -> str:
 
 
 def run(*command: object, **variables: str) -> str:
-    """What a program prints; what it says of a failure is in the assertion."""
+    """A program's output; on failure it is in the assertion."""
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, cwd=ROOT, env=os.environ | variables
     )

@@ -13,8 +13,9 @@ from pandaeval_collector.store.connection import connect
 
 
 class FailingDisk:
-    """A SQLite connection whose statements fail as told: ``{"COMMIT": 2}`` makes the next two that begin with these
-    letters fail. ``failures`` may be shared and changed at any time."""
+    """A SQLite connection with planned failures: ``{"COMMIT": 2}`` fails the next two statements with this prefix.
+    ``failures`` may be shared and changed.
+    """
 
     def __init__(
         self, connection: sqlite3.Connection, failures: dict[str, int], error: sqlite3.Error | None = None

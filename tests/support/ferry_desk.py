@@ -1,5 +1,4 @@
-"""A desk that books ferries: traces of one turn each, whose answer names a sailing that a tool found, or that it made
-up."""
+"""A ferry booking desk: single-turn traces with a found or fabricated sailing."""
 
 from __future__ import annotations
 

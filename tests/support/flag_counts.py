@@ -28,9 +28,10 @@ def recorded(path: Path = LEDGER) -> list[dict[str, str]]:
 def record(
     verdicts: Iterable[Mapping[str, Any]], index: Iterable[Mapping[str, str]], reader: str, ledger: Path = LEDGER
 ) -> tuple[int, int]:
-    """Add verdicts to the ledger: ``flag`` (number of a drawn flag, of which ``index`` says what it is), ``verdict``
-    and ``cause``. Another verdict of the same reader on a flag replaces the earlier one. Returns how many were taken,
-    and how many flags of the index have none. Raises ``ValueError`` for an unknown flag or verdict, or no cause."""
+    """Add verdicts to the ledger: ``flag`` (number in ``index``), ``verdict`` and ``cause``. A reader's later verdict
+    replaces the earlier. Returns the numbers of verdicts added and of flags without verdict. Raises ``ValueError`` for
+    an unknown flag or verdict, or a missing cause.
+    """
     known = {each["number"]: each for each in index}
     lines = {(line["flag"], line["reader"]): line for line in recorded(ledger)}
     taken = set()
@@ -51,8 +52,9 @@ def record(
 
 
 def table(lines: Sequence[Mapping[str, str]]) -> str:
-    """A Markdown table by metric and version, newest version first. A flag that several read is what most of them say,
-    and true only where most say so."""
+    """A Markdown table by metric and version, newest first. With several readers the majority decides; ties are not
+    true.
+    """
     by_metric: dict[tuple[str, int], dict[str, list[Mapping[str, str]]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         by_metric[line["metric"], int(line["version"])][line["flag"]].append(line)

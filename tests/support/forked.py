@@ -1,10 +1,8 @@
-"""Our processes, begun where their imports have been made: a tenth of the work of a start.
+"""Starts our processes by forking after imports, for a tenth of the work.
 
-A helper process imports once what a collector and the processes of its line and its runs import, another one what a
-judge's process does (litellm takes seconds). Each start is a fork of one of them, which then is a process of its own:
-with its own arguments, environment, files, signals and end. Tests that are about a start, and whatever measures, take a
-fresh interpreter (``fresh`` of :class:`support.collector.CollectorProcess`). The helpers end with the process of tests
-that started them.
+One helper imports the code of collector, workers and runs, another the judge's (litellm takes seconds). Each fork has
+its own arguments, environment, files, signals and end. Start-up tests and measurements use a fresh interpreter
+(``fresh`` of :class:`support.collector.CollectorProcess`). Helpers end with the test process.
 """
 
 from __future__ import annotations
@@ -97,8 +95,9 @@ def install() -> None:
 
 
 def start(arguments: Sequence[str], environ: Mapping[str, str], log: IO[bytes], own_children: bool) -> Forked:
-    """``pandaeval`` with these arguments. ``log`` takes what it prints; it reads nothing. ``own_children``: the
-    processes that it starts are its children, as in production, and no forks of a helper."""
+    """``pandaeval`` with these arguments; output goes to ``log``. ``own_children``: its child processes are its own, as
+    in production.
+    """
     with open(os.devnull, "rb") as nothing:
         files = nothing.fileno(), log.fileno(), log.fileno()
         return _forked(COMMAND, arguments, environ, files, own_children)

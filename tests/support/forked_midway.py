@@ -1,7 +1,6 @@
-"""A program that forks at each line of a shutdown or of a stamp: ``python -m support.forked_midway WHAT``.
+"""Forks at each line of a shutdown or stamp: ``python -m support.forked_midway WHAT``.
 
-Prints a JSON list of where a child went wrong. A process of its own, and a small one: a process of tests holds all of
-them, and takes as long to fork as the rest of such a child does.
+Prints a JSON list of failures in children. Uses a small process, because forks of the test process are slow.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ class Application:
 
 
 def line_by_line(run: Callable[[], Any], watched: list[Any]) -> Iterator[str]:
-    """Run it on another thread, which stands still before each line that it passes of what is watched, and of all that
-    is called from there."""
+    """Run on another thread that pauses before each watched line, including callees."""
     codes: set[CodeType] = {function.__code__ for function in watched}
     places: list[str] = []
     stands, goes = threading.Semaphore(0), threading.Semaphore(0)

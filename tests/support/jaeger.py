@@ -1,7 +1,7 @@
-"""The real Jaeger v2 with the configuration of ``deploy/jaeger``, asked through its query API, or with its pages.
+"""Real Jaeger v2 with the configuration of ``deploy/jaeger``, with query API or pages.
 
-Its Go module serves a placeholder instead of the pages. They are built from their own sources
-(docs/internals/interfaces.md); ``pages()`` finds them as a folder (``$JAEGER_UI``) or an archive beside the repository.
+The Go module has placeholder pages. Real pages are built from source (docs/internals/interfaces.md); ``pages()`` finds
+a folder (``$JAEGER_UI``) or an archive beside the repository.
 """
 
 from __future__ import annotations

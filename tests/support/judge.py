@@ -1,8 +1,8 @@
-"""A judge by script: an OpenAI-compatible chat endpoint on loopback that answers verdicts, or fails in every way that
-providers do. What is asked of ``/messages`` is answered as Anthropic does.
+"""A scripted judge: an OpenAI-compatible endpoint on loopback with verdicts or provider failures; ``/messages`` answers
+like Anthropic.
 
-Base URL ``http://127.0.0.1:PORT/v1``. What is answered depends on ``behave``, a function of the request's number
-(0-based) and its body; nothing else is kept but the times and bodies of the requests.
+Base URL ``http://127.0.0.1:PORT/v1``. ``behave`` maps the request's number (0-based) and body to the answer. Only
+request times and bodies are kept.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _ORDER = re.compile(r"(?:set|give|answer with|return)[^.\n]{0,40}\b(?:confidence
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """One HTTP answer. ``text``: the model's words; ``raw``: the whole body instead. ``drip_s``: seconds between bytes
-    of the body; ``hang_s``: seconds before anything; ``reset``: the connection is reset after the head; ``finish``: why
-    the words end; ``message``, ``usage``: more fields of these; ``error``: what a status that is not 200 says."""
+    """An HTTP answer. ``text``: the model's text. ``raw``: the whole body instead. ``drip_s``: seconds between bytes.
+    ``hang_s``: initial delay. ``reset``: reset after the head. ``finish``: finish reason. ``message``, ``usage``: extra
+    fields. ``error``: text of a non-200 status.
+    """
 
     text: str = ""
     status: int = 200
@@ -100,8 +101,7 @@ def good(number: int, body: dict[str, Any]) -> Say:
 
 
 def parrot(number: int, body: dict[str, Any]) -> Say:
-    """Obeys any order about the score that stands outside the fences of the record: what it says shows whether
-    content got out."""
+    """Obeys any order about the score outside of fences, which reveals leaked content."""
     outside = "\n".join(_FENCED.sub("", text_of(m)) for m in body["messages"] if m["role"] != "assistant")
     ordered = _ORDER.search(outside)
     return Say(verdict(body, confidence=float(ordered[1]) if ordered else 0.31))

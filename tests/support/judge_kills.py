@@ -1,5 +1,6 @@
-"""One batch of the judge's proof: a collector with a provider that fails, both of its processes killed again and again,
-and everything that was asked and paid held against what the store says at the end."""
+"""A batch of the judge's proof: a failing provider, repeated kills of both processes, then a comparison of all calls
+and costs with the store.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ _LONG_S = 1800.0
 
 @dataclass(slots=True)
 class Batch:
-    """What one batch is made of. ``usd``, ``tokens``: the day's budget, if there is one."""
+    """``usd``, ``tokens``: the daily budget, if any."""
 
     seed: int
     traces: int
@@ -66,8 +67,9 @@ class Batch:
 
 @dataclass(slots=True)
 class Found:
-    """What came of it. ``repeated``: answers that were paid for more than once; ``per_kill``: the most after one kill.
-    ``rpm_share``: the most requests in any 60 s / the limit; ``usd_over``: what was really paid beyond the budget."""
+    """``repeated``: answers paid more than once. ``per_kill``: maximum after one kill. ``rpm_share``: peak requests in
+    60 s / the limit. ``usd_over``: payments beyond the budget.
+    """
 
     jobs: int = 0
     states: Counter[str] = field(default_factory=Counter)

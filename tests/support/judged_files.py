@@ -40,10 +40,9 @@ def environ(server: JudgeServer) -> dict[str, str]:
 
 
 def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[list[Result], Counter[str]]:
-    """All results, and how many calls were made about each record of a trace, its turn included.
+    """All results, and the number of calls per record of a trace with its turn.
 
-    Nothing but what was not recorded, or not to its end, may be without a score: in a trace, or in a session most of
-    whose traces are such.
+    Only incompletely recorded data may lack a score: in a trace, or in a session of mostly such traces.
     """
     with JudgeServer(behave) as server:
         for name, value in environ(server).items():

@@ -1,8 +1,7 @@
-"""A real Kafka broker (KRaft, one node, in memory of 256 MB) on the loopback: fetched, started, stopped, killed.
+"""A real Kafka broker (KRaft, one node, 256 MB) on loopback.
 
-``python tests/support/kafka.py`` fetches its jars by Maven from Maven Central to ``~/.cache/pandaeval/kafka``; it needs
-a JDK of 17 or later and Maven. ``python tests/support/kafka.py run FOLDER`` starts one and prints where it listens,
-until Ctrl-C.
+``python tests/support/kafka.py`` fetches its jars with Maven to ``~/.cache/pandaeval/kafka``; needs JDK 17 or later.
+``python tests/support/kafka.py run FOLDER`` starts a broker and prints its address, until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -64,8 +63,9 @@ def fetch() -> None:
 
 
 class Broker:
-    """One broker with its log in ``folder``. A context manager: started at its beginning, no process is left at its
-    end. ``partitions``: of topics that come into being by being used; 0: they do not."""
+    """A broker with its log in ``folder``. A context manager that leaves no process. ``partitions``: of auto-created
+    topics; 0 disables them.
+    """
 
     def __init__(self, folder: Path, partitions: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -46,8 +46,9 @@ def sharing_sessions(spans: str) -> dict[str, str]:
 
 
 def newest(results: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """(id, score, outcome, session) of the newest final result of each (trace, turn or session, metric); none that
-    takes back what was said of an older revision."""
+    """(id, score, outcome, session) of the newest final result per (trace, turn or session, metric), without
+    retractions.
+    """
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for each in sorted(results, key=lambda each: each["time"]):
         if each["final"]:
@@ -77,7 +78,7 @@ def scores(broker: Broker, topic: str, since: dict[int, int] | None = None) -> l
 
 
 def by_id(results: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """What each result says, by its id. Raises ``AssertionError`` where two of the same id say different things."""
+    """Each result's content, by id. Raises ``AssertionError`` if results with one id differ."""
     found: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for each in results:
         found[each["id"]].add((unit_of(each), f"{each['level']}.{each['metric']}", each["score"], each["outcome"]))

@@ -46,9 +46,10 @@ Results = dict[tuple[str, str], tuple[str, float | None]]
 
 @dataclass(slots=True)
 class Figures:
-    """What a batch came to. ``resent``: spans that the store was given more than once; ``rewritten``: result lines that
-    were written, not noted, and written again after the kill; ``redelivered``: log events and spans that the sink got
-    more than once; ``points``: kills by fail point, ``time`` and ``start`` for random ones."""
+    """Batch figures. ``resent``: spans stored more than once. ``rewritten``: result lines written again after a kill.
+    ``redelivered``: log events and spans sent more than once. ``points``: kills by fail point, ``time`` and ``start``
+    for random kills.
+    """
 
     cycles: int = 0
     acknowledged: int = 0
@@ -102,9 +103,9 @@ def run(
     workers: int = 1,
     fresh: bool | None = None,
 ) -> Figures:
-    """One data directory, one oracle, one unreliable sink, one kill after the other; then rest, and the last word.
-    ``folder`` is empty and stays for a look at what went wrong. ``workers``: processes of the line. ``fresh``: see
-    :class:`support.collector.CollectorProcess`."""
+    """One data directory, oracle and unreliable sink; repeated kills, then rest and a final check. ``folder``: empty,
+    kept for analysis. ``workers``: scoring processes. ``fresh``: see :class:`support.collector.CollectorProcess`.
+    """
     # On a slow machine a batch outlasts the ten minutes after which spans are packed away.
     settings = {"PANDAEVAL_LINE__WORKERS": str(workers), "PANDAEVAL_LATE__WINDOW": "6h"}
     figures = Figures()
@@ -172,8 +173,9 @@ def _live_until(collector: CollectorProcess, kill: str) -> str:
 
 
 def _until_workers_died(collector: CollectorProcess, name: str, value: str) -> str:
-    """A life in which processes of the line die: one at a fail point, or some at random times; the collector itself
-    goes on with others, and ends while it does."""
+    """A life with dying workers: one at a fail point, or several at random. The collector continues with others and
+    finally ends.
+    """
     armed = {} if name == "worker" else {"PANDAEVAL_FAIL_POINT": f"{name}:{value}"}
     collector.start(**armed)
     if name != "worker":
@@ -247,7 +249,7 @@ def _last_word(figures: Figures, collector: CollectorProcess, oracle: Oracle, si
 
 
 def sink_problems(sink: Sink, results: set[str]) -> list[str]:
-    """Every result reached the sink, nothing else did, and what came again was the same to the byte."""
+    """Check that exactly the results reached the sink, and that repeats are byte-identical."""
     found = []
     if missing := results - sink.results:
         found.append(f"{len(missing)} results never reached the sink")
@@ -268,7 +270,7 @@ def standing_results(collector: CollectorProcess) -> Results:
 
 
 def uninterrupted(requests: Iterable[Request | BadLine]) -> Results:
-    """What one run over the same spans says, without a collector, a restart or a late span."""
+    """Results of a file run over the same spans, without collector, restart or late span."""
     config = load(None, {})
     with TraceFiles(close_rules(config)) as run:
         for request in requests:

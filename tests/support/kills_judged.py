@@ -1,5 +1,4 @@
-"""Kills a collector while it has traces judged; then lets it come to rest and holds results, verdicts included, against
-those of a file run over the same spans."""
+"""Kills a collector while traces are judged, then compares results and verdicts with a file run."""
 
 from __future__ import annotations
 
@@ -52,8 +51,9 @@ class Figures:
 
 
 def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | None = None) -> Figures:
-    """One collector, one oracle, one judge. ``folder`` is empty, and stays where something is
-    wrong. ``fresh``: see :class:`support.collector.CollectorProcess`."""
+    """One collector, oracle and judge. ``folder``: empty, kept after a failure. ``fresh``: see
+    :class:`support.collector.CollectorProcess`.
+    """
     chance, figures = random.Random(seed), Figures()
 
     def verdict(_: int, body: dict[str, Any]) -> Say:
@@ -123,7 +123,7 @@ def _last_word(
 
 
 def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:
-    """What one run over the same spans says, asking the same judge."""
+    """Results of a file run over the same spans with the same judge."""
     config = load(None, {key: value for key, value in settings.items() if key.startswith("PANDAEVAL_")})
     scorer, judge = evaluator(config), judge_of(config)
     assert judge is not None

@@ -15,8 +15,9 @@ _ADDRESSES = 8
 
 @contextlib.contextmanager
 def limited(pid: int, size: int, name: str) -> Iterator[str]:
-    """Whoever needs more is killed by the kernel; yields what sets the limit. Without a control group the address space
-    is limited to eight times ``size``, so that an allocation fails."""
+    """Limit a process's memory; the kernel kills it beyond. Yields the mechanism. Without a control group the address
+    space is limited to eight times ``size``.
+    """
     folder = (_V1 if _V1.is_dir() else _V2) / name
     limit = folder / ("memory.limit_in_bytes" if _V1.is_dir() else "memory.max")
     try:

@@ -41,10 +41,10 @@ its_module._TICK_S = _TICK_S
 
 
 class RunningLine:
-    """A pipeline on a store of its own. An async context manager; :meth:`restart` is what a new process would do.
+    """A pipeline on its own store. An async context manager; :meth:`restart` acts like a new process.
 
-    ``now``: the pipeline's clock, seconds; nothing is due before it is moved on. ``workers``: processes that understand
-    traces, which all embed with the package's own embedder; ``environ`` is theirs.
+    ``now``: the pipeline's clock in seconds; traces become due only when it advances. ``workers``: processes that
+    understand traces, with the built-in embedder and ``environ``.
     """
 
     def __init__(

@@ -63,8 +63,9 @@ class MadeTrace:
 
 
 class Composer:
-    """Makes traces of 1 to 12 spans. Most belong to one of a few sessions at a time; some agents repeat their calls,
-    some repeat their answers, some answer something else or nothing, and some have no content captured."""
+    """Makes traces of 1 to 12 spans, mostly in a few sessions. Some agents repeat calls or answers, answer differently
+    or not at all, or have no captured content.
+    """
 
     def __init__(self, seed: int, sessions: int = 6) -> None:
         self._random = random.Random(seed)

@@ -1,11 +1,11 @@
-"""A model server that answers by script, on loopback, with the standard library only.
+"""A scripted model server on loopback, standard library only.
 
-``http://127.0.0.1:PORT/SCENARIO/v1`` is the base URL: the first path segment chooses the script. Served are OpenAI's
+Base URL ``http://127.0.0.1:PORT/SCENARIO/v1``; the first segment selects the script. Serves OpenAI's
 ``chat/completions`` (also streamed), ``responses``, ``embeddings`` and ``models``, Anthropic's ``messages`` and
-Gemini's ``generateContent``. What is answered depends on the request alone, and for ``responses`` on those that it goes
-on from (``previous_response_id``).
+Gemini's ``generateContent``. Answers depend only on the request, and for ``responses`` on its predecessors
+(``previous_response_id``).
 
-    python tests/support/model_server.py --port 8080 [--scripts MODULE:NAME]
+python tests/support/model_server.py --port 8080 [--scripts MODULE:NAME]
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from pandaeval_collector.pipeline.line.revisions import Revisions
 
 @contextlib.contextmanager
 def one_word_per_id() -> Iterator[None]:
-    """Inside the block a line that gives one id to two outcomes or scores fails, also where it does not say the second:
-    it takes that for known. Judged results are left out, as a model may answer otherwise when it is asked again."""
+    """Inside the block, fail if one id gets two outcomes or scores, also if the second is suppressed as known. Judged
+    results are exempt.
+    """
     add = Revisions.add
     said: dict[str, tuple[str, float | None]] = {}
 

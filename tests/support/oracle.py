@@ -1,8 +1,6 @@
-"""The oracle: it stands outside the collector, knows what it sent and what was acknowledged, and holds the collector's
-files against that.
+"""Tracks sent and acknowledged spans outside the collector, and compares them with its files.
 
-A span is an obligation from the moment its request was answered with success, and not before. What was sent and never
-answered may be there or not; what was never sent must not be.
+A span is owed once its request succeeded. Unanswered spans may be present; unsent spans must not be.
 """
 
 from __future__ import annotations
@@ -27,8 +25,9 @@ SpanKey = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class Told:
-    """What the oracle knows. ``sent``: every span that ever left it, by (trace id, span id); ``acknowledged``: those
-    that the collector answered for; ``rejected``: spans in answers that rejected some."""
+    """``sent``: every sent span, by (trace id, span id). ``acknowledged``: spans with success. ``rejected``: spans in
+    partial rejections.
+    """
 
     sent: dict[SpanKey, bytes] = field(default_factory=dict)
     acknowledged: set[SpanKey] = field(default_factory=set)
@@ -39,9 +38,9 @@ class Told:
 
 
 class Oracle:
-    """Keeps a collector busy from several threads: OTLP over gRPC, over HTTP with protobuf and with JSON, and as the
-    span processor does. Some traces come by two doors. A context manager, at whose end all threads have ended.
-    ``pause``: seconds between two traces of one sender."""
+    """Sends from several threads: OTLP over gRPC and HTTP (protobuf and JSON), and as the span processor. Some traces
+    use two endpoints. A context manager that ends all threads. ``pause``: seconds between traces of a sender.
+    """
 
     def __init__(self, grpc: str, http: str, seed: int, pause: float = 0.01) -> None:
         self.told = Told()

@@ -97,9 +97,9 @@ def _value(value: dict[str, Any]) -> Any:
 
 
 class ConfiguredOtelcol(Process):
-    """An OpenTelemetry Collector with one of the configurations of ``deploy/otelcol``, as a context manager. Its ports
-    are free ones: ``ports["4317"]`` is where it listens instead of 4317. ``changes``: further replacements of text.
-    ``within``: what the command is an argument of."""
+    """An OpenTelemetry Collector with a configuration of ``deploy/otelcol``, as a context manager, on free ports:
+    ``ports["4317"]`` replaces 4317. ``changes``: text replacements. ``within``: a wrapping command.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""An OTLP sink of our own, by gRPC and by HTTP: it keeps every request as it came, and answers as it is told."""
+"""A scripted OTLP sink over gRPC and HTTP that keeps every request."""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ def too_large(max_items: int) -> Answer:
 
 
 class OtlpSink:
-    """``requests``: the taken ones by signal, as bytes; ``seen``: those that were answered otherwise too. ``answers``:
-    what to answer next, by signal, TAKEN when none is left; ``always``: what to answer each time. One event loop."""
+    """``requests``: accepted requests by signal, as bytes. ``seen``: with others. ``answers``: next answers by signal,
+    then TAKEN. ``always``: fixed answer. One event loop.
+    """
 
     def __init__(self) -> None:
         self.requests: dict[str, list[bytes]] = defaultdict(list)

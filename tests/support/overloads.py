@@ -34,10 +34,10 @@ _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
 
 @dataclass(slots=True)
 class Overload:
-    """What it came to. ``sustained``: spans a second that it decides when nothing is more; ``offered``: that came,
-    those refused each time they did; ``answers``: by status; ``acknowledged``: traces; ``given_up``: requests that were
-    refused for ten seconds; ``lag_s``: the longest that a due trace waited; ``recovered_s``: until none did;
-    ``store_mib``: the largest that the store was."""
+    """Overload figures. ``sustained``: spans per second decided without overload. ``offered``: including each refused
+    attempt. ``answers``: by status. ``acknowledged``: traces. ``given_up``: requests refused for ten seconds.
+    ``lag_s``: longest wait of a due trace. ``recovered_s``: until no wait. ``store_mib``: peak store size.
+    """
 
     sustained: float = 0.0
     offered: float = 0.0

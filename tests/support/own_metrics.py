@@ -56,7 +56,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.judge.cached_tokens": _JUDGED,
     **dict.fromkeys(("pandaeval.agent.tokens", "pandaeval.agent.cost", "pandaeval.agent.unpriced"), _OF_AGENT),
 }
-"""What a series is told apart by; instruments that are not named here have one series."""
+"""Attributes that distinguish series; unlisted instruments have one series."""
 
 
 def instruments() -> list[Instrument]:

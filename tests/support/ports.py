@@ -1,4 +1,4 @@
-"""Ports of the loopback that nobody else takes: neither here, nor a process of tests or proofs beside this one."""
+"""Exclusive loopback ports, also across test processes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on, below those that the kernel gives to outgoing connections: a collector that is down
-    for a moment finds its port again. No port is given out twice while this process lives."""
+    """Free ports below the kernel's outgoing range, so a restarted collector finds its port. Never repeated in this
+    process.
+    """
     found: list[int] = []
     while len(found) < number:
         port = random.randrange(15_000, 32_000)

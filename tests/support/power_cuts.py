@@ -1,8 +1,7 @@
-"""A collector's disk after the power was cut: what it had its files do is written down (disk_log.c) and done again up
-to any moment, without what was not synced by then.
+"""A collector's disk after a power cut: recorded file operations (disk_log.c) are replayed up to a moment, without
+unsynced data.
 
-What a cut keeps of that is drawn: each write that no sync followed is there or not, or some of its sectors are; names
-of files that were made, renamed or removed since their directory was synced are as before, from some moment on.
+Random: each unsynced write is kept, lost or partial by sector; unsynced names revert from some moment on.
 """
 
 from __future__ import annotations

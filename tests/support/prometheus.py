@@ -21,8 +21,9 @@ _CONFIG = "global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\n
 
 
 class Prometheus(Process):
-    """A context manager: at its end no process is left. ``target``: what it scrapes, every ``interval`` as Prometheus
-    writes it; ``None``: nothing, it takes OTLP at ``otlp`` instead (Prometheus 3 only)."""
+    """A context manager that leaves no process. ``target``: scraped every ``interval`` (Prometheus syntax); ``None``:
+    takes OTLP at ``otlp`` (Prometheus 3).
+    """
 
     def __init__(self, folder: Path, target: str | None, interval: str = "1s") -> None:
         folder.mkdir(parents=True, exist_ok=True)

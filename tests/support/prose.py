@@ -114,6 +114,17 @@ def _count(text: str) -> int:
     return len(_WORD.findall(text))
 
 
+def docstrings(modules: Iterable[Path]) -> Prose:
+    """Read the docstrings of modules, of functions and classes in them, and those below attributes."""
+    texts = [
+        " ".join(node.value.value.split())
+        for module in modules
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    return Prose(tuple(texts), (), 0)
+
+
 _PLACEHOLDER = "X"
 _CODE = re.compile(r"\\[bwsd]|\(\?|<[a-z!]|\b(?:SELECT|BEGIN|PRAGMA|INSERT|UPDATE|DELETE)\b|[{\[]\"")
 """Texts that are no prose: patterns, HTML, SQL, JSON."""

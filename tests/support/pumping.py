@@ -1,8 +1,7 @@
-"""Every regular expression of the product, and texts that are made to be slow for it.
+"""Every regular expression of the product, with adversarial texts.
 
-A pattern that backtracks takes the square of a text's length, or worse, on the right text. Such texts are made from
-the pattern itself: what leads to a repetition, what it repeats, many times, and an end that does not fit. Patterns that
-functions put together from names (``re.escape``) are not seen.
+Backtracking patterns take quadratic time or more on some texts. These are built from the pattern: a prefix, many
+repetitions and a mismatching end. Patterns built at run time (``re.escape``) are not covered.
 """
 
 from __future__ import annotations

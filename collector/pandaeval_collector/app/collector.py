@@ -201,9 +201,9 @@ class Collector:
         return line
 
     async def _start_judge(self, store: Store, line: LineProcesses, pipeline: Pipeline) -> Calls | None:
-        """Start the judge that the configuration names: a process that packs traces, asks a model and reads what it
-        says. Jobs are leased to it, what it has to keep is written here, and its answers go through the line. Returns
-        ``None`` if none is named. Raises ``ChildStartError``."""
+        """Start the configured judge process, which packs traces and calls a model. It leases jobs, writes through this
+        process and returns answers to the worker. ``None`` without a configured judge. Raises ``ChildStartError``.
+        """
         config, telemetry = self._config, self.telemetry
         if config.judge.model is None:
             return None

@@ -1,8 +1,7 @@
-"""The judge's process: ``python -m pandaeval_collector.app.judge_main``.
+"""The judge process: ``python -m pandaeval_collector.app.judge_main``.
 
-It packs traces, asks a model and reads what that says. It reads the store itself; what has to be written, and where its
-answers go, it asks of the front. It holds nothing that matters, so it may be killed at any time: the next one runs the
-jobs that it had leased.
+Packs traces, calls a model and parses answers. Reads the store directly and requests writes from the main process. It
+may be killed at any time; its successor runs the leased jobs.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from pandaeval_collector.store.reader import StoreReader
 _log = logging.getLogger(__name__)
 
 RELAY_SECONDS = 2.0
-"""How often the front is told what was counted here, and asks how long a question may wait."""
+"""Seconds between reports of counters to the main process."""
 
 
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
@@ -91,7 +90,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
 
 
 _running: list[asyncio.Task[None]] = []
-"""What nobody else refers to and has to go on."""
+"""Keeps background tasks alive."""
 
 
 if __name__ == "__main__":

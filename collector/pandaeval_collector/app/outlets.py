@@ -111,8 +111,9 @@ class Outlets:
         return cursors
 
     async def _bound(self) -> None:
-        """Delete the oldest items that wait: those older than a day in which a collector ran, those beyond a fifth of
-        the disk budget, and those that would make the collector refuse spans."""
+        """Delete the oldest waiting items: older than a day of collector time, beyond a fifth of the disk budget, or if
+        spans would be refused.
+        """
         while True:
             held = await asyncio.to_thread(self._store.outbox.size)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)

@@ -1,8 +1,7 @@
-"""The reader, which answers all that people and programs look at: ``python -m pandaeval_collector.app.reader_main``.
+"""The reader process for API, page and tools: ``python -m pandaeval_collector.app.reader_main``.
 
-It also does what takes a look at content from time to time: it works on runs, and counts with labels. It reads the
-store itself; what has to be written it asks of the front. It holds nothing that matters, so it may be killed at any
-time.
+Also works on runs and computes label statistics. Reads the store directly and requests writes from the main process. It
+may be killed at any time.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
 
 
 _kept: list[Any] = []
-"""What nobody else refers to and has to go on."""
+"""Keeps background objects alive."""
 
 
 def _work(config: Config, store: StoreAccess, front: Peer) -> Work:

@@ -28,8 +28,7 @@ from pandaeval_collector.store.runs import RunBatch
 
 MODULE = "pandaeval_collector.app.reader_main"
 _PATIENCE_S, _LONG_S = 60.0, 660.0
-"""A process that is asked and says nothing for so long hangs, and is ended: over what reads, and over all else, such as
-the estimate of a run."""
+"""Seconds without an answer before a process is killed: for reads, and for longer work such as a run's estimate."""
 _TOLD = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string")
 _SLOW = refusal(503, "no answer in time: try again, or request less", {"retry-after": "10"})
 _WHY = "the reader process is restarting: try again in a moment"

@@ -1,5 +1,6 @@
-"""What lists of traces, sessions and results can be narrowed down by: one table, of which the API's query parameters,
-the filters of runs, the options of commands and the words of MCP tools are made."""
+"""One table of list filters for traces, sessions and results. It defines API parameters, run filters, command options
+and MCP tool arguments.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ OUTCOMES = ("scored", "assumed", "unscored")
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter of lists. ``name``: of the API's parameter, and the field of
-    :class:`pandaeval_collector.store.listed.Wanted` (times have ``_ms`` there). ``kind``: of value; several ``pairs``
-    may be given, which must all hold. ``option``: its name in commands, where ``name`` would not tell what it is about;
-    of a ``flag`` with the word for no."""
+    """A list filter. ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add
+    ``_ms``). ``kind``: of value; several ``pairs`` must all match. ``option``: its command option if ``name`` is
+    unclear; for a ``flag`` with the negative form.
+    """
 
     name: str
     kind: Literal["time", "text", "flag", "outcome", "status", "pairs", "number"]
@@ -46,6 +47,7 @@ FILTERS = (
     Filter("outcome", "outcome", "Show traces and sessions with a result of this outcome.", "--with-outcome"),
     Filter("label", "text", "Show traces and sessions with a result of this label.", "--with-label"),
     Filter("success", "flag", "Show runs with a passed (if negated: failed) result.", "--with-pass/--with-fail"),
+    Filter("incident", "text", "Show traces and sessions with a failure of this incident."),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
     Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),

@@ -28,8 +28,9 @@ class Instrument:
 
 
 def instruments(table: str, bounds: Mapping[str, tuple[float, ...]] | None = None) -> Mapping[str, Instrument]:
-    """Read instruments by name from a table: in each line one with its name, kind and unit, and what it says; indented
-    lines go on with the one before. ``bounds``: of histograms, by name."""
+    """Parse instruments from a table: a line has name, kind, unit and description; indented lines continue. ``bounds``:
+    of histograms, by name.
+    """
     lines = (line.split(" ", 3) for line in table.strip().replace("\n  ", " ").split("\n"))
     given = bounds or {}
     return {name: Instrument(name, kind, unit, text, given.get(name, ())) for name, kind, unit, text in lines}

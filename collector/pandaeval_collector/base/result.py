@@ -60,8 +60,9 @@ def metric_of(level: str, name: str) -> str:
 
 @dataclass(slots=True)
 class Unit:
-    """What a result is about. ``id``: trace id or session id; ``span_id``: the evaluated span (for a session the root
-    of its last trace); ``evidence``: digest of what was looked at; ``end_ns``: when the evaluated span ended."""
+    """The subject of a result. ``id``: trace or session id. ``span_id``: the evaluated span (for a session, the root of
+    its last trace). ``evidence``: digest of the input. ``end_ns``: end of the evaluated span.
+    """
 
     level: str
     id: str
@@ -99,12 +100,12 @@ class EvaluatorInfo:
 
 @dataclass(slots=True)
 class Result:
-    """One result; ``id`` depends on content only, so the same evidence gives the same id on every machine.
+    """A result. ``id`` depends only on content, so equal evidence gives equal ids everywhere.
 
-    What follows from the finding is worked out once: ``outcome`` is ``scored | assumed | unscored``; ``score`` is
-    ``None`` for ``unscored``, ``why`` for all others; ``success``: ``score >= threshold`` (in that of ``raw`` where
-    there is one), within 1e-9, ``None`` where the label is in :data:`NOTED`; ``label``: ``assumed``, the score's own,
-    ``pass`` or ``fail``."""
+    Derived once: ``outcome`` is ``scored | assumed | unscored``. ``score`` is ``None`` if ``unscored``; ``why`` is
+    ``None`` otherwise. ``success``: ``score >= threshold`` within 1e-9 (on the scale of ``raw`` if present), ``None``
+    for labels in :data:`NOTED`. ``label``: ``assumed``, the score's, ``pass`` or ``fail``.
+    """
 
     id: str
     metric: str

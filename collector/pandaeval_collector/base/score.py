@@ -1,8 +1,7 @@
-"""What a metric may conclude. "No data" is a type of its own here, never a number.
+"""Possible conclusions of a metric; "no data" is a type, never a number.
 
-``Score`` was measured from evidence; ``Assumed`` means there was nothing to evaluate and the metric's source prescribes
-the value; ``Unscored`` means it should have been evaluated and was not. ``None`` instead of any of them means that the
-metric does not apply, and gives no result at all.
+``Score``: measured from evidence. ``Assumed``: no data, and the source prescribes the value. ``Unscored``: evaluation
+was due and failed. ``None``: the metric does not apply and gives no result.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Score:
 
 @dataclass(slots=True)
 class Assumed:
-    """Nothing to evaluate; the source of the metric says what to report then (always 1.0)."""
+    """A prescribed value without evidence (always 1.0)."""
 
     reason: str
     metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""What a section of the configuration is made of, for whoever has settings: our own parts, and exporters of third
-parties. Values are checked, shown, documented and read from the environment by what their fields say here: durations,
-sizes and other kinds, each of which says what is wrong in words a person can act on."""
+"""Building blocks of config sections, for our parts and third-party exporters. Fields define validation, display, docs
+and environment names, with actionable errors.
+"""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ _FROM_THE_START = tuple((name, *fate) for name in ("pandaeval.spans", "pandaeval
 
 Key = tuple[str, str, str]
 Relayed = tuple[Sequence[tuple[str, Attributes, int]], Mapping[tuple[str, Attributes], float]]
-"""What one process tells another that it counted, and its gauges."""
+"""Counters and gauges sent between processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +108,14 @@ class Telemetry:
                 self._counts[name, attributes(outcome=outcome, reason=reason, **about)] += value
 
     def relay(self) -> Relayed:
-        """Return what was counted since the last call and the gauges as they stand, for :meth:`take_in` of the process
-        that this one works for."""
+        """Return counts since the last call and current gauges, for :meth:`take_in` of the parent process."""
         with self._lock:
             counted = [(name, pairs, value) for (name, pairs), value in self._counts.items() if value]
             self._counts.clear()
         return counted, self._own_gauges()
 
     def take_in(self, source: str, relayed: Relayed) -> None:
-        """Add what another process counted; its gauges stand as it told them last. ``source``: its name."""
+        """Add another process's counts and its latest gauges. ``source``: its name."""
         counted, self._relayed[source] = relayed
         with self._lock:
             for name, pairs, value in counted:

@@ -1,7 +1,7 @@
-"""Ends what is done for one trace when it takes too long: it may cost its own results, and nobody's time.
+"""Limits the time per trace: a slow trace only loses its own results.
 
-A timer of the system interrupts the thread between two instructions of Python. Within one call into C (a search of
-``re``, say) it does so only where that looks for signals: what does not is left to whoever can kill the process.
+A system timer interrupts the thread between Python instructions. C calls such as ``re`` are interrupted only if they
+check signals; otherwise the parent kills the process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from typing import Any, TypeVar
 SECONDS_PER_BYTE = 2e-6
 """What a trace may take longer for each byte of its spans: fifty times what that takes on a free core."""
 TRACE_SECONDS = 20.0
-"""What it may take besides, where nobody says otherwise."""
+"""Default seconds per trace."""
 T = TypeVar("T")
 
 
 class OverTimeError(BaseException):
-    """What is done for a trace takes too long. No ``Exception``: whoever passes over what metrics and dialects raise
-    must not go on with the trace."""
+    """A trace takes too long. Not an ``Exception``, so that handlers of metric and dialect errors do not continue."""
 
     def __str__(self) -> str:
         return LIMIT.reason

@@ -1,4 +1,4 @@
-"""One try of a judging job: loads what it is about, asks the judge, and hands the result to the line."""
+"""One attempt at a judging job: loads its trace, calls the judge and returns the result to the worker."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ class Attempts:
         self._traces.close()
 
     async def run(self, job: Job, too_old: bool = False) -> None:
-        """Ask a judge the question of a leased job, and files its end or put it back. What is asked about one trace
-        at a time is filed together once the last of it has ended, so that its results leave as one span. An error that
-        prevents that uses up one attempt; with none left, the job is marked dead. ``too_old``: it has waited too long,
-        and is ended unscored (``over_budget``) without asking a judge."""
+        """Call the judge for a leased job, and file its end or put it back. Questions about one trace are filed
+        together after the last, so results leave as one span. An error uses one attempt; without any left, the job is
+        dead. ``too_old``: end the job unscored (``over_budget``) without a call.
+        """
         ends = self._ends.setdefault(job.trace_id, _Ends())
         ends.running += 1
         try:
@@ -146,7 +146,7 @@ class Attempts:
             self._telemetry.add("pandaeval.jobs", "dead", 1, "unfinished")
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
-        """Conclude a job with what a judge says of it, or with ``instead``."""
+        """Conclude a job with the judge's answer, or with ``instead``."""
         budget, settings = USUAL_RECORD, self._evaluator.settings.judge
         if instead is None and settings is not None and (later := self._paused(settings.model_of(job.metric))):
             return await self._put_back(job, later)

@@ -1,5 +1,6 @@
-"""Pauses a model that gives no valid reply: after three traces in a row, and one call every ten minutes tries it
-again. Pauses are stored, so that a restart keeps them, and page and ``doctor`` can show them."""
+"""Pauses a model after invalid replies on three traces in a row, with one trial call every ten minutes. Pauses are
+stored for restarts, the page and ``doctor``.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from pandaeval_otel.normal.turns import of_turn
 
 _REMEMBER = 32
 GROUNDING, RESPONSE = "trace.grounding", "trace.response"
-"""The metrics whose suspects a judge is asked about, and whose failures may contradict its verdict."""
+"""Metrics whose suspects are sent to a judge, and whose failures may contradict its verdict."""
 Results = Mapping[tuple[str, str], ResultRow]
 V = TypeVar("V", TurnView, Conversation)
 
@@ -47,8 +47,9 @@ class GoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobTrace:
-    """What a job is about. ``subject``: a trace, a turn or the conversation that it ends; redacted like ``pack``, so
-    that metrics cannot show a judge what the pack hides. ``turn``: of the trace, that some questions are about."""
+    """The subject of a job. ``subject``: a trace, turn or the conversation that it ends, redacted like ``pack``.
+    ``turn``: of the trace, for turn questions.
+    """
 
     subject: Trace | TurnView | Conversation
     pack: Pack
@@ -192,8 +193,9 @@ class EarlierTraces:
         self._lines = lru_cache(_REMEMBER_SAID)(self._read)
 
     def before(self, trace: Trace) -> tuple[str, ...]:
-        """Return what was said, called and returned in the session before ``trace`` began, oldest first, redacted;
-        nothing without a session. Leaves out traces whose spans were deleted."""
+        """Return messages, calls and results of the session before ``trace``, oldest first, redacted. Empty without a
+        session. Skips traces with deleted spans.
+        """
         if trace.session_id is None:
             return ()
         rows = self._before(trace)[-NEWEST:]

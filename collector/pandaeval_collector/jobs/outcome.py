@@ -25,8 +25,7 @@ _WHAT: Mapping[CallFailure, str] = {
 
 _SAME_PAUSE_S = 1.0
 _IN_VAIN_AT_FIRST, _IN_VAIN = 1, 10
-"""After more pauses in a row than this, a run that somebody waits for asks no more: a judge that never answered is not
-there, one that did may come back."""
+"""Consecutive pauses after which an interactive run stops calling: fewer if the judge has never answered."""
 
 _log = logging.getLogger(__name__)
 _KEY = (
@@ -109,8 +108,9 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
 
 
 class Pauses:
-    """The pauses in which a runner's jobs wait for a judge that fails. ``interactive``: somebody waits for the jobs.
-    Times are those of the store's running clock. On one event loop."""
+    """Pauses of jobs while a judge fails. ``interactive``: somebody waits for the jobs. Times are of the running clock.
+    One event loop.
+    """
 
     def __init__(self, interactive: bool) -> None:
         self._interactive = interactive

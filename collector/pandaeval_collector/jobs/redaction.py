@@ -15,8 +15,9 @@ _recognisers = cache(PersonalData)
 
 
 def hider(judge: JudgeSettings) -> Hide | None:
-    """Make the function that redacts the texts of a trace, ``None`` if nothing is redacted. For one thread. Raises
-    :class:`pandaeval_collector.base.errors.UserError` for what is not installed or cannot be imported."""
+    """Create the redaction function for trace texts; ``None`` without redaction. Single-threaded. Raises
+    :class:`pandaeval_collector.base.errors.UserError` if a package is missing or an import fails.
+    """
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
         check_installed()

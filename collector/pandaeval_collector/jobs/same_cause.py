@@ -55,8 +55,9 @@ another order" has a different cause, although both concern refunds. If it is th
 
 
 async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | None:
-    """Return the id of a failure's group, ``""`` for a new one: by its text where that is sure, else as a judge says.
-    ``None`` where the judge gives no answer: then the text decides alone."""
+    """Return a failure's group id, ``""`` for a new group: by text if sure, else by the judge. ``None`` without an
+    answer; then the text decides.
+    """
     found = groups.candidates(failure)
     if not found:
         return ""

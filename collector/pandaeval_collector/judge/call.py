@@ -13,8 +13,7 @@ RECORDED = "file:"
 
 # How a model is asked, beside what it is asked: the parameters of its calls, and how long its answers may get.
 HIDDEN = 4_000
-"""Tokens that a reasoning model may think before it answers, where nobody says how hard it is to think. No answer is
-charged for what it does not use."""
+"""Tokens for a reasoning model's hidden thoughts if the effort is unknown. Unused tokens cost nothing."""
 _HIDDEN: Mapping[str, int] = {
     "none": 0,
     "minimal": 1_500,
@@ -91,10 +90,10 @@ class OverBudgetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of a model. ``max_tokens``: what the answer itself needs; room for hidden reasoning is added for models
-    that reason. ``response_format``: the schema of the answer, as OpenAI spells it; ``held``: the provider is to
-    enforce that schema if it can, else any JSON object, as in all calls. ``more``: the previous answer was cut, and
-    gets more room; ``cache_key``: names the agent to providers that cache prompts by key."""
+    """A model call. ``max_tokens``: for the answer; room for hidden reasoning is added. ``response_format``: the
+    answer's schema in OpenAI form. ``held``: let the provider enforce the schema, else any JSON object. ``more``: the
+    previous answer was cut. ``cache_key``: the agent's key for prompt caches.
+    """
 
     model: str
     messages: Sequence[Mapping[str, str]]
@@ -107,11 +106,11 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A model's answer. ``text`` is cut beyond the length of any verdict; tokens and ``cost_usd`` are the provider's if
-    they are plausible, else an estimate, and the cost is 0 for models without a known price; ``cached_tokens``: those
-    of ``prompt_tokens`` that came from the provider's cache; ``completion_tokens``: hidden reasoning included;
-    ``seconds``: how long the provider took, retries included; ``model``: who answered, maybe a fallback; ``cut``: the
-    answer ended at its limit of tokens and is no verdict; ``max_tokens``: that limit."""
+    """A model's answer. ``text``: cut beyond a verdict's length. Tokens and ``cost_usd``: the provider's if plausible,
+    else estimates; cost 0 without a known price. ``cached_tokens``: part of ``prompt_tokens``. ``completion_tokens``:
+    with hidden reasoning. ``seconds``: with retries. ``model``: maybe a fallback. ``cut``: ended at ``max_tokens``, so
+    no verdict.
+    """
 
     text: str
     prompt_tokens: int = 0
@@ -129,9 +128,9 @@ class ModelAnswer:
 
 
 Permit = Callable[[str, bool, int], Awaitable[None]]
-"""Awaited before each try of a call, retries and fallbacks included, with the model that would be asked, whether the
-try before it was answered with something that nobody could read, and how many tokens the answer may take. What it
-raises ends the call, and nothing is sent."""
+"""Awaited before each attempt, including retries and fallbacks. Receives the model, whether the previous reply was
+unreadable, and the maximum answer tokens. An exception ends the call before sending.
+"""
 
 
 class Caller(Protocol):

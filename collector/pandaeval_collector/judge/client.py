@@ -1,8 +1,8 @@
-"""Where metrics ask: each question about a trace is put to a model once, however many metrics want the answer.
+"""Sends each question about a trace to the judge once, and shares the answer among metrics.
 
-Verdicts are remembered under the hash of all that they depend on: model, parameters, prompt version, pack without its
-nonce, rubric and what was given with it. So are failures that asking again would not change, until each metric that
-wants the answer has heard of them: an extraction that cannot be had costs its calls once a trace, not once a metric.
+Verdicts are cached under the hash of their inputs: model, parameters, prompt version, pack without nonce, rubric and
+given facts. Permanent failures are also kept until each interested metric has received them, so a failed extraction
+costs its calls once per trace.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class NoVerdictError(Exception):
 
 @dataclass(slots=True)
 class AnswerCost:
-    """The costs of one metric's answers: calls, tokens, US dollars, seconds of waiting for the model; the model that
-    gave the last one, maybe a fallback; and what that model was shown.
+    """Costs of a metric's answers: calls, tokens, US dollars and seconds, the last answering model (maybe a fallback),
+    and its input.
 
-    ``cached``: those of the tokens in ``prompt`` that the provider had in its cache; ``completion``: hidden reasoning
-    included; ``pack``: digest of the record, ``""`` if nothing was asked; ``truncated``: the record's parts that were
-    shortened; ``suspected``: words in the record speak to a judge."""
+    ``cached``: part of ``prompt``. ``completion``: with hidden reasoning. ``pack``: digest of the record, ``""``
+    without a call. ``truncated``: shortened parts. ``suspected``: the record addresses a judge.
+    """
 
     calls: int = 0
     tokens: int = 0
@@ -94,10 +94,10 @@ class AnswerCost:
 
 
 class JudgeClient:
-    """Asks questions through one caller, and remembers the answers in ``memory``, if any.
+    """Sends questions through one caller and caches answers in ``memory``, if given.
 
-    ``parameters``: those of the calls that may change an answer, as a text. ``secrets``: secrets are redacted in the
-    facts that are sent with a question. On one event loop.
+    ``parameters``: call parameters that may change answers, as text. ``secrets``: redact secrets in given facts. One
+    event loop.
     """
 
     def __init__(
@@ -126,11 +126,11 @@ class JudgeClient:
         about: str = "",
         once: bool = False,
     ) -> V:
-        """Return the verdict; wait if the same question is being asked already. The costs go to the first asker.
+        """Return the verdict; waits for an equal question in progress. Costs go to the first asker.
 
-        ``asker``: the metric that asks. A failure that would not pass is raised once for each asker without a call;
-        whoever asks again, or has no name, has the model asked again. ``about``: the trace, about which at most nine
-        invalid replies are taken. ``once``: an invalid reply is not repaired.
+        ``asker``: the metric. A permanent failure is raised once per asker without a call; a repeated or anonymous
+        request calls again. ``about``: the trace, with at most nine invalid replies. ``once``: no repair of an invalid
+        reply.
         """
         spent.saw(pack)
         facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
@@ -182,8 +182,7 @@ class JudgeClient:
         count: ReplyCount,
         once: bool,
     ) -> tuple[V, str]:
-        """Return the remembered verdict with its model; else asks, and asks once more with what is wrong with the
-        answer if it is no verdict."""
+        """Return the cached verdict with its model; else call, and retry once with the error of an invalid reply."""
         remembered = None if self._memory is None else self._memory.recall(key)
         if remembered is not None:
             try:
@@ -252,9 +251,10 @@ class JudgeClient:
 
 
 class Judge:
-    """Answers a metric's questions about one trace. ``shorter`` makes a shorter pack, if ``pack`` proves too long for
-    the model's window. ``together``: the questions about the trace that are put in one call. ``guidance``: the
-    rulings that are added to the metric's own question. ``beside``: a turn that some of ``together`` are about."""
+    """Answers a metric's questions about a trace. ``shorter``: makes a shorter pack for small windows. ``together``:
+    questions in one call. ``guidance``: rulings added to the metric's question. ``beside``: a turn for some of
+    ``together``.
+    """
 
     together: tuple[QuestionPart[Any], ...] = ()
     about = ""
@@ -285,11 +285,10 @@ class Judge:
         return self._pack
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
-        """Return the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
-        ``once``: an invalid reply is not repaired.
+        """Return the verdict on the trace. ``given``: facts from code or extractions, fenced like the trace. ``once``:
+        no repair of an invalid reply.
 
-        Raises :class:`NoVerdictError` when the reply is no verdict, or when the trace tries to instruct the judge: such
-        verdicts are worth nothing, good or bad.
+        Raises :class:`NoVerdictError` for an invalid reply, or if the trace tries to instruct the judge.
         """
         rubric = self._guidance.added_to(rubric)
         facts = dict(given or {})
@@ -354,8 +353,9 @@ class Judge:
         return verdict if rubric.parts else SimpleNamespace(**{parts[0].name: verdict})
 
     async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
-        """Return the verdict of the shared call, which is asked for once; ``None`` where nothing of it holds, or there
-        is one question alone. ``subjects``: by level."""
+        """Return the verdict of the shared call, made once; ``None`` if it is invalid or there is only one question.
+        ``subjects``: by level.
+        """
         facts: dict[str, Any] = {}
         asked: dict[QuestionPart[Any], None] = {}
         for needed in (each for part in self.together for each in part.needs):

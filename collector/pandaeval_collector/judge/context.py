@@ -1,5 +1,6 @@
-"""What an agent knew before a run: the instructions that any of its spans state, by agent, and the conversation so far,
-as the run's first model call had it. Context for a judge, and no part of what is judged."""
+"""An agent's prior knowledge: instructions by agent, and the conversation as in the run's first model call. Context for
+a judge, not judged.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ MOST_MESSAGES = 400
 
 @dataclass(frozen=True, slots=True)
 class EarlierTurns:
-    """What an agent knew before a run. ``instructions``: system prompts and developer messages, each once, after the
-    agent's name where several agents ran; ``said``: the conversation, oldest first, one text for each message, call and
-    result; ``last_said``: the agent's last words in it, ``""`` without any. ``missing``: the number of older messages
-    that were not read."""
+    """An agent's knowledge before a run. ``instructions``: distinct system and developer messages, prefixed by agent
+    name if several. ``said``: the conversation, oldest first, one text per message, call and result. ``last_said``: the
+    agent's last message or ``""``. ``missing``: number of older messages not read.
+    """
 
     instructions: tuple[str, ...] = ()
     said: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 MOST_INVALID = 9
-"""Invalid replies about one trace, after which nothing more is asked about it."""
+"""Maximum invalid replies about a trace; then questions stop."""
 _REMEMBERED = 1024
 
 

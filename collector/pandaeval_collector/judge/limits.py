@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter
 
 _STEADY, _BURST = 0.97, 0.025
-"""Parts of a limit: what is used steadily, and what may be used at once after a pause. Together a little less than the
-limit, so that requests that are held up on their way and arrive together do not pass it by much."""
+"""Shares of a limit: steady use, and burst after a pause. Together slightly below the limit, for delayed requests that
+arrive together.
+"""
 _CONGESTED = frozenset({CallFailure.RATE_LIMIT, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE, CallFailure.COOLDOWN})
 _USED = 4
 """Most answers take at most a quarter of the tokens that they may take."""
@@ -39,8 +40,9 @@ _DEAREST_TOKEN = 0.01
 
 
 class AdaptiveLimit:
-    """Limits the calls at a time, between 1 and ``most``: one more per round of successes, half as many after
-    congestion, at most once a round (AIMD). On one event loop."""
+    """Limits parallel calls between 1 and ``most``: one more per successful round, half after congestion, at most once
+    per round (AIMD). One event loop.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most

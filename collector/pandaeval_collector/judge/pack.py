@@ -68,15 +68,16 @@ _SUSPECT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A trace as text for a judge. ``text``: the part of the prompt; ``nonce``: a code that only this store can compute
-    for this trace; ``digest``: 16 hex digits of its content, without codes; ``tokens``: an estimate within the budget;
-    ``truncated``: the titles of parts that were shortened; ``last_said``: the agent's last words before the run,
-    neutral; ``shown``: the share of what happened that is shown, 0..1; ``suspected``: words of the record speak to a
-    judge (see :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, and
-    ``pending`` if the record ends with a call that nothing answers, ``None`` if that does not matter; ``suspects``:
-    values that ``grounding`` found nowhere, each with ``text`` around it, ``trace_id`` and ``span_id``, beside the
-    record; ``head``: the characters at the beginning of ``text`` that the agent's runs share; ``codes``: of the fences;
-    ``agent_key``: names the agent to providers that cache by key."""
+    """A trace as text for a judge.
+
+    ``text``: part of the prompt. ``nonce``: a code only this store can compute. ``digest``: 16 hex digits of the
+    content without codes. ``tokens``: estimate within the budget. ``truncated``: titles of shortened parts.
+    ``last_said``: the agent's last message before the run, sanitized. ``shown``: share of the events shown, 0..1.
+    ``suspected``: the record addresses a judge (:func:`suspected`). ``captured``: which of ``instructions``, ``tools``
+    and ``history`` exist, and ``pending`` if an unanswered call ends the record; ``None`` if irrelevant. ``suspects``:
+    ungrounded values with surrounding ``text``, ``trace_id`` and ``span_id``. ``head``: shared leading characters of
+    the agent's runs. ``codes``: of the fences. ``agent_key``: the agent's cache key.
+    """
 
     text: str
     nonce: str
@@ -108,8 +109,9 @@ def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
 
 
 def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[str] = ()) -> Pack:
-    """Make the pack of a trace within ``budget`` tokens (estimated). ``earlier``: what was said in the session before,
-    oldest first, for a trace whose spans do not show it. Pure; raises ``ValueError`` for a budget below 400."""
+    """Make a trace's pack within ``budget`` estimated tokens. ``earlier``: prior session content, oldest first, if the
+    spans lack it. Pure. Raises ``ValueError`` for a budget below 400.
+    """
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
     own, most = nonce(secret, trace.trace_id, trace.digest), _LONGER * budget
@@ -167,8 +169,9 @@ def _size(shown: Sequence[PromptSection]) -> int:
 def _fitted(
     whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int
 ) -> tuple[list[PromptSection], float]:
-    """Return the ``whole`` if the budget holds it; else the sections with the longest values that fit; else those with
-    the shortest values, squeezed. And the share of what happened that is shown."""
+    """Return ``whole`` if it fits; else sections with the longest fitting values; else with the shortest, squeezed.
+    Also returns the share of events shown.
+    """
     if _size(whole) <= budget:
         return whole, 1.0
     found, least, most = make(_limits(_LEAST_VALUE, budget, make)), _LEAST_VALUE, _LONGER * budget
@@ -194,8 +197,9 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptSection], float]:
-    """Squeezes each section into one block, within its share of what the fences leave; longer sections get what short
-    ones do not need. Returns also the share of the blocks of what happened that is shown."""
+    """Squeeze each section into one block within its share; short sections leave room to long ones. Also returns the
+    share of event blocks shown.
+    """
     told = 1.0
     room = budget - _size([replace(each, blocks=("",)) for each in shown]) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
@@ -209,9 +213,9 @@ def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptS
 
 
 def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
-    """Return the first and the last block, as many others as fit, and an index of those that are left out; and the
-    share of the blocks that is shown. Calls that changed something or read a change back are kept first, then failed
-    ones, then those whose results later steps use, then the latest."""
+    """Return the first and last block, fitting others and an index of omitted blocks; and the share shown. Kept first:
+    calls that change or read back state, then failed calls, then calls whose results are used, then the latest.
+    """
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
         return fitting(joined, most), min(1.0, most / tokens(joined))

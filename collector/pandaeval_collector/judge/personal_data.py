@@ -1,9 +1,8 @@
-"""Removes personal data from texts before a model sees them: e-mail addresses, phone, card and account numbers.
+"""Redacts personal data: e-mail addresses, phone, card and account numbers.
 
-Uses Presidio's pattern recognisers alone: its engine would fetch a language model. So people's names and addresses
-remain. Card numbers need the right check digit, accounts (IBAN) the right checksum, and phone numbers must be possible.
-Numbers without any sign between their digits remain: they are ids far more often than phone numbers, and a judge has to
-tell ids apart.
+Uses only Presidio's pattern recognisers, without a language model, so people's names and addresses remain. Card
+numbers, IBANs and phone numbers are validated. Numbers without separators remain, because most are ids, which a judge
+must distinguish.
 """
 
 from __future__ import annotations

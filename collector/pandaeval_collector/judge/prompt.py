@@ -1,7 +1,7 @@
-"""The messages of a call: the system message, the agent with the rules of the question, the run, and the question.
+"""Messages of a judge call: system message, agent and rules, run, question.
 
-All calls of one question about an agent's runs begin with the same bytes, so providers' prompt caches hit. The question
-comes after the content that must not override it.
+Calls for one question and agent share a prefix, so prompt caches hit. The question follows the content, so content
+cannot override it.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ def messages(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None = 
 
 
 def repair(wrong: str) -> ChatMessage:
-    """Return the message that is added after an invalid reply: what is wrong, in words of ours. It does not quote the
-    reply, whose words of the record would stand outside of the fences."""
+    """Return the message after an invalid reply, with the error in our own words. Quoting the reply could leak record
+    text outside of fences.
+    """
     ask = "Answer again, with one JSON object of the requested fields and nothing else."
     return {"role": "user", "content": f"An answer to this question was invalid ({wrong}). {ask}"}
 

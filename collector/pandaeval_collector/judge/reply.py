@@ -32,11 +32,12 @@ class _Envelope(Verdict):
 
 
 def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given: Mapping[str, Any] | None = None) -> V:
-    """Read the verdict in a reply. Raises :class:`InvalidReplyError` for a cut reply or no JSON, a field given twice,
-    a wrong shape or type (``true`` or ``"1.0"`` for a number), a value out of bounds, a wrong echo, a reason without a
-    word; and, unless the model is ``sure`` since it was asked again, for ``1.0`` on a scale that begins at 1, where it
-    often means the best of 0 to 1. With what was ``given``, for what the rubric's own check finds as well. Of a reply
-    of several parts, those that do not hold are ``None``; it is refused if none holds."""
+    """Read the verdict in a reply. Raises :class:`InvalidReplyError` for cut replies, invalid JSON, duplicate fields,
+    wrong shapes or types (``true`` or ``"1.0"`` for a number), values out of bounds, a wrong echo or an empty reason.
+    Unless ``sure`` after a retry, also for ``1.0`` on a scale that starts at 1, which may mean the best of 0 to 1. With
+    ``given``, applies the rubric's check. In a reply of several parts, invalid parts are ``None``; if all are, it is
+    rejected.
+    """
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")
     document = _document(text, echo)
@@ -101,8 +102,9 @@ def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _document(text: str, echo: str) -> str:
-    """Return the JSON of a reply: all of it, or the one object that repeats the question's code, since small models
-    add prose, fences of backticks or thoughts; content of the record cannot know the code."""
+    """Return a reply's JSON: all, or the object with the question's code. Small models add prose, fences or thoughts;
+    the record cannot know the code.
+    """
     said = text.rpartition("</think>")[2].strip()
     try:
         json.loads(said)

@@ -178,9 +178,9 @@ def missing_key(litellm: Any, model: str) -> str:
 
 
 class Breaker:
-    """Decides whether a provider may be asked. *Closed*: it may. *Open*, for ``rest`` seconds after three failures
-    in a row: it may not. *Half open*, after that: one call may, whose success closes the breaker and
-    whose failure opens it again. ``clock``: seconds. On one event loop."""
+    """A provider's circuit breaker. *Closed*: calls allowed. *Open* for ``rest`` seconds after three consecutive
+    failures. *Half open* then: one test call closes or opens it. ``clock``: seconds. One event loop.
+    """
 
     def __init__(self, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rest, self._clock = rest, clock
@@ -193,8 +193,9 @@ class Breaker:
         return self._open_until is None
 
     def closed_in(self) -> float:
-        """Ask to make a call. Returns 0 if it may be made, also as the one test of an open breaker; its outcome must
-        be reported. Else returns the seconds after which to ask again."""
+        """Request permission for a call. Returns 0 if allowed, also for the test call; report its outcome. Else returns
+        seconds to wait.
+        """
         if self._open_until is None:
             return 0.0
         left = self._open_until - self._clock()

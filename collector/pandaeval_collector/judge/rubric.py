@@ -45,11 +45,10 @@ V = TypeVar("V", bound=Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Rubric(Generic[V]):
-    """One question to a judge. ``version`` changes with every change of ``text`` or ``verdict``: results of two
-    versions never share an id. ``text`` is ours alone: nothing of a trace is ever put into it, except by ``given``
-    of :meth:`Judge.ask`, which is fenced like the trace itself. ``check``: what is wrong with a verdict on what was
-    given, for instance that it misses one of the calls or contradicts its own parts; it is repaired like one of the
-    wrong shape. ``parts``: of a shared call, see :func:`rubric_of`.
+    """A judge question. ``version`` changes with ``text`` or ``verdict``, so result ids differ. ``text`` contains
+    nothing from traces; ``given`` of :meth:`Judge.ask` is fenced like the trace. ``check``: returns the error in a
+    verdict for the given facts, which is repaired like a wrong shape. ``parts``: of a shared call, see
+    :func:`rubric_of`.
 
     >>> Rubric("tone", "1", "Is the answer polite?", Verdict).max_tokens
     900
@@ -72,11 +71,11 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPart(Generic[P]):
-    """A question that may share a call with others of its ``level`` (``trace`` or ``turn``). ``name``: of its metric;
-    ``about``: what is judged, the same text in all parts of a call; ``text``: its own criteria; ``answer``: the shape
-    of its part of the verdict; ``check``: says what is wrong with that part, as in :class:`Rubric`; ``tokens``: of an
-    answer, about. ``needs``: what has to be taken from the record first; ``given``: what is given with it, from the
-    subject and the facts that those found; ``of_pack``: the same, from the subject's pack."""
+    """A question that may share a call within its ``level`` (``trace`` or ``turn``). ``name``: of its metric.
+    ``about``: the judged subject, equal in all parts of a call. ``text``: criteria. ``answer``: shape of its verdict
+    part. ``check``: as in :class:`Rubric`. ``tokens``: estimated answer length. ``needs``: required extractions.
+    ``given``: facts from the subject and extractions. ``of_pack``: facts from the pack.
+    """
 
     name: str
     version: str
@@ -93,8 +92,9 @@ class QuestionPart(Generic[P]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction(QuestionPart[P]):
-    """A question that judges nothing: others need its answer. ``known``: the facts where code can tell them from the
-    subject and its pack, so that nobody is asked; ``facts``: those in an answer."""
+    """An extraction whose facts other questions need. ``known``: facts that code can derive without a call. ``facts``:
+    facts in an answer.
+    """
 
     facts: Callable[[P, Any], Facts] = field(compare=False)
     known: Callable[[Any, Any], Facts | None] = field(default=lambda subject, pack: None, compare=False)
@@ -103,8 +103,9 @@ class Extraction(QuestionPart[P]):
 
 @lru_cache(maxsize=256)
 def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
-    """Make the rubric of one part, whose verdict is its answer; or of several in order, whose verdict has a field for
-    each by name, ``None`` where that part of a reply does not hold."""
+    """Make the rubric of one part, or of several. A shared verdict has a field per part, ``None`` if that part is
+    invalid.
+    """
     first, *others = parts
     if not others:
         alone = create_model(first.answer.__name__, __base__=(first.answer, Verdict))

@@ -1,7 +1,7 @@
-"""Rulings: sentences by which an agent's owner settles a rule or an interpretation for the judge.
+"""Rulings: sentences by which an agent's owner settles an interpretation for the judge.
 
-A ruling concerns a metric, and one agent or all. It follows the criteria of the question, and marks the version of the
-question and of its results: verdicts with and without it are never taken for one another.
+A ruling applies to a metric, and one or all agents. It follows the criteria and changes the version of question and
+results.
 """
 
 from __future__ import annotations

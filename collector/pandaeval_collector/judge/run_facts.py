@@ -26,10 +26,10 @@ THOUGHT, SAID = "thought", "said"
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """Facts of a trace's calls, by their positions from 1. ``failed``, ``changing``: calls that failed, and calls that
-    were to change something; ``text``: all facts as lines. ``used``: the names that a cut result keeps, because later
-    steps use them or because it reads a change of them back. ``checks``: calls that read a change back; ``same``: the
-    earlier call with the same long result."""
+    """Facts about calls, by 1-based position. ``failed``, ``changing``: failed and state-changing calls. ``text``: all
+    facts as lines. ``used``: names that a cut result keeps for later steps. ``checks``: calls that read back a change.
+    ``same``: an earlier call with the same long result.
+    """
 
     failed: tuple[int, ...]
     changing: frozenset[int]
@@ -150,11 +150,10 @@ def said_on_the_way(trace: Trace) -> tuple[str, ...]:
 
 
 def thoughts(trace: Trace) -> list[tuple[int, str, str]]:
-    """Return ``(time, THOUGHT or SAID, text)`` of each thought and remark, in order, each once.
+    """Return ``(time, THOUGHT or SAID, text)`` of each distinct thought and remark, in order.
 
-    The time is the start of the model call: all that the model requested began later, even if its tools ran within the
-    call. A thought that only a later history holds comes before the next one with a known time, or before the last
-    model call.
+    Time is the model call's start, before its tools. A thought only in a later history precedes the next known time, or
+    the last model call.
     """
     spoken = [*_spoken(trace)]
     times = {text: time for time, kind, text in spoken if kind == THOUGHT}

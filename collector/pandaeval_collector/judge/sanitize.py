@@ -34,11 +34,11 @@ _MAX_URL = 200
 
 
 def neutral(text: str) -> str:
-    """Return the text without invisible characters, control characters, binary blobs, links that could be followed,
-    and without what passes for a fence or for the end of a message.
+    """Sanitize text: removes invisible and control characters, blobs, links, and text that imitates fences or message
+    ends.
 
-    A note replaces what was removed. Readable text stays as it is, except for the brackets of what looks like a fence
-    and a space in a template's token. Invisible characters go first, or they would hide the rest from the patterns.
+    A note replaces removals. Readable text stays, except for brackets of fences and a space in template tokens.
+    Invisible characters are removed first, because they could hide patterns.
     """
     text = _UNPRINTABLE.sub(" ", UNSEEN.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)

@@ -36,10 +36,10 @@ def agent_sections(trace: Trace, known: EarlierTurns, limits: StepLimits) -> lis
 
 
 def run_sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Make the sections of a run, of its ``facts``, and of what was ``known`` before it, in sanitized words.
+    """Make the sections of a run, its ``facts`` and the ``known`` context, sanitized.
 
-    Task, steps and answer have the largest shares. With several turns the steps hold all messages. The date comes last,
-    so that the records of a growing session begin alike.
+    Task, steps and answer have the largest shares. With several turns, steps contain all messages. The date is last, so
+    records of a growing session share a prefix.
     """
     found = [*_context(known, limits)]
     several = len(trace.turns) > 1

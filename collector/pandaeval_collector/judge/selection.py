@@ -1,4 +1,4 @@
-"""Which traces are judged when not all are, and with what chance: what makes rates over them come out right."""
+"""Selects traces for judging with known probabilities, so that rates are unbiased."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def included(id_: str, share: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether a metric's judge is asked about a trace. ``probability``: the chance of that, 0..1, for such a trace.
-    ``in_sample``: its whole session is judged, so that the trace's result counts for the session. ``selected``: it is
-    asked because of a verdict or a finding, so the result enters no rate."""
+    """Whether a metric's judge is called for a trace. ``probability``: of being judged, 0..1. ``in_sample``: the whole
+    session is judged. ``selected``: chosen because of a verdict or finding, so excluded from rates.
+    """
 
     included: bool = True
     probability: float = 1.0

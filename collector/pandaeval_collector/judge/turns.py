@@ -17,10 +17,10 @@ Hide = Callable[[Trace], Trace]
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A turn as turn metrics see it. ``trace``: as if this turn were all of it; ``said``: the conversation before it,
-    oldest first, one text for each message, call and result. ``turn_index``: 0-based, among the known turns. ``goal``,
-    ``profile``: ``""`` where nothing states them; ``knowledge``: what spans state as known, and the documents that this
-    turn retrieved. ``record``: the whole trace, if that is shown to the judge, with the number of the turn in it."""
+    """A turn for turn metrics. ``trace``: as if only this turn existed. ``said``: the prior conversation, oldest first.
+    ``turn_index``: 0-based among known turns. ``goal``, ``profile``: ``""`` if not stated. ``knowledge``: stated
+    knowledge and this turn's documents. ``record``: the whole trace with the turn's number, if the judge receives it.
+    """
 
     trace: Trace
     said: tuple[str, ...] = ()

@@ -1,9 +1,8 @@
-"""The process that talks to models: ``python -m pandaeval_collector.judge.worker``.
+"""The process that calls models: ``python -m pandaeval_collector.judge.worker``.
 
-It is the only one that imports litellm (4 s, 165 MB, and much code that we did not write) and it holds nothing that
-matters; messages are JSON. It answers ``call`` with a reply. Before each try, retries and fallbacks included, it sends
-the model, whether the try before was answered with something that nobody could read, and how long the answer may get,
-and waits until that is allowed: so the collector can hold every request to its limits and its budget.
+Only this process imports litellm (4 s, 165 MB). It is stateless; messages are JSON. Before each attempt it requests
+permission with the model, whether the previous reply was unreadable, and the maximum answer length, so the collector
+enforces limits and budget.
 """
 
 from __future__ import annotations

@@ -46,8 +46,9 @@ def producer(kafka: Kafka, environ: Mapping[str, str]) -> dict[str, object]:
 
 
 def deliver(producer: Any, topic: str, messages: Iterable[Mapping[str, object]]) -> str:
-    """Write messages (``key``, ``value``, ``headers``) and returns when the brokers have them all; return the error
-    where they refuse one, else an empty text. On a thread."""
+    """Write messages (``key``, ``value``, ``headers``) and wait for the brokers. Returns their error, or ``""``. On a
+    thread.
+    """
     failures: list[str] = []
 
     def done(error: Any, _: Any) -> None:

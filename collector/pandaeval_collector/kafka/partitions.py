@@ -1,10 +1,8 @@
-"""The partitions that this collector owns, what it says about them to the group, and the ledger of each: which of its
-traces are done, and from where another collector would have to read again so that it sees every other one whole.
+"""Owned partitions: group claims, and a ledger of finished traces with the replay position for a successor.
 
-Two offsets say it. Every trace with a message below ``settled`` is either done, or has none of its messages there;
-``replay`` is where the earliest message lies of a trace that reaches across ``settled``. Whoever takes the partition
-over reads from ``replay``: each trace that it meets below ``settled`` is done, and is not taken again however late its
-other messages come; all others begin at ``settled`` or behind it, so that it has them whole.
+Below offset ``settled``, every trace is finished or has no messages. ``replay`` is the earliest message of a trace that
+crosses ``settled``. A successor reads from ``replay``: traces seen below ``settled`` are done and ignored; others begin
+at or after it, so they are whole.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PartitionClaim:
-    """What is committed to Kafka for a partition: the offset ``replay`` (-1: nothing was ever committed), the offset
-    below which all is ``settled`` and which ``replay`` never passes, the collector that says so, and the offset to
-    which the partition had been ``read``: what is settled may have messages up to there."""
+    """A partition's commit to Kafka: offset ``replay`` (-1: never committed), the offset below which all is
+    ``settled``, the committing collector, and the offset ``read``, up to which settled traces may have messages.
+    """
 
     replay: int
     settled: int
@@ -60,8 +58,7 @@ class PartitionLedger:
     """The ledger of one partition. One thread at a time."""
 
     def __init__(self, read: Consumed, until: int = 0) -> None:
-        """``read``: what was read of the partition before, from which the ledger goes on. ``until``: the offset to
-        which the collector before this one had read."""
+        """``read``: earlier state of the partition. ``until``: offset that the previous collector had read."""
         self._read, self._until = read, until
         self._changed: set[bytes] = set()
         self._told = read.next
@@ -106,9 +103,9 @@ class PartitionLedger:
         return Consumed(self._read.partition, self._read.next, self._read.settled_below, extents)
 
     def mark(self, is_done: Callable[[bytes], bool]) -> PartitionClaim | None:
-        """Return how much is done now; ``settled`` never goes back. ``is_done``: whether nothing is left to do for a
-        trace that was taken. ``None`` until all is read again that the collector before this one has read: its mark
-        stands till then."""
+        """Return the current claim; ``settled`` never decreases. ``is_done``: whether a trace is finished. ``None``
+        until the previous collector's range is read again.
+        """
         if self._read.next < max(self._read.settled_below, self._until):
             return None
         settled = self._read.next
@@ -128,8 +125,9 @@ class PartitionLedger:
 
 
 class SessionLedger(PartitionLedger):
-    """The ledger of a partition whose units are sessions, by their ids as UTF-8. Unlike a trace, a session that was
-    done may go on: its messages below ``settled`` are taken too, since later ones add to them."""
+    """A ledger whose units are sessions, by UTF-8 id. A finished session may continue, so its messages below
+    ``settled`` are processed, too.
+    """
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
         """Note a message about a session. Returns whether the session is still to be scored because of it."""
@@ -207,9 +205,9 @@ class Partitions:
         return [] if read is None else taken_of(read)
 
     def at_end(self, number: int | None, offset: int | None) -> bool:
-        """Note that a partition was read to an offset, where it ended, and that everything before it is stored.
-        Returns whether that may be its end now: not if it is known to go on, as where that was said before the process
-        stood still."""
+        """Record that a partition was read and stored up to its end at an offset. Returns whether it may be the current
+        end; not if it is known to continue.
+        """
         partition = None if number is None else self._owned.get(number)
         if partition is None or offset is None:
             return True

@@ -1,10 +1,8 @@
-"""Reads a topic, of OTLP spans or of members of sessions, on a thread of its own and hands it to the pipeline, as one
-of a consumer group.
+"""Reads a topic of OTLP spans or session members on a thread, as a consumer group member.
 
-The store notes how far each partition was read in the transaction that stores what it held, so a death loses nothing
-and doubles nothing. To Kafka it commits, as the offset, from where another collector would have to read again
-(:mod:`.partitions`), and beside it who says so and the offset up to which all is done. A collector that gets a
-partition goes on at its own place if nobody else has had it since; otherwise it reads again from the committed offset.
+The store records offsets in the transaction of the data, so nothing is lost or doubled. The Kafka commit is the replay
+offset (:mod:`.partitions`), with its author and the settled offset. A collector resumes at its own position if nobody
+else had the partition, else at the committed offset.
 """
 
 from __future__ import annotations
@@ -83,9 +81,9 @@ class Reader:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Leave the group; what was read stays in the store. A broker that is away does not hold it up, nor does
-        the client library, which may hang when partitions come or go at this moment (librdkafka#4041, #4527): the group
-        then misses this collector after its session timeout."""
+        """Leave the group; stored data stays. Does not wait for absent brokers or a hanging client (librdkafka#4041,
+        #4527); then the session times out.
+        """
         self._stopping.set()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, _LEAVE_S)
@@ -93,10 +91,10 @@ class Reader:
             _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
-        """Return whether traces may be decided now: not before it is known which of those in the store are still this
-        collector's, not while what others have read is read again, not when the group may have given its partitions to
-        others, and not after the process stood still, before what came meanwhile is read. But where memory is full,
-        nothing more is read until something is decided. On the event loop."""
+        """Return whether traces may be decided now. Not while ownership is unknown, others' messages are read again,
+        partitions may be reassigned, or a stalled process has unread messages. If memory is full, reading waits for
+        decisions. On the event loop.
+        """
         if not self._joined:
             return not self._partitions.any_stored
         if self._partitions.none_owned:

@@ -1,10 +1,9 @@
-"""What a verdict of people is about, and which judged runs they should look at next.
+"""Maps human verdicts to their subject, and selects judged runs to label next.
 
-Half of the effort is at random, half near the judge's threshold, and each run has a known chance. Runs are ranked by a
-number that follows from their id, divided by how much each is wanted; the first ones are drawn (sequential Poisson
-sampling, Ohlsson 1998; priority sampling, Duffield, Lund and Thorup 2007). The chance of a run is how much it is wanted
-times the rank of the first that was not drawn, and estimates weigh by one over it. Who is drawn does not depend on who
-asks, nor on what was drawn before: a later, larger draw holds every earlier one.
+Half of the sample is random, half near the threshold, with known probabilities. Runs are ranked by a hash of their id
+divided by their weight (sequential Poisson sampling, Ohlsson 1998; priority sampling, Duffield, Lund and Thorup 2007).
+A run's probability is its weight times the rank of the first undrawn run; estimates use its inverse. Draws are
+deterministic and nested.
 """
 
 from __future__ import annotations
@@ -112,8 +111,9 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
 
 
 def unclear_first(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> Queue:
-    """Pick at most ``count`` unlabelled runs: first those whose verdict decides nothing, then those nearest to the
-    threshold. This is no draw: their labels enter no rate."""
+    """Pick at most ``count`` unlabelled runs: undecided verdicts first, then nearest to the threshold. Not a random
+    draw, so these labels enter no rate.
+    """
     judged = people.judged(connection, metric, agent)
     waiting = sorted((run for run, labelled in judged if not labelled), key=_certainty)
     found = [DrawnRun(run, people.PICKED) for run in waiting[:count]]

@@ -57,10 +57,10 @@ _NAME = "pandaeval.pass_rate"
 
 @dataclass(frozen=True, slots=True)
 class AgentRate:
-    """The pass rate of one metric and agent. ``judge``: the share of decided runs that the judge passes.
-    ``undecided``: the share of runs whose verdict is unclear or disputed. ``rate`` is ``None`` while
-    fewer than 50 drawn runs are labelled (``n``). ``by_hand``: labelled runs that people chose themselves: whoever
-    labels the worst first learns nothing of the others, so they count only where every run has a label."""
+    """The pass rate of a metric and agent. ``judge``: judge's pass share of decided runs. ``undecided``: share of
+    unclear or disputed runs. ``rate``: ``None`` below 50 labelled drawn runs (``n``). ``by_hand``: labelled runs chosen
+    by people, which are biased and count only if every run is labelled.
+    """
 
     metric: str
     agent: str

@@ -192,6 +192,7 @@ class Pipeline:
 
     async def _run(self) -> None:
         upkeep_at = self._clock() + self.timing.upkeep
+        self._upkeep.resume()
         look_at = 0.0
         while not self._committer.stopping:
             now = self._clock()

@@ -13,6 +13,7 @@ from pandaeval_collector.base.runtime.garbage import collect_recent
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.deleting import complete
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +59,11 @@ class Upkeep:
         if self._round is None or self._round.done():
             self._round = asyncio.create_task(self.run(), name="pandaeval-upkeep")
 
+    def resume(self) -> None:
+        """Starts a round at once if an earlier process left a deletion."""
+        if self._store.deletions.pending():
+            self.begin()
+
     async def stop(self) -> None:
         """Return when the running step has ended; the round is not finished."""
         self._stopping = True
@@ -68,6 +74,7 @@ class Upkeep:
         """Run one round. Rows that cannot be deleted just now are deleted in a later round."""
         try:
             timing = self._timing
+            await asyncio.to_thread(complete, self._store.deletions, self._store.path, lambda: self._stopping)
             # None of the kinds waits for another to end: it may not, while traces are decided faster than compressed.
             has_more = True
             while has_more and not self._stopping:

@@ -26,12 +26,11 @@ class Change:
 
 @dataclass(slots=True)
 class MetricComparison:
-    """One metric in two runs. ``pairs``: units with a result in both, ``both_scored``: with a score in both;
-    ``agreement``: of the units with a verdict in both, the share with the same one; ``flips``: those with another one;
-    ``decided``: units with a verdict in each run; ``labelled``: pairs that people passed or failed; ``right``: those
-    with the same verdict in each run; ``differing``: units whose scores differ; ``difference``: second scores minus
-    first. ``versions``: of the metric, with its judge or embedder, in each run: where they differ, the scores cannot be
-    compared as one series."""
+    """A metric in two runs. ``pairs``: units in both; ``both_scored``: with scores in both; ``agreement``: share of
+    equal verdicts; ``flips``: different verdicts; ``decided``: units with a verdict per run; ``labelled``: pairs with
+    human labels; ``right``: equal to the label per run; ``differing``: different scores; ``difference``: second minus
+    first. ``versions``: metric version and judge or embedder per run; if they differ, scores are not comparable.
+    """
 
     metric: str
     pairs: int = 0

@@ -59,8 +59,9 @@ class RunSetup:
 
 @dataclass(frozen=True, slots=True)
 class RunSurroundings:
-    """What all runs of a collector share. ``answers``: handlers that a process of a run may ask: ``write``,
-    ``emitted``, and with a live judge, which knows ``live_models``, ``complete`` and ``prices``."""
+    """Shared data of a collector's runs. ``answers``: handlers for run processes: ``write``, ``emitted``, and with a
+    live judge (``live_models``) ``complete`` and ``prices``.
+    """
 
     store: StoreAccess
     config: Config

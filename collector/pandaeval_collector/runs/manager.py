@@ -27,9 +27,10 @@ _MOST_ESTIMATES = 8
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What a run would do and cost. ``counted``: how many traces the calls were counted for; ``remembered``: questions
-    with a stored answer, which cost nothing; ``cost_usd``: ``None`` where a price is unknown; ``by_detail``: calls and
-    cost by ``judge.detail``, where half of the verdicts are assumed to be wrong for ``failing``."""
+    """Estimated size and cost of a run. ``counted``: traces whose calls were counted. ``remembered``: cached answers,
+    without cost. ``cost_usd``: ``None`` without a known price. ``by_detail``: by ``judge.detail``; ``failing`` assumes
+    that half of the verdicts fail.
+    """
 
     traces: int
     sessions: int
@@ -54,8 +55,9 @@ def check_cron(text: str) -> None:
 
 
 async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
-    """Queue a run for each schedule whose time has come and whose last run has ended, about the traces that were
-    decided since that; returns the runs. Times that were missed give one run. ``now``: Unix seconds."""
+    """Queue a run for each due schedule whose last run has ended, over traces decided since. Missed times give one run.
+    ``now``: Unix seconds.
+    """
     schedules, fired = store.schedules, list[RunRow]()
 
     def due() -> list[ScheduleRow]:

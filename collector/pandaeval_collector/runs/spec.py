@@ -21,12 +21,11 @@ _SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What a run is asked to do. ``metrics``: keys, sorted; ``wanted``: which traces, with session metrics also the
-    sessions of these; ``model``: the judge, ``None``: as configured; ``sample``: share of sessions and of traces
-    without one; ``weights``: of signals, override the configured ones; ``emit``: results are exported; ``decided``:
-    when traces were decided, in the store's calendar; ``budget_usd``: no batch begins once judges have cost it;
-    ``about``: only these numbers of traces, and below zero of sessions; ``ruling``: tried, as in the file of
-    rulings."""
+    """A run's request. ``metrics``: sorted keys. ``wanted``: trace filter, for session metrics also their sessions.
+    ``model``: judge, ``None`` as configured. ``sample``: share of sessions and single traces. ``weights``: signal
+    overrides. ``emit``: export results. ``decided``: decision times (store calendar). ``budget_usd``: no new batch
+    after this judge cost. ``about``: only these numbers of traces, or sessions below zero. ``ruling``: a ruling to try.
+    """
 
     metrics: tuple[str, ...]
     wanted: Wanted = field(default_factory=Wanted)

@@ -1,7 +1,6 @@
-"""What a collector's HTTP listener shows beside taking spans in: routes, behind which the reader answers,
-and bounds on what the answers that are under way hold in memory, however slowly they are read.
+"""Routes on the HTTP listener besides ingestion, answered by the reader, with a memory bound on answers in progress.
 
-Imports nothing that looks into content: it is the front's.
+Belongs to the main process, so it imports no content code.
 """
 
 from __future__ import annotations
@@ -126,9 +125,9 @@ class _Page(Route):
 
 
 class KnownHosts:
-    """Passes on requests whose ``Host`` is an IP address, ``localhost``, or one of ``allowed``. Otherwise a foreign
-    page whose name suddenly resolves to this machine (DNS rebinding) could read what a listener without a token
-    shows. ``told``: the refusal."""
+    """Passes on requests whose ``Host`` is an IP address, ``localhost`` or ``allowed``, against DNS rebinding.
+    ``told``: the refusal.
+    """
 
     def __init__(self, app: ASGIApp, allowed: Collection[str] = (), told: str = HOSTS_TOLD) -> None:
         self._app, self._allowed, self._told = app, frozenset(name.lower() for name in allowed), told

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pandaeval_collector.base.runtime.calls import Peer
 from pandaeval_collector.store.clock import StoreClock
+from pandaeval_collector.store.deleting import Deletions
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 JUDGE_TABLES = {"Jobs", "Spending", "StoreAccess", "Verdicts"}
 """The tables that the judge's process may have written."""
-READER_TABLES = {"People", "RunTable", "Schedules", "Spending", "TriageTable", "Verdicts"}
+READER_TABLES = {"Deletions", "People", "RunTable", "Schedules", "Spending", "TriageTable", "Verdicts"}
 """The tables that the reader may have written."""
 
 
@@ -40,7 +41,7 @@ class StoreAccess(StoreTable):
         parts = reads.connection, writes, clock
         self.jobs, self.runs, self.schedules = Jobs(*parts), RunTable(*parts), Schedules(*parts)
         self.verdicts, self.spending, self.people = Verdicts(*parts), Spending(*parts), People(*parts)
-        self.triage = TriageTable(*parts)
+        self.triage, self.deletions = TriageTable(*parts), Deletions(*parts)
 
     @written
     def put(self, connection: sqlite3.Connection, key: str, value: str) -> None:
@@ -65,7 +66,7 @@ class FrontWrites:
 def writing(store: StoreAccess, allowed: Collection[str]) -> Callable[..., Awaitable[Any]]:
     """Return the front's handler of a child's requests to write; ``allowed``: the tables that it may have written."""
     parts = (store.jobs, store.runs, store.schedules, store.verdicts, store.spending, store.people, store.triage)
-    tables: dict[str, StoreTable] = {type(table).__name__: table for table in parts}
+    tables: dict[str, StoreTable] = {type(table).__name__: table for table in (*parts, store.deletions)}
     tables[StoreAccess.__name__] = store
 
     async def write(_: Any, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:

@@ -71,6 +71,7 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
             connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             connection.execute(f"PRAGMA journal_size_limit = {256 << 20}")
             connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute("PRAGMA secure_delete = ON")  # deleted content is not left in free pages
         version_of(connection, file)
     except (sqlite3.Error, StoreVersionError):  # a damaged file may show itself here
         connection.close()

@@ -152,8 +152,8 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
 class Wanted:
     """A filter for traces and, through them, sessions. Times are Unix milliseconds, ``until_ms`` exclusive; ``None`` or
     empty means no filter. ``status``: ``error`` if the run failed, else ``ok``. ``metric`` (such as
-    ``trace.tool_loop``), ``outcome``, ``label``, ``success``: a result matches. ``text``: in the listed text.
-    ``min_seconds``, ``min_usd``: minimum duration and cost.
+    ``trace.tool_loop``), ``outcome``, ``label``, ``success``, ``incident`` (IDs of its groups of failures): a result
+    matches. ``text``: in the listed text. ``min_seconds``, ``min_usd``: minimum duration and cost.
     """
 
     since_ms: int | None = None
@@ -169,6 +169,7 @@ class Wanted:
     outcome: str | None = None
     label: str | None = None
     success: bool | None = None
+    incident: str | None = None
     text: str | None = None
     min_seconds: float | None = None
     min_usd: float | None = None
@@ -177,7 +178,7 @@ class Wanted:
 
     def of_unit(self) -> Wanted:
         """Return the conditions on the unit itself, without those on its results."""
-        return replace(self, metric=None, outcome=None, label=None, success=None)
+        return replace(self, metric=None, outcome=None, label=None, success=None, incident=None)
 
 
 def chosen_by_index(wanted: Wanted) -> bool:
@@ -232,6 +233,7 @@ def result_conditions(wanted: Wanted, table: str) -> Conditions:
             (f"{table}.success = ?", wanted.success),
             (f"json_extract(CAST({table}.body AS TEXT), '$.outcome') = ?", wanted.outcome),
             (f"json_extract(CAST({table}.body AS TEXT), '$.label') = ?", wanted.label),
+            (f"instr(?, json_extract(CAST({table}.body AS TEXT), '$.metadata.failure_group.id'))", wanted.incident),
         ]
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import orjson
 
-from pandaeval_collector.store import listed, people, runs
+from pandaeval_collector.store import deleting, listed, people, runs
 from pandaeval_collector.store.chunks import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.table import StoreTable
@@ -69,6 +69,7 @@ def forget(
     ]
     connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (old,))
     connection.execute("DELETE FROM verdicts WHERE created_at < ?", (old,))
+    deleting.forget(connection, old)
     newest_days = "SELECT day FROM spending ORDER BY day DESC LIMIT ?"
     connection.execute(f"DELETE FROM spending WHERE day NOT IN ({newest_days})", (_DAYS,))  # noqa: S608
     _give_back_pages(connection)

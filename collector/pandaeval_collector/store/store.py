@@ -64,6 +64,7 @@ class Store(StoreAccess):
         self.tally, self.outbox, self.kept = SeriesTable(*tables), OutboxRows(*tables), KeptTraces(*tables)
         if is_new:
             self.keep_time()
+        self.deletions.load()
         self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
         self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
 
@@ -121,8 +122,10 @@ class Store(StoreAccess):
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
         """Return what the store remembers of those of the given traces that were decided before. A filter in memory
         answers for most new traces that they were not."""
-        perhaps = [trace_id for trace_id in trace_ids if trace_id in self._decided]
-        return self.reads.decided(perhaps) if perhaps else {}
+        asked = [*trace_ids]
+        perhaps = [trace_id for trace_id in asked if trace_id in self._decided]
+        known = self.reads.decided(perhaps) if perhaps else {}
+        return known | self.deletions.decided(asked)
 
     def commit(self, changes: WriteSet) -> Future[list[ResultRow]]:
         """Apply a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
@@ -131,7 +134,12 @@ class Store(StoreAccess):
         if changes.strangers:
             self._decided.add(changes.strangers)
         self._responses.add(row.digest for row in changes.responses)
-        return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
+
+        def write(connection: sqlite3.Connection) -> list[ResultRow]:
+            spared = self.deletions.spared(connection, changes)
+            return apply(connection, spared, self.clock.now(), perhaps_known)
+
+        return self._writer.submit(write)
 
     @written
     def forget_endings(self, connection: sqlite3.Connection, session_ids: Sequence[str]) -> None:

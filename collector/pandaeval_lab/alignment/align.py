@@ -1,9 +1,8 @@
-"""Tries rulings for a judge against people's labels, and says which one is proven to bring it nearer to them.
+"""Tries judge rulings against human labels, and reports which is proven to improve agreement.
 
-The labelled runs are parted by session into two halves. On the first the judge's errors are seen, rulings are
-proposed, and each candidate is tried as a judge in the shadow of the present one; the best of them that gains anything
-is tried once more on the other half, which nothing was chosen by. It is proven if the interval of its gain there lies
-above zero.
+Labelled runs are split by session into halves. On the first half, errors are shown, rulings proposed, and each
+candidate tried beside the current judge. The best gain is tested once on the held-out half. It is proven if its
+interval there is above zero.
 """
 
 from __future__ import annotations
@@ -47,8 +46,9 @@ class JudgedUnit:
 
 @dataclass(frozen=True, slots=True)
 class TriedRuling:
-    """A ruling and what it changed. ``seen``: its gain on the half by which it was chosen; ``held_out``: on the
-    other half, if tried there. ``why``: what keeps it from being adopted; ``""`` for one that is proven."""
+    """A ruling and its effect. ``seen``: gain on the first half. ``held_out``: on the other half, if tried. ``why``:
+    why it is not adopted; ``""`` if proven.
+    """
 
     text: str
     source: str
@@ -80,9 +80,9 @@ def align(
     proposing: Proposing = lambda errors: (),
     room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """Try rulings on one half of the runs and the best one on the other half. ``written``: candidates of people.
-    ``room`` says whether the budget pays for that many more verdicts; a ruling without room is skipped. Raises
-    ``ValueError`` for fewer than :data:`LEAST` runs."""
+    """Try rulings on one half and the best on the other half. ``written``: candidates from people. ``room``: whether
+    the budget allows that many verdicts; otherwise a ruling is skipped. Raises ``ValueError`` below :data:`LEAST` runs.
+    """
     if len(runs) < LEAST:
         raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
     now = judging("", runs)
@@ -117,9 +117,9 @@ def _change(
 
 @dataclass(frozen=True, slots=True)
 class VerdictChange:
-    """A comparison of two ways of judging ``n`` labelled runs. ``before`` and ``after``: how many were judged as people
-    do; ``differ``: on how many only one way was right. ``low`` to ``high``: 95 % interval of the gain in that share;
-    ``None`` where it cannot be told."""
+    """Comparison of two ways of judging ``n`` labelled runs. ``before``, ``after``: number that agree with people.
+    ``differ``: only one way was right. ``low`` to ``high``: 95 % interval of the gain, ``None`` if unknown.
+    """
 
     n: int
     before: int

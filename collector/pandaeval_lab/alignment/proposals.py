@@ -54,8 +54,7 @@ enough."
 
 
 def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
-    """Write the record of runs that judge and people disagree on, which the model is shown. All of it came from runs,
-    people or judges that read runs, and is fenced."""
+    """Write the record of disputed runs for the model. Content from runs, people and judges is fenced."""
     return fenced((_HEAD, "\n".join(f"{n}. {_line(*each)}" for n, each in enumerate(errors[:_MOST_SHOWN], 1))))
 
 

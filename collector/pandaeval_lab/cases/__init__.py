@@ -1,6 +1,6 @@
-"""Cases with a reference: the model of a case file, and the grading of its trials.
+"""Cases with references: the case file model and grading of trials.
 
-A case says what is expected of a run; a trial is one attempt at a case, the trace or traces of which name it.
+A case states expectations of a run. A trial is one attempt, whose traces name the case.
 
 Imports no other room.
 """

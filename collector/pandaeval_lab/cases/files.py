@@ -1,5 +1,6 @@
-"""Case files, made of traces, and read with the place of everything: whatever is wrong with one is told at once, with
-its line."""
+"""Makes case files from traces, and reads them with source positions. All errors are reported at once with their
+lines.
+"""
 
 from __future__ import annotations
 
@@ -106,8 +107,9 @@ def sentence(problem: Mapping[str, Any]) -> str:
 
 
 def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the problems without those that follow from others: for a field of several forms one mistake, that of the
-    form which fits best; no empty list whose items were all reported."""
+    """Yield the independent problems: of a field with several forms, those of the best match; no empty list whose items
+    are all reported.
+    """
     forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
     for each in problems:
         place = tuple(each["loc"])
@@ -243,10 +245,11 @@ def freeze(
     absent: Mapping[str, str] | None = None,
     hide: Hide = redact,
 ) -> dict[str, Any]:
-    """Make a case from a run, which is its first trial. People fill in what the agent should have done. ``traces``: as
-    `pandaeval inspect --format json` shows them, in order, at least one; ``hide`` redacts every text, besides values in
-    fields that are named like secrets; ``absent``: the finding that no trial may have (:class:`AbsentFinding`), which
-    makes the case ready to run. Raises ``ValueError`` if nothing was captured to make a case from."""
+    """Make a case from a run, its first trial. People add the expectations. ``traces``: as in `pandaeval inspect
+    --format json`, ordered, at least one. ``hide``: redacts texts, besides values of secret-named fields. ``absent``: a
+    finding no trial may have (:class:`AbsentFinding`), which makes the case runnable. Raises ``ValueError`` without
+    captured content.
+    """
     runs = [redact_value(trace, hide) for trace in traces]
     tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
     ids = [str(trace["trace_id"]) for trace in traces]

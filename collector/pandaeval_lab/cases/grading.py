@@ -39,8 +39,9 @@ class TrialGrader:
     def __init__(
         self, evaluator: Evaluator, suite: Suite, heard: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
     ) -> None:
-        """``heard`` gets all results of each trial, JSON-ready, also those that nobody asked for but that decided
-        ``trial_correct``."""
+        """``heard``: receives all JSON-ready results of each trial, including unrequested results that decided
+        ``trial_correct``.
+        """
         self.suite, self._settings, self._heard = suite, evaluator.settings, heard
         known = known_graders(self._settings.modules)
         self._preparation = Preparation(self._settings, evaluator.embedder, known)
@@ -129,8 +130,7 @@ class TrialGrader:
         seconds: float = 0.0,
         model: str | None = None,
     ) -> Result:
-        """Make a result whose metadata tell which trial it is about. ``depends``: what it rests on besides the metric
-        and its settings."""
+        """Make a result with its trial in the metadata. ``depends``: its inputs besides metric and settings."""
         case, threshold, unit = trial.case, self._threshold(metric, trial.case), trial_unit(trial)
         about = {
             "case": case.id,

@@ -23,8 +23,9 @@ _MOST_TOLD = 2000
 
 @dataclass(frozen=True, slots=True)
 class MockAnswer:
-    """What a call gets. ``kind``: ``result``; ``error``; ``refused``, as no mock fits; ``passed`` to the tool itself.
-    ``error``: what the agent is told in place of a result; ``delay_s``: seconds that the answer takes."""
+    """The answer to a call. ``kind``: ``result``; ``error``; ``refused``, if no mock matches; ``passed`` to the tool.
+    ``error``: text for the agent. ``delay_s``: seconds.
+    """
 
     kind: Literal["result", "error", "refused", "passed"]
     result: Any = None

@@ -1,7 +1,7 @@
-"""What a case file may say, and what has to hold of it. ``pandaeval cases schema`` prints it as a JSON schema.
+"""The case file model and its constraints; ``pandaeval cases schema`` prints its JSON schema.
 
-Sources: the case structure of the Agent Evaluation Framework (id, inputs, expected_outcome, grader), and of the Agentic
-metric what is expected of tools (expected_tools, steps, tool weights).
+Sources: case structure of the Agent Evaluation Framework (id, inputs, expected_outcome, grader), and tool expectations
+of the Agentic metric (expected_tools, steps, tool weights).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class CountedCalls(_Part):
 
 
 class Interaction(_Part):
-    """What is expected of one interaction of a conversation: a message of the user's and what follows."""
+    """Expectations of one interaction: a user message and the following steps."""
 
     input: str | None = Field(default=None, description="The user's message, for people.")
     expected_answer: str | None = Field(default=None, description="What the answer should say; a judge compares.")
@@ -194,7 +194,7 @@ class AbsentFinding(_Part):
 
 
 class Case(_Part):
-    """One task with what is expected of a run of it."""
+    """A task with expectations of a run."""
 
     id: Name = Field(description="Unique among all cases; spans name it by pandaeval.case.id.")
     description: str = ""

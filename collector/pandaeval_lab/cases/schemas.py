@@ -1,8 +1,7 @@
-"""Values against JSON schemas: arguments against that of their tool, answers against that of their case.
+"""Validates arguments and answers against JSON schemas.
 
-A schema may come from a trace, which anybody may have written: nothing that it refers to is fetched, and its
-expressions are searched in linear time. Python's own engine may take longer than anybody waits for 60 characters,
-holds the interpreter meanwhile, and no deadline ends it. RE2 refuses to compile what it cannot search in linear time.
+Schemas may come from untrusted traces: references are not fetched, and patterns run on RE2 in linear time, because
+Python's engine can block forever.
 """
 
 from __future__ import annotations

@@ -82,8 +82,9 @@ class Interacted:
 
 
 def interactions(trial: Trial) -> list[Interacted]:
-    """Return an interaction for each user message, in order. Where the case expects as many as there are traces, each
-    trace is one; else each turn of a trace is, and a call belongs to the first turn whose answer began after it."""
+    """Return an interaction per user message, in order. If the case expects as many as there are traces, each trace is
+    one. Else each turn is, and a call belongs to the first turn whose answer began after it.
+    """
     if len(trial.traces) == len(trial.case.interactions):
         return [Interacted(trace.output, trial.counted(trace.tool_calls)) for trace in trial.traces]
     return [each for trace in trial.traces for each in _turns(trial, trace)]
@@ -203,7 +204,7 @@ class Trial:
 
     @property
     def past_mocks(self) -> list[str]:
-        """The tools, one for each call, that spans of an attempt by ``cases run`` tell of, and that asked no mock."""
+        """Tools of ``cases run`` attempts that bypassed mocks, one entry per call."""
         if not self.case.is_mocked or not any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans):
             return []
         left = Counter(call.name for call in self.all_calls)
@@ -292,12 +293,11 @@ class Attempt:
 
 
 class TrialMatcher:
-    """Gathers the traces of trials, without their contents. Traces come by start time, so that the first of a
-    conversation comes first.
+    """Groups traces into trials, without content, by start time.
 
-    A trace belongs to the case that its spans name; else to the case that was frozen from it; else to that of the
-    traces before it in its session; else to the only case whose ``inputs.task`` is its input. A trial is what has one
-    case and one ``pandaeval.trial``; without the latter, one session, else one trace.
+    A trace belongs to the case its spans name; else to the case frozen from it; else to its session's earlier case;
+    else to the only case whose ``inputs.task`` is its input. A trial has one case and one ``pandaeval.trial``, else one
+    session, else one trace.
     """
 
     def __init__(self, suite: Suite) -> None:
@@ -334,8 +334,7 @@ class TrialMatcher:
                 self._sessions[session] = found
 
     def take_spoilt(self, trace: Trace) -> bool:
-        """Take in a trace that says that the simulated user spoilt its trial, of which nothing else is to be asked.
-        Returns whether it is one."""
+        """Record a trace in which the simulated user spoilt the trial. Returns whether it is such a trace."""
         is_spoilt = any(SIMULATOR_FAILED in span.attributes for span in trace.spans)
         self.add([trace] if is_spoilt else [])
         return is_spoilt

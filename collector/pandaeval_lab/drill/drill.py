@@ -1,7 +1,7 @@
-"""Plants known faults into runs that look good, and scores them with the line that scored the originals.
+"""Injects known faults into good runs and scores them like the originals.
 
-Every faulty run keeps its ids and takes the place of the original, after its session's earlier runs: so one session
-can hold one fault at a time, and the faults of all sessions are scored in as few rounds as that allows.
+A faulty run keeps its ids and replaces the original after its session's earlier runs. A session holds one fault at a
+time, so faults of all sessions share rounds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from pandaeval_otel.model import Trace
 _OTHERS = 200
 """So many answers are kept, to be planted as wrong ones into runs of other sessions."""
 _REMEMBERED = 1000
-"""So many runs are held as they were read: a run is asked for once for each fault, and for each later run of its
-session."""
+"""Runs kept in memory: each is needed per fault and per later run of its session."""
 Where = Callable[[ScoredTrace], bool]
 Score = Callable[[TraceFiles, Where | None], Iterable[Result]]
 """Scores the traces that fit a condition, of all that were read."""

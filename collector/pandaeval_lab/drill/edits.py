@@ -123,8 +123,9 @@ def without_call(before: Trace, index: int) -> CustomEdit:
 def repeated(
     before: Trace, indices: Collection[int], times: int, what: str, reword: Reword | None = None
 ) -> CustomEdit:
-    """Returns an edit that makes the calls at ``indices`` again, ``times`` times, each round with the model call that
-    asked for them. ``reword``: gives a call's arguments in the round of a number."""
+    """Return an edit that repeats the calls at ``indices`` ``times`` times, each round with its model call. ``reword``:
+    returns a call's arguments for a round number.
+    """
     calls = [before.tool_calls[index] for index in indices]
 
     def change(raw: RawTrace, trace: Trace) -> None:

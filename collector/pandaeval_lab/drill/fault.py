@@ -28,9 +28,9 @@ class NotApplicableError(Exception):
 
 @dataclass
 class Subject:
-    """A run that a fault may be planted into. ``load`` reads its session's earlier runs, oldest first, when a fault
-    first asks for them, since most look for something in the run's own answer first. ``others``: answers of runs of
-    other sessions."""
+    """A run for fault injection. ``load``: reads the session's earlier runs, oldest first, on demand. ``others``:
+    answers of other sessions.
+    """
 
     trace: Trace
     parts: Sequence[Part]
@@ -95,8 +95,8 @@ def _before(trace: Trace) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One kind of fault. ``text``: what it is, in a sentence. ``edit`` returns the change that plants it into a run, or
-    raises :class:`NotApplicableError`; it may use only the given source of chance.
+    """A kind of fault. ``text``: description in one sentence. ``edit``: returns the change, or raises
+    :class:`NotApplicableError`; it uses only the given random source.
 
     >>> Fault("claim", "The answer is cut off.", lambda run, rng: AnswerEdit(run.answer[:20], "cut off")).family
     'claim'

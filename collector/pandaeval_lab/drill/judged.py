@@ -29,7 +29,7 @@ _NOT_JUDGED = "not judged: a call failed, or the budget ended"
 
 
 def judge_alone(scorer: Evaluator) -> Evaluator:
-    """Makes an evaluator that asks a judge about every trace and its turns, and scores nothing else."""
+    """Make an evaluator that only judges traces and turns."""
     settings = scorer.settings
     known = registry(settings.modules).values()
     asked = {each.key for each in known if each.kind == "llm" and each.level in ("trace", "turn")}
@@ -68,7 +68,7 @@ class JudgedDrill:
 
 
 def count(tally: Tally, copy: FaultyCopy, before: Sequence[Result], after: Sequence[Result]) -> None:
-    """Counts what a judge says of a copy and of its original. A metric that fails the original notices nothing."""
+    """Count a judge's results for a copy and its original. A metric that fails the original detects nothing."""
     tally.untouched(before)
     failing = {result.metric for result in before if result.success is False}
     was, now = ([result for result in results if result.metric not in failing] for results in (before, after))

@@ -1,7 +1,7 @@
-"""The spans and log records of one trace as OTLP messages, and the one writer that changes what stands in them.
+"""OTLP messages of a trace, and a writer that changes their texts.
 
-Instrumentations write the same text as a plain attribute, within JSON, within JSON that is a string in JSON, as an
-event's attribute or in a log record's body. The writer walks all of these, so that a fault need not know who wrote.
+Instrumentations store text as plain attributes, JSON, nested JSON, event attributes or log bodies. The writer covers
+all, so faults are independent of the emitter.
 """
 
 from __future__ import annotations

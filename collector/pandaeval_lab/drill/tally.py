@@ -98,8 +98,9 @@ class FaultTally:
 
 
 class Tally:
-    """Counts all faults of a drill, and what metrics say of the untouched runs. ``runs``: how many were read; ``good``:
-    how many of them looked good."""
+    """Counts a drill's faults, and results of untouched runs. ``runs``: number read. ``good``: number that looked
+    good.
+    """
 
     def __init__(self, faults: Mapping[str, Fault], runs: int, good: int) -> None:
         self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
@@ -163,8 +164,9 @@ class NoticedLess:
 
 
 def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
-    """Finds the credible drops since a drill that :meth:`Tally.to_dict` described: one-sided two-proportion tests,
-    which share :data:`LEVEL` among them. Raises ``KeyError`` and ``TypeError`` for an object of another kind."""
+    """Find credible drops since a drill from :meth:`Tally.to_dict`, by one-sided two-proportion tests that share
+    :data:`LEVEL`. Raises ``KeyError`` and ``TypeError`` for other objects.
+    """
     pairs = [
         NoticedLess(
             name, metric, NoticedShare(share["hits"], share["n"]), NoticedShare(found.by_metric[metric], found.n)

@@ -24,8 +24,7 @@ many times as much."""
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a question. ``value``: the judge's score, 0..1; ``why``: why there is none; ``failed``: why the
-    question could not be asked; ``spent``: what it cost."""
+    """A reply. ``value``: score 0..1. ``why``: why there is none. ``failed``: why the call failed. ``spent``: cost."""
 
     item: CheckItem
     value: float | None = None
@@ -60,8 +59,9 @@ class CheckRun:
         self.spent = AnswerCost()
 
     async def run(self, items: Sequence[CheckItem]) -> None:
-        """Ask all questions, the first one alone. Raises ``CallFailedError`` when the first call fails or the
-        provider denies access. Ends early, without an error, when the day's budget is used up."""
+        """Ask all questions, the first alone. Raises ``CallFailedError`` if the first call fails or access is denied.
+        Stops without error when the daily budget is used.
+        """
         tasks: list[asyncio.Task[None]] = []
         try:
             await self._one(items[0])

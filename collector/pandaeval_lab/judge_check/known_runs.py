@@ -1,5 +1,6 @@
-"""Runs and sessions whose verdicts are known: recordings of real frameworks with a scripted model, which ship with the
-package, a run whose answer was replaced by an invented one, and sessions that were written for the check."""
+"""Runs and sessions with known verdicts: packaged recordings of real frameworks with a scripted model, a run with an
+invented answer, and sessions written for the check.
+"""
 
 from __future__ import annotations
 

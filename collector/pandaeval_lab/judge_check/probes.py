@@ -1,4 +1,4 @@
-"""What the replies of a check say about the model: one figure for each property that a judge has to have."""
+"""Evaluates a model's check replies: one figure per property of a judge."""
 
 from __future__ import annotations
 

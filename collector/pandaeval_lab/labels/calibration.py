@@ -25,8 +25,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well one judge's scores of one version of a metric agree with people. ``tied``: runs that as many people
-    passed as failed, which are left out."""
+    """Agreement of a judge's scores with people, for one metric version. ``tied``: excluded runs with equal pass and
+    fail labels.
+    """
 
     metric: str
     judge: str
@@ -99,8 +100,9 @@ def _calibration(
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
-    """Return each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
-    are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
+    """Return calibration weights: the inverse probability of being judged and labelled. Manually chosen runs count as a
+    random sample, and both parts are combined by effective size (Kish).
+    """
     found = [1.0 / chance for chance in judged]
     parts = [[at for at, chance in enumerate(drawn) if (not chance) == by_hand] for by_hand in (False, True)]
     for at in parts[0]:

@@ -1,5 +1,4 @@
-"""Reads people's verdicts from CSV or JSON lines, and writes them. Every mistake is told with its line and what would
-be right."""
+"""Reads human verdicts from CSV or JSON lines, and writes them. Errors have the line and the fix."""
 
 from __future__ import annotations
 

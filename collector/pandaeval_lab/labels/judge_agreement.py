@@ -1,15 +1,13 @@
-"""How far a judge's scores agree with people's verdicts: kappa, rates by threshold, AUROC, each with its interval.
+"""Agreement of judge scores with human verdicts: kappa, rates by threshold and AUROC, with intervals.
 
-- Cohen's kappa (1960) between the judge's pass or fail and people's: 1 is perfect, 0 what two would reach that guess
-  with the same rates of passing.
-- True and false positive rate: of what people pass and of what they fail, how much the judge passes.
-- The suggested threshold is where their difference (Youden's J, 1950) is largest, which is where the mean of both
-  kinds of error is least; of equal ones the nearest to the present one.
-- AUROC: how often the judge has a run that people pass before one that they fail, ties count half.
+- Cohen's kappa (1960) of pass and fail: 1 is perfect, 0 chance level.
+- True and false positive rate: the judge's pass share of runs that people pass, and fail.
+- Suggested threshold: maximum difference of both (Youden's J, 1950); of ties the nearest to the current.
+- AUROC: how often a passed run ranks above a failed run; ties count half.
 
-Rates have Wilson's interval with the effective number of observations and Student's quantile, as corrected rates have;
-AUROC has the same, its variance by the placements of each session's runs (DeLong 1988, Obuchowski 1997). Kappa has the
-jackknife over sessions (Tukey 1958) on Fisher's scale. Runs are weighed by one over their chance to be labelled.
+Rates have Wilson's interval with effective sample size and Student's quantile. AUROC's variance comes from placements
+per session (DeLong 1988, Obuchowski 1997). Kappa uses the jackknife over sessions (Tukey 1958) on Fisher's scale. Runs
+are weighted by inverse labelling probability.
 """
 
 from __future__ import annotations
@@ -35,12 +33,11 @@ _LEAST = 3
 def jackknifed(
     columns: Values, clusters: NDArray[np.int64], of: Callable[[Values], Values]
 ) -> tuple[float | None, float | None, float | None]:
-    """Return a measure between -1 and 1 with the low and high end of its interval, ``None`` if there is none.
+    """Return a measure in -1..1 with its interval, ``None`` if undefined.
 
-    ``columns``: the amount that each run adds to each sum; ``of`` computes the measure from the sums (NaN if it is not
-    defined), for one set of sums or many at once. Each session is left out once (Tukey 1958). The interval is even on
-    Fisher's scale, on which such measures spread alike, with Student's quantile. If no run disagrees, the jackknife
-    shows no spread: then the interval is Wilson's for a share without an exception, stretched from 0..1 to -1..1.
+    ``columns``: each run's contribution to each sum. ``of``: computes the measure from one or many sets of sums (NaN if
+    undefined). Leaves out each session once (Tukey 1958). The interval is symmetric on Fisher's scale with Student's
+    quantile. Without disagreement the jackknife has no spread; then Wilson's interval is stretched to -1..1.
     """
     parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
     sums = parts.sum(1)

@@ -17,11 +17,10 @@ from pandaeval_collector.show.view.texts import interval
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of a report.
+    """A report line.
 
-    ``figure``: the value in words; ``n``: how many ``unit`` it rests on, 0: nothing was measured; ``low``, ``high``:
-    95 % interval. ``asks``: the question that it answers; ``needed``: what passes, in words; ``passed``: ``None`` if
-    nothing is needed.
+    ``figure``: the value as text. ``n``: number of ``unit``, 0 if not measured. ``low``, ``high``: 95 % interval.
+    ``asks``: its question. ``needed``: the requirement as text. ``passed``: ``None`` without a requirement.
     """
 
     name: str

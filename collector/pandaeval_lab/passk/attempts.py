@@ -1,10 +1,9 @@
-"""From results to trials: which attempts at which cases were made, and which of them succeeded.
+"""Groups results into trials of cases with success.
 
-A result belongs to the case that its ``metadata.case`` names, or to that of other results of its session. Results of
-one attempt (``metadata.trial``) in one session are one trial; without a session those with the same trial, and without
-either each trace. A result of level ``trial`` is one by itself. A trial succeeded if the metric passed in all of its
-results, failed if it did not pass in one, and is undetermined where one has no score. A value that was assumed since
-there was nothing to look at determines nothing.
+A result's case is its ``metadata.case``, or that of its session's other results. Results with one ``metadata.trial``
+and session are a trial; without a session, those with one trial; without either, each trace. A result of level
+``trial`` is a trial. A trial succeeded if all its results pass, failed if any does not, and is undetermined if one has
+no score. Assumed values determine nothing.
 """
 
 from __future__ import annotations

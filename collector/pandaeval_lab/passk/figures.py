@@ -1,14 +1,10 @@
-"""What trials say: pass@k and pass^k of each case by three estimators, and of all cases together; and
-the results and words that they become.
+"""Computes pass@k and pass^k per case by three estimators, and over all cases, as results and text.
 
-The mean is over the cases' unbiased estimates, since the errors of any other estimator would not cancel. The interval
-is Wilson's, with each case as one observation, below 50 cases; from there on the bootstrap over cases, which is
-narrower where cases differ little, and far too narrow where there are few. A case's estimate lies in 0..1, so it
-varies no more than a yes or no does: Wilson's interval is on the safe side.
+The mean uses unbiased estimates, whose errors cancel. Its interval is Wilson's below 50 cases (conservative, one
+observation per case), then the bootstrap over cases.
 
-A capability case asks what an agent cannot do yet; one that it always passes measures nothing more, and is worth more
-as a guard. Steady means: even the lower end of the 95 % interval of pass^k is high enough, so that a few lucky trials
-promote nothing.
+A capability case tests a new ability; if it always passes, it should become a regression case. Steady means that the
+lower 95 % bound of pass^k is high enough.
 """
 
 from __future__ import annotations
@@ -55,10 +51,10 @@ _MOST_MORE = 2000
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """The figures of one case and ``k``: pass@k and pass^k by each estimator. ``at_bounds`` and ``pow_bounds``: the
-    range of the unbiased estimates, whatever the undetermined trials were. ``label``: the :func:`assessment` of the
-    plug-in estimates, as in its source; ``None`` for fewer than ``k`` determined trials, or where the intervals leave
-    the band: one trial that passed makes nothing reliable."""
+    """Figures of a case and ``k``, by estimator. ``at_bounds``, ``pow_bounds``: range of unbiased estimates over
+    possible undetermined outcomes. ``label``: the :func:`assessment` of plug-in estimates; ``None`` below ``k``
+    determined trials or if intervals leave the band.
+    """
 
     case: CaseOutcomes
     k: int

@@ -1,12 +1,10 @@
-"""The regression gate: trials of now against those of a baseline, over the same cases.
+"""The regression gate: current trials compared with a baseline over the same cases.
 
-It fails for one of four reasons: the drop is larger than chance explains; it is larger than was allowed; a case of kind
-``regression`` that passed all trials of the baseline fails all of now, which chance does not explain either; or too
-little of the baseline could be compared: too many of its cases, or of the trials of now at its cases, tell nothing.
+It fails for four reasons: the drop exceeds chance; the drop exceeds the allowance; a ``regression`` case that passed
+all baseline trials now fails all, beyond chance; or too little was comparable.
 
-The first and the third reason share the level, so that the gate as a whole keeps it. A case breaks by chance where all
-successes of an urn fall on the trials before: once in as many times as there are ways to choose these. Their sum over
-the cases that have as many successes as trials before bounds how often any of them does.
+The first and third share the significance level. A case breaks by chance if all successes of an urn fall on the earlier
+trials. The sum of these chances over eligible cases bounds any such event.
 """
 
 from __future__ import annotations
@@ -109,8 +107,9 @@ def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:
 
 
 def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -> set[str]:
-    """Return the regression cases whose breaking counts: the chance that any of them breaks by luck is at most
-    ``level``. Chooses them by their sums of trials and successes, not by how these fall on before and now."""
+    """Return regression cases whose break is significant: the chance of any is at most ``level``. Chosen by total
+    trials and successes, independent of their split.
+    """
     could = [(old, new) for old, new in both if _is_kept(old, new) and old.n >= FEWEST and old.c + new.c == old.n]
     chances = sorted((1.0 / math.comb(old.n + new.n, old.n), new.id) for old, new in could)
     found: set[str] = set()
@@ -164,9 +163,9 @@ Counts = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """``p``: how likely so few successes now would be, or fewer, if nothing had changed (0..1, one-sided, mid-p).
-    ``difference``: mean over cases of the rate now minus the rate before, with its 95 % interval by the bootstrap over
-    cases. ``informative``: cases with both successes and failures; only these inform the test."""
+    """``p``: one-sided mid-p of so few successes now under no change. ``difference``: mean rate change over cases, with
+    95 % bootstrap interval. ``informative``: cases with successes and failures, which alone inform the test.
+    """
 
     p: float
     difference: PairedDifference

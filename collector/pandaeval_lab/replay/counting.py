@@ -1,6 +1,6 @@
-"""A judge that is not asked: counts the calls that would be made, and answers each with a verdict, so that what is
-asked next is counted too. Answers are taken to be as long as those that were given last to questions of the same
-shape."""
+"""A dry-run judge: counts calls and answers each with a verdict, so that follow-up calls are counted. Answer lengths
+are assumed as last seen for the same shape.
+"""
 
 from __future__ import annotations
 
@@ -89,8 +89,7 @@ def usual_answers(live: StoreReader) -> dict[Shape, list[str]]:
 
 
 def counter(model: str) -> Callable[[str], int]:
-    """Return a function that counts the tokens of a text: OpenAI's tokenizer where it is installed, which is close to
-    those of other models, else a cautious estimate. Downloads nothing."""
+    """Return a token counter: OpenAI's tokenizer if installed, else a cautious estimate. Downloads nothing."""
     judge = find_spec("litellm")
     if judge is None or not judge.submodule_search_locations or find_spec("tiktoken") is None:
         return tokens

@@ -62,8 +62,9 @@ class BadLine:
 
 
 class Input:
-    """One input file, ``-`` for standard input. ``read_bytes`` counts bytes consumed on disk, for progress bars;
-    ``notes``: what people should be told once the file is read."""
+    """An input file, ``-`` for standard input. ``read_bytes``: consumed on disk, for progress. ``notes``: messages for
+    people after reading.
+    """
 
     notes: Sequence[str] = ()
 

@@ -20,7 +20,7 @@ from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.root_causes import RootCause, by_code, worst_first
 
 MOST = 120
-"""Failures in one question; what is said of each is cut, so that they fit into every judge's window."""
+"""Maximum failures per question; each is cut to fit any judge's window."""
 _MOST_CHARS = 300
 _log = logging.getLogger(__name__)
 _HEAD = "## Failures of an agent, each with its number, its label and what was said of it"
@@ -54,7 +54,7 @@ def _readable(groups: Any) -> Any:
 
 
 class ErrorDeduplication(Verdict):
-    """``groups``: each failure in one of them at most; what is in none makes a group of its own."""
+    """``groups``: disjoint groups of failures. A failure in none forms its own group."""
 
     groups: Annotated[list[GroupedErrors], BeforeValidator(_readable), Field(max_length=MOST)]
 
@@ -94,7 +94,7 @@ def given(failures: Sequence[Failure]) -> dict[str, Any]:
 
 
 def record(failures: Sequence[Failure]) -> Pack:
-    """Write what the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
+    """Write the judge's input. Content from traces and judges is fenced."""
     lines = []
     for number, each in enumerate(failures, 1):
         about = f"[{each.label}] {each.agent + ': ' if each.agent else ''}{each.reason}"
@@ -128,7 +128,7 @@ class _Named:
 
 
 def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
-    """Group failures by root cause, gravest first: as the judge of a replay says in one call, else by label."""
+    """Group failures by root cause, most severe first, with the replay's judge in one call, else by label."""
     settings = judge.settings
     if settings is None or not failures:
         return by_code(failures)
@@ -141,11 +141,10 @@ def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCau
 
 
 async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
-    """Put each of the ``failures`` into exactly one group, gravest first. What the judge leaves out makes a group of
-    its own. If there is no answer, the groups are code's, at severity ``high`` unless a metric declares another.
+    """Put each failure into one group, most severe first. Failures that the judge omits form their own groups. Without
+    an answer, groups are by code, with severity ``high`` unless a metric declares another.
 
-    Of more than :data:`MOST` failures the judge is asked about the first
-    with causes of their own; others join the group of the one with the same cause, else code's.
+    Above :data:`MOST` failures, the judge gets the first of each cause; others join by cause, else by code.
     """
     if not failures:
         return ()
@@ -163,9 +162,9 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
-    """Return the groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Uses a wrong
-    reply as far as it is right: skips a number that is unknown or stands in a group already, and leaves a mixed group
-    (:attr:`_Named.is_mixed`) to code."""
+    """Return a verdict's groups on ``shown``, with all ``failures`` assigned. Skips unknown and repeated numbers, and
+    groups mixed groups (:attr:`_Named.is_mixed`) by code.
+    """
     free = dict(enumerate(shown, 1))
     titled: dict[str, _Named] = {}
     for said in verdict.groups:

@@ -1,8 +1,8 @@
-"""Scores recorded traces with the line of a running collector: the results and ids are those that it would give.
+"""Scores recorded traces like a running collector, with equal results and ids.
 
-Traces come from a source, which puts them into a store of its own: files and copies of a drill (:mod:`trace_files`), or
-the traces that a collector keeps (:mod:`stored_traces`). Judged metrics come last. They ask the process of a judge, the
-live judge, or a caller that counts (:mod:`judge`).
+A source puts traces into its own store: files and drill copies (:mod:`trace_files`), or a collector's traces
+(:mod:`stored_traces`). Judged metrics run last, with a judge process, the live judge or a counting caller
+(:mod:`judge`).
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def replay(
     where: Callable[[ScoredTrace], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
 ) -> Iterator[Result]:
-    """Yield every result: those of traces by start time, the judge's, and those of sessions.
+    """Yield every result: of traces by start time, then the judge's, then of sessions.
 
-    ``judge`` is asked once all traces are scored, and once all sessions are. ``where`` says whether an agent's trace is
-    scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
-    that are. ``on_decided`` gets each batch of traces before its results. With a judge, do not call this on an event
-    loop. A trace over which anything raises, or that takes too long, costs its own results."""
+    ``judge`` is called after all traces, and after all sessions. ``where``: filters scored traces; comparisons still
+    use earlier traces, and sessions use scored traces. ``on_decided``: receives each batch before its results. With a
+    judge, do not call on an event loop. A trace that raises or is slow only loses its results.
+    """
     left_out: set[str] = set()
     line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
     touched: set[str] = set()

@@ -13,8 +13,9 @@ _EXAMPLES, _PLACES = 3, 6
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """A group of failures. ``title``, ``description``: their root cause in words; ``members``: its failures in their
-    order, at least one; ``grouped``: whether a judge named the cause, and not code for want of one."""
+    """A group of failures. ``title``, ``description``: the root cause. ``members``: ordered failures, at least one.
+    ``grouped``: a judge named the cause, not code.
+    """
 
     title: str
     description: str
@@ -64,8 +65,9 @@ class RootCause:
 
 
 def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[RootCause, ...]:
-    """Group failures by metric, label, tool and normalised error: as near to a cause as code comes without a judge.
-    ``least``: the severity where no metric declares one; ``None``: that of the label."""
+    """Group failures by metric, label, tool and normalised error, without a judge. ``least``: severity if no metric
+    declares one; ``None``: the label's.
+    """
     found: dict[tuple[str, ...], list[Failure]] = {}
     for failure in failures:
         found.setdefault((failure.metric, failure.label, failure.where, failure.cause), []).append(failure)

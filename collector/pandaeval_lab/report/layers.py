@@ -1,8 +1,7 @@
-"""The three-layer report: which layer of an agent broke, by trial, by case and over all cases.
+"""The three-layer report: the layer in which an agent broke, per trial, per case and overall.
 
-A trial that is not correct broke in the first layer (reasoning, then action, then outcome) in which some grader failed.
-A correct trial broke nowhere, whatever way it took. What is told of a plan by the calls alone says how the agent acted,
-and not how it reasoned.
+An incorrect trial broke in the first layer (reasoning, action, outcome) with a failed grader. A correct trial did not
+break. Plans inferred from calls count as action.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ class Spool:
 
 @dataclass(slots=True)
 class TrialCount:
-    """Counts trials of one case, or of all cases of a kind. ``correct``: how many are correct, are not, or could not be
-    told (``None``); ``broke``: in which layer; ``states``: of each layer, how many trials are in which state;
-    ``failed``: the reason of the first incorrect trial; ``first``: that of the first trial."""
+    """Trial counts of a case or kind. ``correct``: correct, incorrect, undetermined (``None``). ``broke``: by layer.
+    ``states``: per layer. ``failed``: reason of the first incorrect trial. ``first``: of the first trial.
+    """
 
     kind: str = ""
     correct: Counter[bool | None] = field(default_factory=Counter)

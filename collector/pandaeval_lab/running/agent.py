@@ -101,11 +101,12 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
 
 
 def http_agent(url: str, held: AsyncExitStack) -> Agent:
-    """Return an agent at an address, which gets one POST a turn with the headers ``traceparent`` and ``baggage``, as
-    long as ``held`` is open.
+    """Return an agent at an address, called by one POST per turn with ``traceparent`` and ``baggage``, while ``held``
+    is open.
 
-    An address that ends with ``/chat/completions`` gets OpenAI's request, another one ``{"message", "messages",
-    "session", "case", "trial", "turn", "inputs"}``; the answer is ``{"answer": text}`` or OpenAI's."""
+    An address ending in ``/chat/completions`` gets OpenAI's request; others get ``{"message", "messages", "session",
+    "case", "trial", "turn", "inputs"}``. The answer is ``{"answer": text}`` or OpenAI's.
+    """
     parts = urlsplit(url)
     # A proxy for the internet knows no agent on this machine; the time limit of a turn is the caller's.
     client = httpx.AsyncClient(timeout=None, trust_env=parts.hostname not in ("localhost", "127.0.0.1"))  # noqa: S113

@@ -105,9 +105,10 @@ def messages_of(case: Case) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Attempted:
-    """One attempt. ``trace_ids``: of its turns; ``error``: why the agent did not come to its end; ``spoilt``: why the
-    user's side spoilt it, which the trace ``spoilt_id`` says; ``how``: how a simulated user ended it; ``has_ended``: it
-    did end, well or not, before the run was broken off."""
+    """An attempt. ``trace_ids``: of its turns. ``error``: why the agent did not finish. ``spoilt``: why the user's side
+    spoilt it, recorded in trace ``spoilt_id``. ``how``: how a simulated user ended it. ``has_ended``: it ended before
+    the run was interrupted.
+    """
 
     case: Case
     trial: str

@@ -31,12 +31,12 @@ class MockedToolError(Exception):
 
 
 def mocked(tool: Tool) -> Tool:
-    """Return the tool, a function or a coroutine function, with its name, signature and docstring. While ``pandaeval
-    cases run`` attempts a case with mocks, these answer; else the tool itself does.
+    """Wrap a tool (function or coroutine function), keeping name, signature and docstring. During ``pandaeval cases
+    run``, a case's mocks answer; otherwise the tool does.
 
-    A server whose requests carry OpenTelemetry's baggage is told the cases by ``PANDAEVAL_MOCKS=suite.yaml``. Where
-    there are mocks, calls outside of any case fail. They raise :class:`MockedToolError`, as do those that no mock fits,
-    and those for which the mock says ``error``. Raises ``TypeError`` for what is no function.
+    A server with OpenTelemetry baggage gets cases from ``PANDAEVAL_MOCKS=suite.yaml``. With mocks, calls outside a case
+    fail. These calls, unmatched calls and mocked errors raise :class:`MockedToolError`. Raises ``TypeError`` for other
+    objects.
 
     >>> @mocked
     ... def find_order(order: int) -> str:

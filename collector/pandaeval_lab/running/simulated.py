@@ -1,5 +1,6 @@
-"""A simulated user: a model that plays the user of a scenario, sees nothing but what user and agent say to each other,
-and says when the goal is met or given up. What it says is checked by code."""
+"""A simulated user: a model that plays a scenario's user, sees only the conversation, and reports when the goal is met
+or given up. Code checks its messages.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +80,9 @@ class Simulator:
 
 
 class SimulatedUser:
-    """Plays one conversation, the ``number``-th of its scenario (from 1). ``marks``, at its end, tell how it ended:
-    ``goal_met`` or ``given_up`` by the user's word, ``turn_limit`` or ``failed``."""
+    """Plays conversation ``number`` (from 1) of its scenario. ``marks``: how it ended: ``goal_met`` or ``given_up`` by
+    the user, ``turn_limit`` or ``failed``.
+    """
 
     def __init__(self, simulator: Simulator, scenario: Scenario, number: int) -> None:
         self._simulator, self._scenario, self.spoilt = simulator, scenario, ""

@@ -44,7 +44,7 @@ def instrument() -> TracerProvider:
 
 
 def ask(tracer: Tracer, session: Session, conversation: str, question: str) -> None:
-    """One question, one trace. An agent that breaks leaves a trace with status ERROR, and the desk goes on."""
+    """Ask one question in one trace. A failing agent leaves a trace with status ERROR, and the desk continues."""
     messages: list[dict[str, object]] = [_said("user", question)]
     attributes = {
         "gen_ai.operation.name": "invoke_agent",

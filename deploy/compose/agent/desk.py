@@ -1,7 +1,5 @@
-"""What the example agent knows and does: three tools over a small order book, and a model whose replies are scripted.
-
-A script stands where a language model would: it sees the conversation so far and either asks for a tool or answers. So
-the example needs no key, and its bad sessions are bad every time.
+"""The example agent: three tools over a small order book, and scripted replies in place of a model. So the example
+needs no key, and its bad sessions are reproducible.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ class ToolCall:
 
 Reply = ToolCall | str
 Script = Callable[[str], Iterator[Reply]]
-"""From the user's question to the model's replies, one per call of the model; the last one is the answer."""
+"""Maps the user's question to the model's replies, one per call; the last is the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def circling(question: str) -> Iterator[Reply]:
 
 
 def repeating(question: str) -> Iterator[Reply]:
-    """Says the same whatever was asked."""
+    """Repeats one reply for any question."""
     yield ToolCall("get_order", {"order": _order_in(question)})
     yield "Thank you for contacting our support team, we value your patience and will get back to you shortly."
 

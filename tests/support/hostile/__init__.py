@@ -1,5 +1,5 @@
-"""What a hostile or broken sender can do to a running collector, and the normal traffic beside it.
+"""Attacks on a running collector, with normal traffic beside them.
 
-``attack`` is the registry of attacks, ``requests`` makes their bytes, ``doors`` sends them, ``beside`` is the normal
-traffic and what is measured of the collector meanwhile. ``tests/lab/proofs/attacks.py`` runs them.
+``attack``: registry. ``requests``: bytes. ``doors``: sending. ``beside``: normal traffic and measurements.
+``tests/lab/proofs/attacks.py`` runs them.
 """

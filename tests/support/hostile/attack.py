@@ -1,8 +1,7 @@
-"""What an attack is, and the register of those on a running collector, by name.
+"""The registry of attacks on a running collector.
 
-An attack does what it says at a size, and at ten times that (``scale`` 10), in a process of its own, so that what it
-takes is not counted to the traffic beside it. It returns how often what was answered. An answer is clear when it is
-none of :data:`UNCLEAR`.
+An attack runs at a size and at ten times that (``scale`` 10), in its own process. It returns counts of answers; an
+answer is clear unless in :data:`UNCLEAR`.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A kind of collector on which attacks are carried out. ``settings``: environment variables; ``prepare`` is given
-    the collector's folder before it starts, and returns further ones; ``authority``: the file in that folder with the
-    certificate of whoever vouches for the collector, where its doors speak TLS."""
+    """A collector setup for attacks. ``settings``: environment variables. ``prepare``: receives the folder before the
+    start and returns more settings. ``authority``: certificate file of the authority, for TLS.
+    """
 
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -23,9 +23,9 @@ _FAMILY = 25
 
 @dataclass(slots=True)
 class Seen:
-    """``latencies_s``: from the first attempt of a request to its acknowledgement; ``traces``: ids of acknowledged
-    ones, each with that moment (seconds since 1970); ``answers``: attempts by what became of them; ``health_s``: how
-    long ``/healthz`` took each time, ``scrape_s`` how long ``/metrics`` did."""
+    """``latencies_s``: from first attempt to acknowledgement. ``traces``: acknowledged ids with Unix seconds.
+    ``answers``: attempts by outcome. ``health_s``, ``scrape_s``: times of ``/healthz`` and ``/metrics``.
+    """
 
     latencies_s: list[float] = field(default_factory=list)
     health_s: list[float] = field(default_factory=list)

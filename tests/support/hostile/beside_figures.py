@@ -1,4 +1,4 @@
-"""What ordinary traffic had to bear beside hostile traces: figures of one trial, and what of them is too much."""
+"""Figures of normal traffic beside hostile traces in one trial, and their limits."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def answers(latencies_s: Sequence[float]) -> dict[str, Any]:
 def decisions(
     alone: Mapping[bytes, float], beside: Mapping[bytes, float], decided: Mapping[bytes, float]
 ) -> dict[str, Any]:
-    """Of the traces that were acknowledged ``alone`` and ``beside`` hostile ones, each with its moment, how many were
-    ``decided`` (with the moments of that), and the seconds until then. ``later_s``: how much longer than the median
-    alone the last of those beside took."""
+    """Of traces acknowledged ``alone`` and ``beside`` hostile traces, the number ``decided`` and the seconds until
+    then. ``later_s``: delay of the last beside, over the median alone.
+    """
     before, meanwhile = (
         [max(0.0, decided[id_] - at) for id_, at in sent.items() if id_ in decided] for sent in (alone, beside)
     )

@@ -1,6 +1,6 @@
-"""Ways to a collector that do as told, however wrong: raw HTTP, gRPC with bytes, half-sent streams, slow clients.
+"""Senders of malformed traffic: raw HTTP, gRPC bytes, partial streams, slow clients.
 
-Each returns what was answered, as ``HTTP 413`` or ``gRPC INVALID_ARGUMENT``; ``no answer`` where there was none.
+Each returns the answer, such as ``HTTP 413`` or ``gRPC INVALID_ARGUMENT``, or ``no answer``.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def told(call: grpc.Future) -> str:
 
 
 def half_sent(target: str, streams: int, size: int, hold_s: float) -> list[str]:
-    """Call over one connection that announce a message of ``size`` bytes and send all of it but one byte, as far as
-    the server's windows let them; then nothing until ``hold_s`` seconds are over. Returns one entry per stream that the
-    server ended within that time."""
+    """Open calls that announce ``size`` bytes and send all but one, within flow control, then wait ``hold_s`` seconds.
+    Returns an entry per stream that the server ended.
+    """
     return asyncio.run(_half_sent(target, streams, size, hold_s))
 
 
@@ -110,8 +110,9 @@ async def _half_sent(target: str, streams: int, size: int, hold_s: float) -> lis
 
 
 def unread(address: str, path: str, number: int, hold_s: float) -> list[str]:
-    """Ask for ``path`` on so many connections and read no answer until ``hold_s`` seconds are over. What was
-    answered then: the status of a whole answer, ``closed`` where the server ended it before its end."""
+    """Request ``path`` on many connections and read no answer for ``hold_s`` seconds. Returns the status of a complete
+    answer, or ``closed``.
+    """
     host, port = address.rsplit(":", 1)
     connections: list[socket.socket] = []
     for _ in range(number):
@@ -148,8 +149,9 @@ def silent(address: str, number: int) -> Iterator[None]:
 
 
 def stalled(address: str, requests: Iterable[bytes], hold_s: float) -> list[str]:
-    """Open a connection for each of ``requests``, send it, and never goes on. What was answered within ``hold_s``
-    seconds: status lines, ``closed`` for a connection that the server ended without one."""
+    """Send each request on its connection and stall. Returns answers within ``hold_s`` seconds: status lines, or
+    ``closed``.
+    """
     host, port = address.rsplit(":", 1)
     connections: list[socket.socket] = []
     answers: list[str] = []

@@ -28,8 +28,9 @@ _TEXT = (
 
 @attack(OPEN)
 def orders_to_a_coding_agent(target: Target, scale: int) -> Iterator[str]:
-    """Traces whose every text steals the marks around data and gives orders; each tool is asked ten times. None of what
-    they hold may stand outside the marks."""
+    """Traces whose texts imitate the data marks and give orders; each tool is called ten times. Their content must stay
+    inside the marks.
+    """
     ids = [os.urandom(16) for _ in range(20)]
     for trace_id in ids:
         yield doors.post(target.http, _hostile(trace_id))

@@ -74,8 +74,9 @@ PLUGGED = Ground("packages that misbehave", prepare=_installed)
 
 @attack(PLUGGED)
 def packages_that_misbehave(target: Target, scale: int) -> Iterator[str]:
-    """Seven that cannot be imported, nine whose metric goes wrong with every trace; ten times: ten of each. None costs
-    a result of ours, and none gets a score that is none."""
+    """Seven packages that cannot be imported and nine with failing metrics; at scale ten, ten of each. Our results and
+    scores are unaffected.
+    """
     time.sleep(10.0)
     address = f"http://{target.http}/api/v1/results?limit=200"
     with urllib.request.urlopen(address, timeout=doors.PATIENCE_S) as response:

@@ -1,5 +1,6 @@
-"""Random traces that are made to cost whoever reads them much: texts on which searches go back and forth, in any place
-of any dialect, and spans that are many, alike, nested or full of events. The same seed makes the same traces."""
+"""Seeded random traces that are expensive to read: backtracking texts in every field and dialect, and many, equal,
+nested or event-rich spans.
+"""
 
 from __future__ import annotations
 

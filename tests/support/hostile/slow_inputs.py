@@ -1,5 +1,6 @@
-"""Inputs that once held up everything: each made a search or a comparison of ours take more than linear time, seconds
-to half an hour for one trace. Each is as large as what stopped a collector then."""
+"""Inputs that once took more than linear time, seconds to half an hour per trace, at the size that stopped a
+collector.
+"""
 
 from __future__ import annotations
 

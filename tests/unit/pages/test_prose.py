@@ -12,7 +12,7 @@ import yaml
 from typer.main import get_command
 
 from support.commands import whole
-from support.prose import literals, percentile, read
+from support.prose import docstrings, literals, percentile, read
 
 ROOT = Path(__file__).parents[3]
 _DOCS = ROOT / "docs"
@@ -33,6 +33,14 @@ _MOST = {
     "starts": 0.5,
 }
 """Uses in 1,000 words."""
+_HABITS = ("what", "one", "say or tell", "stand", "nothing")
+_MOST_IN_DOCSTRINGS = {
+    "pandaeval_otel": (1, 7.5, 0.9, 0.1, 0.7),
+    "collector/pandaeval_collector": (7, 10.5, 3.2, 0.7, 2.3),
+    "collector/pandaeval_lab": (5.7, 10.8, 3.6, 1, 2.9),
+    "tests/support": (13, 13.2, 5, 2.2, 3),
+}
+"""Uses in 1,000 words of docstrings, in the order of ``_HABITS``."""
 _MOST_WORDS = {"README.md": 450, "index.md": 250}
 
 
@@ -129,6 +137,15 @@ def test_reasons_do_not_stand_or_tell() -> None:
     reasons = [(place, text) for place, text in _messages(metrics) if "X" in text and not re.match(r"\w+: ", text)]
     assert len(reasons) > 20
     assert [each for each in reasons for form in _BANNED.values() if re.search(form, each[1])] == []
+
+
+@pytest.mark.parametrize("root", _MOST_IN_DOCSTRINGS)
+def test_docstrings_of_a_package(root: str) -> None:
+    """Limits are the rates that were reached; they only fall."""
+    prose = docstrings(sorted((ROOT / root).rglob("*.py")))
+    assert prose.words > 1000
+    most = dict(zip(_HABITS, _MOST_IN_DOCSTRINGS[root], strict=True))
+    assert {habit: prose.rate(habit) for habit in _HABITS if prose.rate(habit) > most[habit]} == {}
 
 
 def test_the_lint_finds_banned_forms(tmp_path: Path) -> None:

@@ -23,13 +23,17 @@ TRACES = [
 BLAMED, LAST = {"two agents": 1}, {"two agents": 2, "passed": 3, "wrong": 4}
 FAILED = Wanted(metric="session.correctness", success=False)
 
+GROUPS = {"two agents": "0123456789ab", "wrong": "ba9876543210"}
+
 
 def trace_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
 def verdict(session: str, *, passed: bool, label: str) -> ResultRow:
-    metadata = {"blame": {"trace_id": trace_id(BLAMED[session]).hex()}} if session in BLAMED else {}
+    metadata: dict[str, Any] = {"blame": {"trace_id": trace_id(BLAMED[session]).hex()}} if session in BLAMED else {}
+    if not passed:
+        metadata["failure_group"] = {"id": GROUPS[session]}
     body = {"level": "session", "metric": "correctness", "outcome": "scored", "success": passed, "label": label}
     body |= {"metadata": metadata, "trace_id": trace_id(LAST[session]).hex(), "evaluator": {"kind": "llm"}}
     signal, said = (1.0, "passed") if passed else (0.0, "failed")
@@ -106,6 +110,9 @@ def test_a_failed_session_is_found_by_what_a_trace_of_it_carries(
         (Wanted(label="false_statement", agent="kitchen"), []),
         (Wanted(label="missing_thing", success=False), [4]),
         (Wanted(metric="trace.correctness"), []),
+        (Wanted(incident="ba9876543210"), [4]),
+        (Wanted(incident="ba9876543210,0123456789ab", agent="desk"), [1, 4]),
+        (Wanted(incident="ffffffffffff"), []),
     ],
     ids=str,
 )

@@ -26,6 +26,7 @@ READ: list[dict[str, Any]] = [
     {"label": "l"},
     {"success": True},
     {"success": False},
+    {"incident": "0123456789ab"},
 ]
 
 
@@ -47,7 +48,7 @@ def test_nothing_asked_for_chooses_nothing(failed: bool | None) -> None:
 
 
 def test_the_unit_is_all_but_its_results() -> None:
-    results = {"metric": "trace.m", "outcome": "scored", "label": "l", "success": True}
+    results = {"metric": "trace.m", "outcome": "scored", "label": "l", "success": True, "incident": "0123456789ab"}
     unit = {"since_ms": 1, "until_ms": 2, "agent": "a", "service": "s", "environment": "e", "user": "u"}
     unit |= {"session": "x", "failed": True, "text": "t", "attribute": ("a=b",)}
     assert Wanted(**unit, **results).of_unit() == Wanted(**unit)
@@ -107,6 +108,7 @@ def test_a_result_that_failed_is_looked_for_among_units_that_did() -> None:
         ({"success": True}, [1]),
         ({"success": False}, [0]),
         ({"outcome": "scored", "label": "l"}, ["scored", "l"]),
+        ({"incident": "a,b"}, ["a,b"]),
     ],
 )
 def test_each_demand_on_a_result_has_its_value(given: dict[str, Any], values: list[Any]) -> None:

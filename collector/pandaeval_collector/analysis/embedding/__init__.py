@@ -19,9 +19,10 @@ class EmbedderError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """The spread of an embedder's cosines, measured on labelled pairs: below ``off`` an answer is off topic, above
-    ``on`` it is on topic, ``cut`` separates the two best. Answers below ``sure`` fail as off topic; 0 if no such
-    cut was measured. ``0 <= sure <= off < cut < on <= 1``."""
+    """Spread of an embedder's cosines on labelled pairs: below ``off`` an answer is off topic, above ``on`` on topic;
+    ``cut`` separates them best. Below ``sure``, answers fail as off topic; 0 if not measured. ``0 <= sure <= off < cut
+    < on <= 1``.
+    """
 
     off: float
     cut: float
@@ -35,10 +36,10 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class KnownShare:
-    """How much of a text an embedder knows; true if that is enough to take its vector for the text's topic.
+    """How much of a text an embedder knows; true if its vector represents the topic.
 
-    ``share``: 0..1 of the text's words. ``lacks``: why that is not enough, "" if it is; a text to follow "the embedder
-    does not know the answer: " ("9 % of its letters are Latin, and the model knows English alone").
+    ``share``: 0..1 of the words. ``lacks``: why it is insufficient, or "". It completes "the embedder does not know the
+    answer: ", for example "9 % of its letters are Latin, and the model knows English alone".
     """
 
     share: float = 1.0
@@ -65,9 +66,10 @@ class Embedder(Protocol):
 
 
 def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
-    """Return a function that tells how much of a text an embedder knows, by its script, language and words; a short
-    text is no lack. An embedder may have such a method ``known``, else all is known. It may read the beginning alone,
-    takes microseconds, never raises and never blocks: every text that is compared is checked."""
+    """Return a function that estimates how much of a text an embedder knows, by script, language and words; short texts
+    count as known. Uses the embedder's optional method ``known``. It may read only the beginning, takes microseconds
+    and never raises or blocks.
+    """
     known: Callable[[str], KnownShare] = getattr(embedder, "known", lambda text: ALL_KNOWN)
     return known
 
@@ -80,10 +82,9 @@ def without_argument(scheme: str, argument: str) -> None:
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Divide rows by their Euclidean length: float32, same shape ``(n, dim)``; rows of zeros stay zeros.
+    """Divide rows by their Euclidean length: float32, shape ``(n, dim)``; zero rows stay zero.
 
-    Squares are added in float64 and row by row: no matrix product, whose order of additions depends on the batch and
-    on the processor.
+    Adds squares in float64 row by row, so results do not depend on batch or processor.
     """
     lengths = np.sqrt(np.add.reduce(np.square(rows, dtype=np.float64), axis=1))
     lengths[lengths == 0.0] = 1.0

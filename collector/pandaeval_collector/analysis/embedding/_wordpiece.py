@@ -1,4 +1,4 @@
-"""BERT's uncased WordPiece over words alone: punctuation says little about the subject and is left out."""
+"""BERT's uncased WordPiece over words only. Punctuation is ignored, because it carries no topic."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ _IN_WORD = bytes(ord(chr(code).lower() if chr(code).isalnum() else " ") for code
 COMMON = 8000
 """So many pieces at the head of the vocabulary count as common words."""
 LEAST = 0.6
-"""Points per word that make a text English: 2 for a function word, 1 for a common one, -1 for one of another language's
-function words."""
+"""Points per word that make a text English: 2 per function word, 1 per common word, -1 per foreign function word."""
 READ = 400
-"""Characters at the beginning that stand for all."""
+"""Characters at the beginning that represent a text."""
 FEWEST_WORDS = 4
-"""Fewer are taken as they come, if their script is Latin: names and codes are known in no language."""
+"""With fewer words, Latin text counts as known: names and codes have no language."""
 LEAST_LATIN = 0.5
 # Those of other languages' words that are English ones, too (in, die, on, was, so), stand here as English or nowhere.
 _ENGLISH_WORDS = """

@@ -1,7 +1,7 @@
-"""The embedder inside the package: one vector per word piece, summed. Needs numpy and no model server.
+"""The built-in embedder: the sum of one vector per word piece. Needs numpy, no model server.
 
-``embedded-1.npz`` was distilled from all-MiniLM-L6-v2 by ``collector/distill``. English, case-blind; word order and
-negation do not count: a sense of the subject, not of the truth.
+``embedded-1.npz`` was distilled from all-MiniLM-L6-v2 by ``collector/distill``. English, case-insensitive. Ignores word
+order and negation: it measures topic, not truth.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class Table:
         return place
 
     def add(self, places: NDArray[np.int32], total: NDArray[np.float32]) -> None:
-        """Set ``total`` to the sum of the rows at ``places``, zeros for none. Adds whole rows one after the other, so
-        the order of additions is that of the words, and the bits are the same on every processor."""
+        """Set ``total`` to the sum of the rows at ``places``, or zeros. Adds rows in word order, so bits are equal on
+        every processor.
+        """
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
 
 

@@ -20,8 +20,9 @@ RETRIES = 2
 
 
 class LiteLlmEmbedder:
-    """Implements :class:`Embedder` by a provider's model; blocks on the network. Keys and addresses come from the
-    provider's usual environment variables. All texts count as known: nothing here tells a model's languages."""
+    """Implements :class:`Embedder` with a provider's model; blocks on the network. Keys and addresses come from the
+    provider's environment variables. All texts count as known.
+    """
 
     bands: Bands | None = None
 

@@ -1,7 +1,7 @@
-"""The embedder for many languages inside the package: one vector per piece of a word, summed. Needs numpy alone.
+"""The built-in multilingual embedder: the sum of one vector per word piece. Needs numpy only.
 
-``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. ``docs/internals/embedders.md`` lists its
-languages and measurements. Case-blind; word order and negation do not count: a sense of the subject, not of the truth.
+``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. ``docs/internals/embedders.md`` lists
+languages and measurements. Case-insensitive. Ignores word order and negation: it measures topic, not truth.
 """
 
 from __future__ import annotations
@@ -102,8 +102,9 @@ class MultilingualEmbedder(DistilledEmbedder):
         return Unigram(numbers, held["costs"].tobytes(), table.place)
 
     def known(self, text: str) -> KnownShare:
-        """Judge by script alone, from the first ``_LOOKED_AT`` characters: an unknown language in a script that the
-        model learned goes unnoticed."""
+        """Judge by script only, from the first ``_LOOKED_AT`` characters. An unknown language in a known script is not
+        detected.
+        """
         letters = len(_LETTER.findall(text[:_LOOKED_AT]))
         share = len(KNOWN_LETTER.findall(text[:_LOOKED_AT])) / letters if letters else 1.0
         if share >= _ENOUGH:

@@ -1,4 +1,4 @@
-"""What of a text is embedded, and texts of any length to one vector each."""
+"""Extracts the text to embed, and embeds texts of any length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two tool calls ask the same, and when they were answered the same."""
+"""Decides whether two tool calls are equivalent, and whether their answers are."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RESULT_KEYS = ARGUMENT_KEYS | frozenset(
     took runtime processingtime responsetime executiontime elapsedseconds elapsedtime durationseconds latencyseconds
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""Volatile keys of results, which have more of them."""
+"""Volatile keys of results."""
 _ID_OR_TIME = re.compile(r"(?:[_-](?:id|uuid|guid|at|ts|timestamp|ms)|[a-z](?:Id|ID|UUID|At|Timestamp|Ms))$")
 _CHANGING_TEXT = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
@@ -57,13 +57,13 @@ _SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 @lru_cache(maxsize=4096)
 def in_arguments(key: str) -> bool:
-    """Return whether the argument ``key`` is volatile: its value (an id, a time) means nothing."""
+    """Return whether the argument ``key`` is volatile: its value, such as an id or time, has no meaning."""
     return _NOT_ALNUM.sub("", key.lower()) in ARGUMENT_KEYS
 
 
 @lru_cache(maxsize=4096)
 def in_results(key: str) -> bool:
-    """Return whether the key of a result is volatile: a new value there brings nothing new."""
+    """Return whether a result's ``key`` is volatile: a new value is no news."""
     return _NOT_ALNUM.sub("", key.lower()) in RESULT_KEYS or _ID_OR_TIME.search(key) is not None
 
 
@@ -81,8 +81,9 @@ def masked(text: str) -> str:
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
-    """Return the values of a result with their keys, sorted, or the lines of a text, without ids, times and the like
-    unless there is nothing else. ``None`` where there are too many or they nest too deep."""
+    """Return a result's values with keys, sorted, or a text's lines. Ids, times and the like are left out unless they
+    are everything. ``None`` for too many or too deeply nested values.
+    """
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
             result = json.loads(result)
@@ -135,13 +136,11 @@ def _number(value: Any) -> Any:
 
 
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
-    """Spell all equivalent arguments alike; ``None`` where they cannot be spelled out (nested too deep, or with
-    integers of thousands of digits).
+    """Canonicalise equivalent arguments; ``None`` if impossible (too deep, or integers of thousands of digits).
 
-    The order of keys, blanks around and between words, ``1`` or ``1.0``, empty values (``{}``, ``{"": ""}``, null),
-    values that are the ``defaults`` of the definition, blank lines, comments, blanks and kinds of quotes of code, and
-    volatile keys make no difference. When nothing but volatile keys was passed, they are the subject of the call, and
-    count.
+    These make no difference: key order, whitespace, ``1`` or ``1.0``, empty values (``{}``, ``{"": ""}``, null),
+    default values from ``defaults``, volatile keys, and in code blank lines, comments and quote style. If only volatile
+    keys were passed, they count.
     """
     if isinstance(arguments, str) and arguments.strip() in _SAYS_NOTHING:
         arguments = None
@@ -187,9 +186,9 @@ def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
 
 
 def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
-    """Whether two calls were answered alike; ``None`` when an answer was not captured.
+    """Whether two calls have equivalent answers; ``None`` if one was not captured.
 
-    The order of a result's parts makes no difference, neither do ids, times, counters and costs in it.
+    Order, ids, times, counters and costs make no difference.
     """
     if not (answered(one) and answered(other)):
         return None
@@ -209,8 +208,7 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
 
 
 def bare(result: Any) -> bool:
-    """Whether a result is an acknowledgement that says nothing about the state of things (``ok``, ``true``, null, or an
-    object of nothing else)."""
+    """Whether a result is a bare acknowledgement (``ok``, ``true``, null, or an object of these)."""
     parsed = as_object(result)
     if parsed is not None:
         return all(_bare_value(value) for key, value in parsed.items() if not in_results(str(key)))
@@ -243,7 +241,7 @@ def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
 
 
 def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dict[str, Any]:
-    """Return the fields that say something; leave out empty texts and objects."""
+    """Return the meaningful fields, without empty texts and objects."""
     fields: dict[str, Any] = {}
     for key, item in value.items():
         name = str(key)
@@ -258,6 +256,6 @@ def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> 
 
 
 def statements(code: str) -> str:
-    """Remove from code what does not change what it does: blank lines, comments, blanks, the kind of quotes."""
+    """Remove blank lines, comments, spaces and quote styles from code."""
     lines = (_BLANKS.sub(" ", line.rstrip()).replace("'", '"') for line in code.splitlines())
     return "\n".join(line for line in lines if line and _COMMENT.fullmatch(line) is None)

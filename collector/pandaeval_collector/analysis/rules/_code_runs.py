@@ -20,8 +20,9 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
-    """Find the code in each model answer that was run, with what the agent's next model call was told of it. Leaves
-    out code if tools were called before that next call: their calls tell more."""
+    """Find executed code in model answers, with the output in the agent's next model input. Skips code if tools were
+    called in between, because their calls have more detail.
+    """
     models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
     parts = (part for span in models for message in span.output or () for part in message.parts)
     if not any(isinstance(part, Text) and ("```" in part.text or "<code>" in part.text) for part in parts):

@@ -1,4 +1,4 @@
-"""Tool calls that were made before and brought nothing new, and how they go round."""
+"""Finds repeated tool calls without news, and their cycles."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ POLL_WAIT_S = 2.0
 RETRY_WAIT_S = 1.0
 """An idle wait of this many seconds after a failed call makes the same call a retry with back-off."""
 UNKNOWN_WAIT_S = 10.0
-"""As ``POLL_WAIT_S``, if the trace does not show what models and tools did meanwhile: a model may have thought."""
+"""Like ``POLL_WAIT_S``, if the trace does not show the work of models and tools meanwhile."""
 GROWTH = 1.5
 LEAST_GROWING_S = 0.25
-"""After failed calls, waits that grow by this factor from one to the next are a back-off, from this length on."""
+"""After failures, waits growing by this factor count as back-off, from this length in seconds."""
 CAUTIOUS_ROUNDS = 3
-"""Where repetition is weak evidence (no result captured, a call that may change something, a call that failed, one
-in other words), it takes this many equal calls in a row until the later ones count."""
+"""With weak evidence, this many equal calls in a row are needed. Evidence is weak without a captured result, for
+possible changes, failed calls and rewordings.
+"""
 _VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)[^\s\d/\\@#]{0,300}+[\d/\\@#]\S*")
 _STATUS = re.compile(r"\W*[1-5]\d\d\W*")
 _TELLING = re.compile(r"[^\W\d_]{3,}")
@@ -44,13 +45,12 @@ _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 @dataclass(slots=True)
 class Step:
-    """A tool call with what was found out about it. ``signature``: the same for the same agent, tool and equivalent
-    arguments; ``None`` if the arguments are not known. ``turn`` and ``visit`` count user turns and changes of the
-    acting agent. ``idle_s``: seconds since the previous call in which nothing worked; ``idle_known``: the trace shows
-    that nothing worked, not only that no other call was made. ``news``: the answer was new, as far as can be told.
-    ``wasted``: the call is a repetition. ``asked_by``: the number of the model call that asked for it; 0 if it is not
-    known. ``stale``: an earlier call in other words had brought all of it; then ``signature`` is that of the first such
-    call. ``delegates``: another agent worked inside it."""
+    """A tool call with its analysis. ``signature``: equal for the same agent, tool and equivalent arguments; ``None``
+    if arguments are unknown. ``turn`` and ``visit`` count user turns and agent changes. ``idle_s``: seconds since the
+    previous call without work. ``idle_known``: the trace proves that idleness. ``news``: the answer was new.
+    ``wasted``: a repetition. ``asked_by``: number of the requesting model call, 0 if unknown. ``stale``: a reworded
+    earlier call, whose ``signature`` it gets. ``delegates``: another agent worked inside.
+    """
 
     call: ToolCall
     nature: Nature
@@ -68,8 +68,9 @@ class Step:
 
 @dataclass(slots=True)
 class _Chain:
-    """A series of equal calls. ``state``: the state's number after the latest one; ``repeats``: all calls that were
-    marked as wasted since the state last changed."""
+    """A series of equal calls. ``state``: the state number after the latest. ``repeats``: wasted calls since the state
+    last changed.
+    """
 
     last: int
     state: int
@@ -80,7 +81,7 @@ class _Chain:
     repeats: list[Step] = field(default_factory=list)
 
     def repeat(self, index: int, step: Step, weak: bool) -> None:
-        """Add a repetition; a ``weak`` one is marked as wasted only in a long series."""
+        """Add a repetition. A ``weak`` repetition is wasted only in a long series."""
         self.last = index
         self.length += 1
         self.pending.append(step)
@@ -93,7 +94,7 @@ class _Chain:
 
 
 class RepeatMarker:
-    """Tells which steps are repetitions. Linear in the number of steps."""
+    """Marks repeated steps, in linear time."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps
@@ -183,7 +184,7 @@ def _forgive(chain: _Chain) -> None:
 
 
 def masked_reason(call: ToolCall) -> str:
-    """Return why a call failed, without the values that it was about; ``""`` where that says nothing."""
+    """Return why a call failed, without specific values; ``""`` if unknown."""
     text = error_of(call).strip()
     if "Traceback (most recent" in text[:LOOKED_AT]:
         text = text[-LOOKED_AT:].rsplit("\n", 1)[-1]
@@ -197,10 +198,10 @@ def masked_reason(call: ToolCall) -> str:
 
 
 def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
-    """Find tools that fail three times or more in a row for the same reason, whatever their arguments. A success of
-    the tool, another failure of it, a wait and a message of the user end a row; calls at the same time are one. That
-    something is not there is an answer to a call that looks. Code in a model's answer has rules of its own. Repeats
-    that are ``known`` are not counted again."""
+    """Find tools that fail at least three times in a row for the same reason, with any arguments. A success, another
+    failure, a wait or a user message ends the row; parallel calls count once. "Not found" is an answer to a lookup.
+    Code in model answers has separate rules. ``known`` repeats are not counted again.
+    """
     wasted = {index for cycle in known for index in cycle.wasted}
     cycles: list[Cycle] = []
     for row in _failing_rows(steps):
@@ -252,10 +253,9 @@ def agents(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span id to the tool call inside which an agent of its own did it; ``""`` or nothing for spans of the
-    outermost agents. The tool calls are the nearest ones above each agent.
+    """Map each span id to the tool call in which its agent was started; ``""`` or missing for the outermost agents.
 
-    An agent that was started as a tool knows nothing of others that were started so, even of its own name.
+    Agents started as tools do not share state, even with the same name.
     """
     by_id = {span.span_id: span for span in spans}
     if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
@@ -265,8 +265,7 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
-    """Map each span to its own value, else to that of the nearest span above it with one. Visits each span once;
-    parent loops and missing parents end the search."""
+    """Map each span to its own value or its nearest ancestor's. Linear; stops at parent loops and missing parents."""
     found: dict[str, str] = {}
     for span in by_id.values():
         path: list[str] = []
@@ -286,7 +285,7 @@ def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[st
 
 @dataclass(slots=True)
 class Visit:
-    """A stretch of a run in which one agent acts."""
+    """A period of a run in which one agent acts."""
 
     agent: str
     start_ns: int
@@ -299,7 +298,7 @@ class Visit:
 
 
 class Visits:
-    """The visits of a trace in start order; :meth:`of` tells in which of them a call was made."""
+    """Visits of a trace by start; :meth:`of` returns a call's visit."""
 
     def __init__(self, trace: Trace) -> None:
         self.all: list[Visit] = []
@@ -324,9 +323,9 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Calls that go round, ``rounds`` >= 2 times. ``members``: indexes of the calls of all rounds, the first included;
-    ``wasted``: of the later ones that brought nothing new. Of a ping-pong the ``visits`` of all rounds, and as calls
-    those that handed over."""
+    """Calls repeated in ``rounds`` >= 2. ``members``: indexes of all calls. ``wasted``: later calls without news. For a
+    ping-pong, the ``visits`` of all rounds and the handing-over calls.
+    """
 
     kind: str
     rounds: int
@@ -336,12 +335,10 @@ class Cycle:
 
 
 def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
-    """Find runs of visits that alternate between two agents, in which from the second round on no visit brought
-    anything.
+    """Find visits that alternate between two agents without progress from the second round on.
 
-    A visit brought something if it made a call with news, if a model said something that its agent had not said
-    before, or if what was said was not captured (then nobody knows). Agents that work at the same time do not hand
-    over. Linear.
+    Progress is a call with news, new model text, or text that was not captured. Parallel agents do not alternate.
+    Linear.
     """
     if len(visits) < 4:
         return []
@@ -365,8 +362,7 @@ def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle
 
 def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
     repeated: set[int] = set()
-    """Calls that give another agent a task in the same words as before, however deeply nested: any news in them is that
-    agent's."""
+    """Calls that repeat a task to another agent in the same words. Their news belongs to that agent."""
     given: set[tuple[str, str]] = set()
     for index, step in enumerate(steps):
         if step.delegates and (told := canonical_arguments(step.call.arguments)) is not None:
@@ -406,11 +402,10 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
-    """Put every wasted step into exactly one cycle, in order of first appearance. Linear in the number of steps.
+    """Assign every wasted step to one cycle, by first appearance. Linear.
 
-    A cycle never reaches over a call that brought news: an agent that looks a thing up again between new findings
-    wastes a call each time, but it is not stuck. Repetition without a period of 1 to 3 (five calls in turn, say) is
-    reported as one ``repeat`` per call.
+    A cycle never spans a call with news: repeated lookups between findings waste calls but are no loop. Repetition with
+    a period above 3 is reported as one ``repeat`` per call.
     """
     line = [i for i, step in enumerate(steps) if step.wasted or step.nature not in _PASSED_OVER]
     runs = {period: _runs(steps, line, period) for period in _KINDS}

@@ -1,4 +1,4 @@
-"""Whether a text that a tool gave back tells of a failure, by how it begins."""
+"""Detects failure texts in tool results by their beginning."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _WHY = (
 """A separator with a reason behind it: a number alone measures something."""
 _ON = r"(?:\s+(?:by|after|for|because|due|with|on|at|from|while|as|since|until|in|when|during|and|or|but)\b)"
 _STOPS = rf"(?:{_END}|{_WHY}|{_ON})"
-"""The message ends here, says why, or goes on with when and how; a noun instead makes it prose about failures."""
+"""The message ends here, gives a reason, or continues with time or manner. A noun instead means prose about
+failures.
+"""
 _NO_QUESTION = r"(?![^.:]*\?)"
 _DONE = (
     r"(?:rejected|denied|declined|refused|forbidden|unauthori[sz]ed|not (?:authori[sz]ed|permitted|allowed)|aborted|"
@@ -80,7 +82,7 @@ EXCEPTION = lazily(
     r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S",
     0,
 )
-"""The name of an exception, as programs spell it; behind it what it says."""
+"""An exception's name as programs write it, followed by its message."""
 LOOKED_AT = 300
 """Characters of a text's beginning that are read."""
 _SIGN = ("❌", "✗", "✘", "🚫", "⛔")
@@ -100,8 +102,7 @@ _INSIDE = ("error", "exception", "failed", "fault")
 """Words that tell of a failure inside names, too (``RuntimeError``)."""
 _CODE = re.compile(r"[45]\d\d")
 _NEAR = 120
-"""Texts of failures have a word that begins with one of these stems among so many first characters; most others have
-none, and are not read further."""
+"""Failure texts contain one of these stems in the first characters; other texts are not read further."""
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -225,7 +226,7 @@ MAY = _any(
     r"[^.\n]{1,80}(?:nicht gefunden|introuvable|no encontrad[oa]|não encontrad[oa]|non trovat[oa])",
     r"[^.\n]{1,80}(?:未找到|見つかりません|не найден)",
 )
-"""Texts that may tell of a failure, or of what was found."""
+"""Texts that may report a failure, or findings."""
 
 
 _PERSON = r"(?:the |a |this )?(?:user|human|person|operator|reviewer|approver)"
@@ -245,12 +246,13 @@ DECLINED = _any(
     r".{1,60} requested permissions? to .{1,80} but you haven't granted it yet",
     rf"(?:human |user )?(?:approval|confirmation|permission) (?:is |was )?(?:denied|rejected|declined) by {_PERSON}",
 )
-"""The texts by which frameworks tell a model that a person refused a tool call."""
+"""Framework texts that tell a model that a person refused a tool call."""
 
 
 class FailureSign(Enum):
-    """A result's sign of a failed call: ``FAILED``; ``DECLINED``: a person refused the call; ``UNSURE``: it can be read
-    both ways; ``NOTHING``: no sign."""
+    """Sign of a failed call. ``FAILED``; ``DECLINED``: a person refused; ``UNSURE``: ambiguous; ``NOTHING``: no
+    sign.
+    """
 
     NOTHING = auto()
     UNSURE = auto()
@@ -259,8 +261,7 @@ class FailureSign(Enum):
 
 
 def text_tells(text: str) -> FailureSign:
-    """Read a sign of failure from a text's first 300 characters. Prose that goes on after "Error", and a number that
-    measures an error, are none."""
+    """Read the failure sign in a text's first 300 characters. Prose after "Error" and measured errors do not count."""
     return _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
 
 

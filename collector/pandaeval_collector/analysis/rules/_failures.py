@@ -1,6 +1,6 @@
-"""Whether a tool call failed: by its status, else by what its result says, since many tools report errors as results.
+"""Decides whether a tool call failed: by status, else by result, because many tools report errors as results.
 
-All that speaks of failed calls asks here: the facts that a judge is told, what limits its verdict, and the rules.
+Used by judge facts, verdict limits and rules.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _SAYS_WHY = {*_ERRORS, *_STATES, *_HTTP, *_TRUE_IF_FAILED, *_FALSE_IF_FAILED}.un
     result data body
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""Fields that an answer about an error has; others are those of a record of something."""
+"""Fields of error objects; other fields belong to records."""
 _OF_ERRORS = frozenset({*_ERRORS, "message", "msg", "detail", "details", "reason", "errors", "error_codes"})
 _MOST_OTHERS = 2
-"""More fields of other things than this make a record, in which an error may be what was asked for."""
+"""With more other fields, the object is a record, in which an error may be requested data."""
 _NONE = frozenset({"", "none", "null", "no", "no error", "false", "0", "ok", "n/a", "nil", "-", "success"})
 _FIELD_CODE = re.compile(
     r"E[A-Z]{4,}|(?>[A-Z_]*?(?:ERR|ERROR|FAIL|DENIED|INVALID|TIMEOUT|TIMED_OUT|NOT_FOUND|EXCEEDED|EXHAUSTED|UNAVAILABLE|"
     r"FORBIDDEN|UNAUTHORIZED|UNAUTHENTICATED|CONFLICT|ABORTED|INTERNAL))[A-Z_]*+"
 )
 _SIGNALLED = 126
-"""From here on a shell's exit code says that a command did not run, or was killed."""
+"""Exit codes from here on mean that a command did not run or was killed."""
 _TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS}).union(
     ("code", "errors", "detail", "__type", "type")
 )
 PARSED_UP_TO = 20_000
-"""Characters; longer texts are taken as they stand."""
+"""Longer texts in characters are not parsed."""
 _PYTHON_UP_TO = 4_000
 _WRAPPED = re.compile(
     r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
@@ -88,8 +88,9 @@ _VERCEL_DENIAL = "execution-denied"
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
-    """Read a sign of failure from an object's own fields. ``error: 12`` measures something; an error among many other
-    fields may be what was asked for; many programs end with exit code 1."""
+    """Read the failure sign in an object's own fields. ``error: 12`` is a measurement, an error among many fields may
+    be requested data, and exit code 1 is common.
+    """
     if _TELLING.isdisjoint(found):
         return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
@@ -193,7 +194,7 @@ def failed(call: ToolCall) -> bool:
 
 
 def tells(call: ToolCall) -> FailureSign:
-    """Read what the call tells of its failure. A refusal by a person is no failure, whatever its status says."""
+    """Return the call's failure sign. A person's refusal is no failure with any status."""
     sign = _result_tells(call.result, _DEPTH)
     if call.error is not None and sign is not FailureSign.DECLINED:
         sign = text_tells(call.error)
@@ -207,7 +208,7 @@ def error_of(call: ToolCall) -> str:
 
 
 def is_absence(call: ToolCall) -> bool:
-    """Return whether a failed call says that the thing sought does not exist: an answer, if the call only looked."""
+    """Return whether a failed lookup reports that the object does not exist, which is an answer."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 

@@ -1,5 +1,4 @@
-"""The same thing asked for again in other words, other spelling or edited code, where the answer holds nothing that was
-not known, or the call failed as before."""
+"""Finds requests repeated in other words, spelling or edited code, without news or with the same failure."""
 
 from __future__ import annotations
 
@@ -25,13 +24,13 @@ from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
 from pandaeval_otel.model import ToolCall
 
 _LEAST_CALLS = 3
-"""A tool that was called less often is not looked at: one attempt in other words is common sense."""
+"""Tools called less often are skipped: one rewording is reasonable."""
 UNSEEN = 0.05
-"""A result with at most this share of unseen content, by length, brings nothing new."""
+"""Results with at most this share of new content, by length, have no news."""
 _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
-"""The share of the shorter request's words that the other must have; and that if both found nothing."""
+"""Minimum shared words of the shorter request, normally and if both found nothing."""
 _MANY = 32
-"""Requests in which :func:`may_reword` looks for two alike: with more it takes them for granted."""
+"""Requests checked pairwise by :func:`may_reword`; with more, a pair is assumed."""
 _COMPARED = 4
 """Requests of a subject that a new one is compared with: the first and the latest ones."""
 _SUBJECTS = 48
@@ -57,7 +56,7 @@ _LONGEST_CODE = 20_000
 _SAME = 0.7
 """The share of all names that two pieces of code must have in common."""
 _FEW = 6
-"""With fewer names the pieces have to have the same ones: a single other name asks for another thing."""
+"""With fewer names, code must have the same names, because one changed name is a new request."""
 _CONTENT = 80
 """A literal of more characters is content (a file, a patch) and compared by its words."""
 _TOKEN = re.compile(
@@ -68,7 +67,7 @@ _ASIDE = re.compile(
     r"|(?:import|from)\b.*)$",
     re.MULTILINE,
 )
-"""A line that asks for nothing: a message that calls nothing, an import."""
+"""A line without effect, such as a message or import."""
 _CODE_WORD = re.compile(r"\w+")
 _CAUSE = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt|Timeout)\b[ \t]*:[ \t]*\S[^\n]*")
 _PLACE = re.compile(r"\bline \d+|\b0x[0-9a-fA-F]+", re.IGNORECASE)
@@ -80,8 +79,7 @@ _FRAME = re.compile(
 
 
 class _Request:
-    """What a call asks for: its free ``texts``, and of each piece of ``code`` the names. The words are found out when a
-    second request is compared with it: most ask for something of their own, and their words are of no interest."""
+    """A call's request: free ``texts`` and names per piece of ``code``. Words are computed on first comparison."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -121,8 +119,9 @@ class _Request:
 
 @dataclass(slots=True)
 class _Subject:
-    """One subject, asked for in one or several ways under one signature, with all answers so far. ``unread``: calls
-    whose answers are not read yet, as most subjects are never compared; ``varied``: there were several ways."""
+    """A topic requested in one or more wordings under one signature, with its answers. ``unread``: calls with unread
+    answers. ``varied``: several wordings.
+    """
 
     signature: str
     turn: int
@@ -149,9 +148,10 @@ class _Subject:
 
 
 def mark_rewordings(steps: Sequence[Step]) -> None:
-    """Find calls that ask for the same in another way, and brought nothing new or failed as before; give them the
-    signature of the first one and sets ``stale``. Only free text, cosmetics and code may differ: another number, date,
-    name or choice asks for something else. Calls x a few comparisons; never raises."""
+    """Find reworded requests without news or with the same failure, give them the first request's signature and set
+    ``stale``. Only free text, cosmetics and code may differ; other numbers, dates, names or choices are new requests.
+    Never raises.
+    """
     counts = Counter(step.call.name for step in steps)
     subjects: dict[tuple[str, _Fixed], list[_Subject]] = {}
     for step in steps[:_STEPS]:
@@ -205,8 +205,7 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
 
 
 def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
-    """Return whether a step may do something else each time: it changes something, unless it is code that shows more
-    than a frame."""
+    """Return whether a step may act anew each time: it changes state, unless it is code with output."""
     if step.nature is not Nature.CHANGING or failed(step.call):
         return False
     return not request.code or all(map(_FRAME.fullmatch, said))
@@ -225,8 +224,7 @@ def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str])
 
 
 def _may_be_another(call: ToolCall, of: Nature) -> bool:
-    """Return whether a call may repeat another one: not if it changed something, unless it ran code, whose effect is
-    unknown."""
+    """Return whether a call may repeat another: not if it changed state, except for code, whose effect is unknown."""
     return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
 
 
@@ -286,9 +284,9 @@ def _cosmetic(value: Any) -> str:
 
 
 def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): its numbers
-    and short texts, and its names with the words of long texts. Comments, imports and messages that it prints are left
-    out."""
+    """Return the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): numbers and
+    short texts, and names with the words of long texts. Ignores comments, imports and printed messages.
+    """
     asked: set[str] = set()
     names: set[str] = set()
     for token in _TOKEN.finditer(_ASIDE.sub("", statements)):

@@ -1,4 +1,4 @@
-"""What a tool does, as far as its name and its definition tell."""
+"""Infers a tool's effect from its name and definition."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RUNNING = frozenset(
     bash cmd code command computer execute interpreter notebook python repl shell terminal
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""Tools that do whatever they are told."""
+"""Tools that execute arbitrary commands."""
 FACTS = frozenset(
     """
     balance count date detail details fee fees history id ids info information list log logs name number overview
@@ -73,9 +73,9 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 class Nature(Enum):
-    """``READING``: a tool looks and changes nothing (also when nothing is known); ``CHANGING``: it may change the
-    state; ``WAITING``: it lets time pass; ``THINKING``: the agent's own note; ``HAND_OVER``: it gives the run to
-    another agent."""
+    """``READING``: no changes, also if unknown. ``CHANGING``: may change state. ``WAITING``: lets time pass.
+    ``THINKING``: the agent's note. ``HAND_OVER``: passes the run to another agent.
+    """
 
     READING = auto()
     CHANGING = auto()
@@ -86,12 +86,11 @@ class Nature(Enum):
 
 @lru_cache(maxsize=4096)
 def nature(name: str, read_only: bool | None = None) -> Nature:
-    """Tell what a tool of this name does. ``read_only`` is what the hints of its definition say, which outweighs the
-    name.
+    """Return a tool's effect. ``read_only``: the definition's hint, which overrides the name.
 
-    A tool changes something only on evidence: a write verb anywhere among the words of its name, also after a
-    namespace (``crm.create_user``, ``mcp__crm__userUpdate``). After a read verb it takes more (``get_order`` reads,
-    ``get_or_create`` and ``check_in`` do not), and a noun that asks for facts reads too (``order_status``).
+    A change needs a write verb among the name's words, also after a namespace (``crm.create_user``,
+    ``mcp__crm__userUpdate``). After a read verb it needs more (``get_order`` reads, ``get_or_create`` and ``check_in``
+    change). A fact noun also means reading (``order_status``).
     """
     words = _words(name)
     first = words[0] if words else ""
@@ -107,15 +106,17 @@ def nature(name: str, read_only: bool | None = None) -> Nature:
 
 @lru_cache(maxsize=4096)
 def is_stepwise(name: str) -> bool:
-    """Whether the same call again does something again (scroll, next, press, add …), so that repeating it can be
-    progress even if every answer is a mere "ok"."""
+    """Whether an equal call has a new effect (scroll, next, press, add …), so repeating it can be progress even with
+    bare "ok" answers.
+    """
     return not STEPWISE.isdisjoint(_words(name))
 
 
 @lru_cache(maxsize=4096)
 def only_looks(name: str) -> bool:
-    """Whether a tool merely shows another part of what is there (``page_down``, ``scroll``, ``go_back``): such a step
-    goes on, and changes nothing that anybody would have to know of."""
+    """Whether a tool only shows another part (``page_down``, ``scroll``, ``go_back``): progress without a state
+    change.
+    """
     words = _words(name)
     return not VIEWING.isdisjoint(words) and all(
         word in VIEWING or word not in (WRITE | AMBIGUOUS | RUNNING | STEPWISE) for word in words
@@ -137,8 +138,9 @@ def runs_code(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def ends_run(name: str) -> bool:
-    """Whether an agent that calls this tool says by it that it is done: it hands the user over, speaks to the user,
-    or declares the end (``transfer_to_human``, ``send_reply``, ``ask_user``, ``end_call``, ``finish``)."""
+    """Whether this call means that the agent is done: it hands over the user, speaks to the user or declares the end
+    (``transfer_to_human``, ``send_reply``, ``ask_user``, ``end_call``, ``finish``).
+    """
     words = _words(name)
     if not words:
         return False

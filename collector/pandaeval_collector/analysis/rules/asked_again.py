@@ -1,5 +1,6 @@
-"""Whether a user's message asks for an earlier answer: again, in a second version, with more to it, in spite of the
-answer, or because no answer came yet."""
+"""Detects user messages that request an earlier answer again: a repeat, another version, more detail, disagreement or a
+missing answer.
+"""
 
 from __future__ import annotations
 

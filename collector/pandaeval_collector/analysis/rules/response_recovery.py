@@ -1,4 +1,4 @@
-"""Tool calls that failed and that nothing made up for, and what an answer says of them."""
+"""Finds tool calls that failed without recovery, and the answer's account of them."""
 
 from __future__ import annotations
 
@@ -102,29 +102,28 @@ _NOT_YET = lazily(
     r"\b(?:would|could|should|shall|please|can|to be|will be|ready to|about to|going to|whether|already|earlier|"
     r"previous(?:ly)?)\b|\?\s*$"
 )
-"""A sentence that speaks of a condition, an offer or of what was done before claims nothing."""
+"""A conditional, an offer or a past event claims no success."""
 _SORRY = lazily(
     r"\b(?:sorry|apolog\w+|unfortunately|leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|"
     r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송"
 )
-"""Words of regret. Beside a claim that something was done, the regret may be about what the user told."""
+"""Words of regret. Beside a claim of success they may concern the user's story."""
 _ASIDE = lazily(
     r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
     r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))"
 )
-"""What an answer that claims success says by the way ("it will not be mailed", "the issue is solved")."""
+"""Asides in answers that claim success ("it will not be mailed", "the issue is solved")."""
 _POLICY = lazily(
     r"\b(?:can't|cant|cannot|can not|isn't|aren't|is not|are not|invalid|errors?|restrict\w+|prevent\w+|"
     r"unavailable|not (?:possible|available|allowed|permitted))\b"
 )
-"""What rules and warnings say as well ("it cannot be changed later"): no admission beside a claim that all was done."""
+"""Rules and warnings ("it cannot be changed later"), which are no admission beside a claim of success."""
 _LONGEST = 20_000
 """Characters of an answer that are read."""
 
 
 def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
-    """Cache the result of ``find`` for the latest trace, as several metrics ask about it in a row. Safe on any thread:
-    two may compute it for the same trace. Results are shared, so nobody may change them."""
+    """Cache ``find`` for the latest trace, because several metrics use it. Thread-safe; do not change results."""
     latest: tuple[Trace, _Found] | None = None
 
     @wraps(find)
@@ -166,14 +165,13 @@ def read_only_hints(trace: Trace) -> dict[str, bool | None]:
 
 
 def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
-    """Return the indexes of calls that failed for good, or have another ``sign`` for good.
+    """Return indexes of calls that failed for good, or have another ``sign`` for good.
 
-    These are calls that were to change something; without such calls, all calls, if all failed. Calls that only *may*
-    have failed do not count.
+    These are state-changing calls, or all calls if none changes state and all failed. Possible failures do not count.
 
-    A later success of the same tool, or of another one that changes something, makes up for a failure; so does an
-    earlier success of an equal call. "Not found" is an answer to a call that only looked, and turning a page or
-    computing a number changes nothing. Of very many calls the last thousand are asked what they were to change.
+    A failure is recovered by a later success of the tool or of another changing tool, or an earlier success of an equal
+    call. "Not found" in lookups, paging and computing do not count. Of very many calls, only the last thousand are
+    checked.
     """
     calls, signs, wrong = trace.tool_calls, signs_of(trace), wrong_calls(trace)
     if sign not in signs:
@@ -229,8 +227,9 @@ def answered_by(trace: Trace) -> tuple[str, ...]:
 
 
 def steps_of(trace: Trace) -> list[Span]:
-    """Return the spans that can break a run, in order: model calls, tool calls, retrievals, and agents that show no
-    step of their own; without the outermost span."""
+    """Return the spans that can break a run, in order, without the outermost: model calls, tool calls, retrievals, and
+    agents without inner steps.
+    """
     inner = {span.parent_id for span in trace.spans}
     steps = [
         span for span in trace.spans if span.kind in _STEPS or (span.kind is Kind.AGENT and span.span_id not in inner)
@@ -239,8 +238,9 @@ def steps_of(trace: Trace) -> list[Span]:
 
 
 def answering_span(trace: Trace) -> str:
-    """Return the id of the step that gave the trace's answer: the last model call, or agent that shows no step of its
-    own, which said it; where none shows what it said, the last model call. ``""`` without one."""
+    """Return the id of the answering step: the last model call, or agent without inner steps, that gave the answer;
+    else the last model call. ``""`` without one.
+    """
     steps = [span for span in steps_of(trace) if span.kind in (Kind.LLM, Kind.AGENT)]
     answer = (trace.output or "").strip()
     heard = [(span.span_id, [message.text.strip() for message in span.output or ()]) for span in steps]
@@ -271,8 +271,9 @@ def _given(arguments: object) -> str | None:
 
 
 class Told(Enum):
-    """What an answer says of failed work. ``ADMITTED``: something failed or was not done. ``ASKED``: that, or that more
-    is needed, and it asks how to go on or hands over. ``CLAIMED``: something was done, and no word of a failure."""
+    """An answer's account of failed work. ``ADMITTED``: a failure or omission. ``ASKED``: an admission or a need, plus
+    a question or handover. ``CLAIMED``: success without mention of failure.
+    """
 
     NOTHING = auto()
     ADMITTED = auto()
@@ -281,8 +282,9 @@ class Told(Enum):
 
 
 def told(answer: str, done: bool = True) -> Told:
-    """Read what an answer, in some common language, says of failed work, whichever work that is. ``done``: some of the
-    work was done, so a claim may be about that, and words about limits about the rest."""
+    """Read an answer's account of failed work, in several common languages. ``done``: part of the work succeeded, so a
+    claim may concern that part.
+    """
     text = answer[:_LONGEST].replace("\u2019", "'")
     sentences = _sentences(answer)
     claims = bool(claims_in(answer))
@@ -316,6 +318,5 @@ def _sentences(answer: str) -> list[str]:
 
 
 def owns_up(answer: str) -> bool:
-    """Return whether the answer says that something failed or was not done, or asks how to go on, and claims no
-    success."""
+    """Return whether the answer admits a failure or omission, or asks how to continue, without claiming success."""
     return told(answer) in (Told.ADMITTED, Told.ASKED)

@@ -1,34 +1,26 @@
-"""Is an agent going round in circles inside one trace?
+"""Detects loops in a trace by code.
 
-Found by code alone, from what tools were asked and what they answered. Repetition is a loop only if the same agent
-calls the same tool with equivalent arguments, or asks for the same in other words, other spelling or edited code, the
-answer brings nothing new (ids, times, counters, costs and order apart), and nothing that may have changed the state of
-things happened in between (nor a new user message). So none of these is a loop:
+A loop needs the same agent and tool, with equivalent or reworded arguments, an answer without news, and no possible
+state change or user message in between. Ids, times, counters, costs and order are no news. So these are no loops:
 
-- polling: the answer changes in the end (which forgives the calls before it), a waiting tool lies between, or nothing
-  at all happened for 2 s (10 s where the trace shows no model calls or tool times, because a model may have been
-  thinking);
-- a retry after an error with back-off: 1 s of idle time, or waits that grow by half each time;
-- pagination and batches: an argument advances, so the arguments are not equivalent, and only free text counts as other
-  words: another number, date or name asks for another thing;
-- checking again after each repair step: the step between may have changed something;
-- the same call twice at the same time, or by two agents, also two of one name that were each started as a tool: the
-  answer to the one was not known to the other.
+- polling: the answer finally changes, a waiting tool is between, or the trace is idle for 2 s (10 s if model calls or
+  tool times are unknown);
+- a retry with back-off: 1 s idle, or waits that grow by half;
+- pagination and batches: another number, date or name is a new request;
+- checks after repair steps, which may have changed the state;
+- parallel calls, and calls by two agents, also of one name if each was started as a tool.
 
-A call changes something only on evidence: its definition says so, or its name holds a write verb; else it reads. For
-what is weaker evidence, only the third equal call in a row counts (and the second with it): a changing call with the
-same answer each time and no news in between (a stepwise one, such as scroll or next, only if its answer is more than
-"ok"), a call that failed (one retry at once is common sense), one in other words, and reading calls of which no result
-was captured. A call in other words, spelling or code that fails repeats one that failed for the same reason, unless
-something else brought news in between. Code is edited if its numbers, texts and nearly all names stay; comments,
-imports and messages that it prints make no difference. Calls whose arguments were not captured are never compared.
+A call changes state only if its definition or a write verb indicates so. With weak evidence, only the third equal call
+counts (and then the second): a changing call with the same answer and no news (a stepwise call only if its answer is
+more than "ok"), a failed call, a reworded call, and reading calls without captured results. A failed reworded call
+repeats a failure for the same reason, unless there was news in between. Edited code keeps its numbers, texts and nearly
+all names; comments, imports and printed messages are ignored. Calls without captured arguments are never compared.
 
-One tool that fails three times over for the same reason, values apart, is a loop whatever it was asked for: without a
-success of it or a message of the user in between, one call after another, and without back-off.
+A tool that fails three times in sequence for the same reason is a loop, without success, user message or back-off in
+between.
 
-Code that a model writes is a call of its statements, where no tool was called in the meantime. Agents that give each
-other the same task, handing over or as tools inside each other, go round in circles if none of them says or finds
-anything new; answers of an agent in ever new words hardly repeat, so such loops are not seen.
+Model-written code is a call of its statements, if no tool was called meanwhile. Agents that pass each other the same
+task loop if none finds or writes anything new. Loops with ever new wording are not detected.
 """
 
 from __future__ import annotations
@@ -157,11 +149,10 @@ class LoopCycle:
 
 @dataclass(frozen=True, slots=True)
 class ToolLoop:
-    """The repetitions of a trace. ``calls``: its tool calls, and runs of code in which no tool was called.
-    ``repeated``: indexes in ``trace.tool_calls`` of wasted calls, which repeat an earlier one and brought nothing;
-    ``written``: how many runs of code did so. ``cycles``: in order of appearance. ``seconds`` and ``tokens``: spent in
-    all cycles, overlaps counted once. ``unseen``: calls that may be repetitions, but arguments, or all results of equal
-    calls, were not captured."""
+    """Repetitions in a trace. ``calls``: tool calls and code runs without tool calls. ``repeated``: indexes of wasted
+    calls in ``trace.tool_calls``. ``written``: wasted code runs. ``cycles``: by appearance. ``seconds`` and ``tokens``:
+    in all cycles, overlaps once. ``unseen``: possible repetitions without captured arguments, or without any results.
+    """
 
     calls: int
     repeated: tuple[int, ...] = ()

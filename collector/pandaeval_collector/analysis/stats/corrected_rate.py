@@ -1,16 +1,12 @@
-"""A pass rate as people would give it, from a judge's scores of many runs and people's labels of a few.
+"""Estimates a pass rate as people would give it, from many judge scores and a few labels.
 
-The judge's own mean is off by what it flatters; the labelled runs say by how much. The estimate is people's mean over
-the labelled runs, plus ``power`` times the difference between the judge's mean over all runs and over the labelled
-ones. With the power that makes the variance least this is prediction-powered inference with power tuning (PPI++,
-Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453), which for a mean is the regression estimator of survey sampling
-(Cochran 1977, chapter 7). A judge that knows nothing gets power 0 and costs nothing.
+The estimate is the labels' mean plus ``power`` times the judge's mean over all runs minus over labelled runs. With
+optimal power this is prediction-powered inference (PPI++, Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453), the
+regression estimator of survey sampling (Cochran 1977, chapter 7). An uninformative judge gets power 0.
 
-What is estimated is the rate behind the runs that were seen, not only theirs: the interval stays open when every run
-is labelled. Runs are weighed by one over their chance to be in (Hájek); those of one session are not taken for
-independent. Intervals are Wilson's with the effective number of observations and Student's quantile. Labels that hold
-few failures (or few successes) say little about where the judge errs: then, and wherever it is narrower, the interval
-is that of the labels alone.
+The target is the underlying rate, so the interval stays open if every run is labelled. Runs are weighted by inverse
+inclusion probability (Hájek) and clustered by session. Intervals are Wilson's with effective sample size and Student's
+quantile. With few failures or successes among labels, or if it is narrower, the labels-only interval is used.
 """
 
 from __future__ import annotations

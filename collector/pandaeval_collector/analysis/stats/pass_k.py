@@ -1,18 +1,15 @@
-"""pass@k and pass^k of one case: would at least one of k further trials succeed, and would all of them?
+"""pass@k and pass^k of a case: probability that at least one, or all, of k trials succeed.
 
-Of ``n`` trials of which ``c`` succeeded, by three estimators:
+Three estimators from ``c`` successes in ``n`` trials:
 
-- ``plug_in``: the observed rate p = c/n in 1 - (1 - p)^k and p^k. Simple, and off for few trials: p^k is too high on
-  average, since a power rises faster than it falls.
-- ``unbiased``: 1 - C(n-c, k)/C(n, k) (Chen et al. 2021, "Evaluating Large Language Models Trained on Code") and
-  C(c, k)/C(n, k) (Yao et al. 2024, "tau-bench"): the share of all groups of k among the trials that were made. Right on
-  average over many repetitions, which makes it the one to take the mean of over cases. Unknown for k > n.
-- ``bayesian``: the rate is unknown, and after the trials it is distributed as Beta(1 + c, 1 + n - c), by a uniform
-  prior. Gives the mean, the median and the equal-tailed 95 % interval. All three are exact: both curves rise (or fall)
-  with the rate throughout, so that quantiles go through them; the mean is a product of the distribution's moments. The
-  mean can lie outside the interval where the distribution is skew, which is why curves are drawn by the median.
+- ``plug_in``: p = c/n in 1 - (1 - p)^k and p^k. Simple, but p^k is biased upwards for few trials.
+- ``unbiased``: 1 - C(n-c, k)/C(n, k) (Chen et al. 2021, "Evaluating Large Language Models Trained on Code") and C(c,
+  k)/C(n, k) (Yao et al. 2024, "tau-bench"). Use it for means over cases. Unknown for k > n.
+- ``bayesian``: the rate has posterior Beta(1 + c, 1 + n - c) under a uniform prior. Gives exact mean, median and
+  equal-tailed 95 % interval. If the distribution is skewed, the mean can be outside the interval, so curves show the
+  median.
 
-``n`` counts determined trials: one that could not be graded is neither a success nor a failure.
+``n`` counts determined trials; ungraded trials are excluded.
 """
 
 from __future__ import annotations

@@ -122,10 +122,10 @@ def session_profile(reliability: float, consistency: float) -> str:
 
 
 def assessment(pass_at_k: float | None, pass_pow_k: float | None) -> str | None:
-    """Return the agentic metric's "agent quality assessment" of pass@k and pass^k: ``reliable`` (above 0.95 and above
-    0.7), ``inconsistent`` (above 0.95 and below 0.5: it can succeed, and one cannot rely on it) or
-    ``needs_improvement`` (pass@k below 0.7). ``None`` in the gaps between these, for which the source has no word, and
-    where a share is unknown."""
+    """Return the agentic metric's assessment of pass@k and pass^k: ``reliable`` (above 0.95 and above 0.7),
+    ``inconsistent`` (above 0.95 and below 0.5) or ``needs_improvement`` (pass@k below 0.7). ``None`` in the gaps, and
+    if a share is unknown.
+    """
     if pass_at_k is None or pass_pow_k is None:
         return None
     if _checked(pass_at_k) < 0.7 - _TOLERANCE:

@@ -1,8 +1,7 @@
-"""Tells which words of a message name its subject, and which are talk: greetings, consent, names and ids, apologies,
-questions back.
+"""Separates topic words of a message from small talk: greetings, consent, names and ids, apologies, questions back.
 
-Languages: the words and phrases of talk are English and the commonest ones of a few other languages; in others a text
-counts as saying more than it does.
+Small talk is known in English and commonly in a few other languages. Elsewhere texts count as having more topic than
+they do.
 """
 
 from __future__ import annotations
@@ -139,8 +138,9 @@ def content_tokens(text: str) -> frozenset[str]:
 
 
 def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
-    """Return whether a message names a subject and its answer says one; the first only if the second holds. "Yes, do
-    it", thanks, an id or a name are no subject of a message; "yes", "done" and a bare number are none of an answer."""
+    """Return whether a message has a topic and its answer has content; the first only if the second holds. "Yes, do
+    it", thanks, an id or a name are no topic; "yes", "done" and a bare number are no content.
+    """
     if len(answer) <= PLAINLY and not topic_words(answer):
         return False, False
     fewest = 1 if message.endswith(("?", "？", "؟")) else FEWEST
@@ -148,9 +148,9 @@ def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
-    """Return whether the answer could be found off topic: both texts say enough, the message asks for something of its
-    own, and the answer neither hands over nor takes up a word of the message. Only then does low similarity mean
-    anything. ``unlike``: the two are not similar at all."""
+    """Return whether low similarity is meaningful: both texts have content, the message has its own topic, and the
+    answer neither hands over nor repeats its words. ``unlike``: the two are not similar at all.
+    """
     # To what agrees to a proposal or asks what to do next, the subject of the answer is the agent's to choose.
     if _CONSENT.match(message) is not None or _WHAT_NEXT.search(message[-PLAINLY:]) is not None:
         return False

@@ -1,16 +1,14 @@
-"""Requests between a collector and its child processes: one protocol for all of them.
+"""The protocol between a collector and its child processes.
 
-Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`), each a message that begins with its kind:
+Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`), each beginning with its kind:
 
-- ``ask, n, name, arguments``: a request; ``done, n, value`` or ``failed, n, error`` ends it.
-- ``piece, n, value``: a piece of an answer. The next one waits for ``more, n, value``, which says that this one was
-  taken, and may tell something: so an answer is as fast as its reader.
-- ``drop, n``: nobody waits for the answer any more; ``done, n`` confirms.
-- ``tell, name, arguments``: a notice, which nobody answers. ``raised, errors``: what components raised in a child.
+- ``ask, n, name, arguments``: a request, ended by ``done, n, value`` or ``failed, n, error``.
+- ``piece, n, value``: part of an answer. The next part waits for ``more, n, value``, so readers control the pace.
+- ``drop, n``: the request is cancelled; ``done, n`` confirms.
+- ``tell, name, arguments``: a notice without answer. ``raised, errors``: component errors in a child.
 
-To a child, the first frame is its setup; the first frame from it is empty when it is ready, and else says why not. Both
-ends are the same program on the same machine, and no other process can write to the pipes. The child's side is
-:mod:`pandaeval_collector.base.runtime.serving`.
+A child's first incoming frame is its setup. Its first outgoing frame is empty if ready, else the error. Both ends are
+the same program on one machine. The child's side is :mod:`pandaeval_collector.base.runtime.serving`.
 """
 
 from __future__ import annotations
@@ -44,8 +42,9 @@ _LEAST_WAIT_S = 0.1
 
 OnPiece = Callable[[Any], Awaitable[Any]]
 Handlers = Mapping[str, Callable[..., Any]]
-"""What a process answers, by name. A request awaits ``handler(piece, *arguments)``, where ``piece`` sends a piece of
-the answer and returns what the asker said to it; a notice calls ``handler(*arguments)``."""
+"""A process's handlers, by name. A request awaits ``handler(piece, *arguments)``; ``piece`` sends part of the answer
+and returns the caller's response. A notice calls ``handler(*arguments)``.
+"""
 
 
 class RemoteError(Exception):
@@ -108,7 +107,7 @@ class _Asked:
 
 
 class Peer:
-    """One end of the pipes: asks the other end and answers it. On one event loop."""
+    """One end of the pipes, for requests in both directions. One event loop."""
 
     def __init__(
         self,
@@ -137,8 +136,9 @@ class Peer:
         return len(self._asked)
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Return the answer of the other end; raise the error that it met, and what ``on_piece`` raises. ``on_piece``
-        takes each piece of the answer; what it returns goes back."""
+        """Return the other end's answer, or raise its error or that of ``on_piece``. ``on_piece`` receives each part;
+        its return value is sent back.
+        """
         number = next(self._numbers)
         body = self._codec.pack(("ask", number, name, arguments))
         asked = self._asked[number] = _Asked(patience)
@@ -247,7 +247,7 @@ class Peer:
 
 
 class Calls:
-    """Asks one child process, which is started when it is first asked and again after it ended. On one event loop."""
+    """Calls one child process, started on first use and after it ends. One event loop."""
 
     def __init__(
         self,
@@ -264,10 +264,11 @@ class Calls:
         keep: bool = False,
         backoff: Backoff | None = None,
     ) -> None:
-        """``what``: the process in words; ``module``: what it runs, which is told ``setup``; ``count`` is called when
-        it has ``started``, ``not_started`` or ``ended``; ``handlers``: what it may ask; ``silent``: its standard error
-        is thrown away; ``in_turn``: it answers one request after the other; ``keep``: another is started as soon as one
-        ended; ``backoff``: how long to wait before that."""
+        """``what``: the process's name in messages. ``module``: run with ``setup``. ``count``: called with ``started``,
+        ``not_started`` or ``ended``. ``handlers``: for the child's requests. ``silent``: discard its standard error.
+        ``in_turn``: it handles one request at a time. ``keep``: restart immediately. ``backoff``: seconds before a
+        restart.
+        """
         self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
         self._count, self._handlers, self._codec = count, handlers or {}, codec
         self._silent, self._in_turn, self._keep = silent, in_turn, keep
@@ -306,8 +307,9 @@ class Calls:
         starting.result()
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Does what :meth:`Peer.ask` does. A process that says nothing for ``patience`` seconds when it is at this
-        request is killed. Raises :class:`ChildStartError` and :class:`ChildEndedError`, too."""
+        """Call as :meth:`Peer.ask`. Kills a process that is silent for ``patience`` seconds on this request. Also
+        raises :class:`ChildStartError` and :class:`ChildEndedError`.
+        """
         await self.start()
         if self._running is None:
             raise ChildStartError(f"{self._what} ended at its start")

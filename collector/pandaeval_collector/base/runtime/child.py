@@ -1,7 +1,6 @@
-"""A Python module of ours as a process of its own. The two speak through pipes in frames: 8 bytes of length and a body.
+"""Runs a Python module as a child process, with pipes of length-prefixed frames (8 bytes).
 
-It is started without the event loop's help: that forks, and a fork of a process with threads may find a lock held that
-nobody is left to open. ``subprocess`` does without where it can (``vfork``).
+Started with ``subprocess`` and ``vfork`` instead of the event loop's fork, which may inherit locked locks.
 """
 
 from __future__ import annotations
@@ -176,8 +175,9 @@ class _UpToItsEnd(asyncio.StreamReaderProtocol):
 
 
 class _Lent:
-    """A pipe whose descriptor uvloop closes. uvloop closes the file object, too, which would close that number a second
-    time, and with it what another thread has opened under it meanwhile: gRPC's poller, a file of the store."""
+    """A pipe whose descriptor uvloop closes. uvloop also closes the file object, which would close a reused descriptor
+    of another thread, such as gRPC's poller or a store file.
+    """
 
     def __init__(self, pipe: IO[bytes]) -> None:
         with pipe:

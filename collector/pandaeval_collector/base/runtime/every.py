@@ -35,8 +35,9 @@ class Backoff:
 
 
 class Every:
-    """Does ``work`` at once, and ``interval`` seconds after it was done last, or the seconds that it returns. What it
-    raises is logged, and the next round tries again. On one event loop."""
+    """Runs ``work`` now, and ``interval`` or the returned seconds after each end. Exceptions are logged and the next
+    round retries. One event loop.
+    """
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Every:
         self._interval, self._work, self._name, self._last, self._grace = interval, work, name, last, grace
         self._rung = asyncio.Event()
         self.is_last = False
-        """Whether it is stopped: the round under way, or the one to come if there is one, is the last."""
+        """Whether the current or next round is the last."""
         self._task = asyncio.create_task(self._run(), name=name)
 
     def ring(self) -> None:

@@ -1,13 +1,12 @@
-"""Places in the code where a test can make this process die, armed by one environment variable.
+"""Fail points where a test can kill this process, armed by an environment variable.
 
-``PANDAEVAL_FAIL_POINT=after_commit:17`` kills the process with SIGKILL when ``after_commit`` is reached the 17th time.
-Several are separated by commas. Not set, a fail point costs one look at an empty dictionary.
+``PANDAEVAL_FAIL_POINT=after_commit:17`` sends SIGKILL on the 17th ``after_commit``; separate several with commas.
+Unset, a fail point costs one dictionary check.
 
-The points, in the order in which a span meets them: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack``
-``before_decide`` ``after_decide`` ``after_decision_commit`` ``before_export`` ``after_export``; ``during_resume`` at
-each chunk that a start takes up again; ``in_worker`` when a process of the line has understood a batch, and kills that.
-``over_trace=4BF9…:1`` is met whenever the trace whose id begins so is understood, in every process, those that are
-started again too.
+In span order: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack`` ``before_decide`` ``after_decide``
+``after_decision_commit`` ``before_export`` ``after_export``. ``during_resume``: at each chunk loaded at a start.
+``in_worker``: kills a worker after understanding a batch. ``in_deletion``: at each step of a deletion.
+``over_trace=4BF9…:1``: when a trace with this id prefix is understood, in every process.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ POINTS = (
     "after_export",
     "during_resume",
     "in_worker",
+    "in_deletion",
     "over_trace",
 )
 _HANDED_OVER_S = 0.005
@@ -49,8 +49,9 @@ class _Point:
 
 
 def arm(environ: Mapping[str, str]) -> None:
-    """Set the fail points that ``environ`` asks for, and only those. Raises ``ValueError`` for one that is not
-    understood: a proof that tests nothing must not look like one that passed."""
+    """Set exactly the fail points in ``environ``. Raises ``ValueError`` for an unknown point, so that a proof cannot
+    pass untested.
+    """
     _armed.clear()
     for entry in filter(None, environ.get(VARIABLE, "").split(",")):
         name, _, count = entry.strip().partition(":")

@@ -11,14 +11,16 @@ _THRESHOLDS = 50_000, 20, 100
 
 
 def expect_imports() -> None:
-    """Raise the collector's thresholds at the beginning of a process: modules are many objects that all stay, and with
-    Python's own thresholds an eighth of the time of their import goes into looking through them in vain."""
+    """Raise the garbage collector's thresholds during imports, whose objects stay. With the defaults, an eighth of the
+    import time is wasted.
+    """
     gc.set_threshold(*_THRESHOLDS)
 
 
 def spare_the_garbage_collector() -> None:
-    """Freeze what the start left behind for good, and raise the thresholds: a batch of traces makes many objects that
-    are all needed; by Python's own thresholds a twentieth of the time goes into looking through them in vain."""
+    """Freeze start-up objects and raise the garbage collector's thresholds, because batches make many live objects.
+    With the defaults, a twentieth of the time is wasted.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
@@ -31,9 +33,9 @@ def collect_recent() -> None:
 
 
 def give_memory_back() -> None:
-    """Make glibc return large blocks to the system when they are freed, and keep few heaps for the threads of gRPC and
-    ours. By itself it keeps for each thread what a large request took there: after a burst of those some 300 MB. Does
-    nothing without glibc."""
+    """Make glibc return large freed blocks and use few heaps. Otherwise each thread keeps memory after large requests,
+    some 300 MB. No effect without glibc.
+    """
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

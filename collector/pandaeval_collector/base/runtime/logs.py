@@ -1,5 +1,4 @@
-"""How the processes of a collector write their logs: one record, one line, and no line longer than a terminal and a
-collector of logs can take. Much of what is logged came from outside."""
+"""Log format of collector processes: one bounded line per record, because much logged text is external."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def set_up_command() -> None:
 
 
 class BoundedFormatter(logging.Formatter):
-    """Writes a record as one line, its traceback below it; escapes what cannot be printed, cuts what is too long."""
+    """Formats a record as one line with its traceback below; escapes unprintable characters and cuts long text."""
 
     def format(self, record: logging.LogRecord) -> str:
         record.message = record.getMessage()

@@ -37,8 +37,9 @@ def load_module(spec: str) -> ModuleType:
 
 
 def source_digest(written: Any) -> str:
-    """Return 12 hex digits of the source of the module that a function or class stands in: what it calls there can
-    change a score as well. Raises ``ValueError`` where there is no source to be read."""
+    """Return 12 hex digits of the source of an object's module, because helpers also affect scores. Raises
+    ``ValueError`` without source.
+    """
     module = sys.modules.get(written.__module__)
     try:
         source = inspect.getsource(module if module is not None else written)

@@ -1,7 +1,6 @@
-"""A child process, from its own side: answers the requests of :mod:`pandaeval_collector.base.runtime.calls`.
+"""The child side of :mod:`pandaeval_collector.base.runtime.calls`.
 
-It ends when its parent does. It holds nothing that matters, so it may be killed at any time, and goes first where
-memory runs out.
+Ends with its parent. It is stateless, may be killed at any time, and is the first victim of memory shortage.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ class OtherEditionError(RuntimeError):
 
 
 def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
-    """Answer requests one after the other: each by ``handler(*arguments)``. ``open_`` returns the handlers; what it
-    raises is why there is no process. ``nice``: by how much this process lowers its priority."""
+    """Serve requests sequentially with ``handler(*arguments)``. ``open_``: returns the handlers, or raises the start
+    error. ``nice``: priority reduction.
+    """
     parent, codec, requests = Parent(nice=nice), PICKLED, queue.SimpleQueue[Any]()
 
     def tell(name: str, *arguments: Any) -> None:
@@ -51,8 +51,9 @@ def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
 
 
 def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
-    """Answer requests at the same time, on one event loop. ``open_`` returns the handlers, which may ask the parent;
-    what it raises is why there is no process."""
+    """Serve requests concurrently on one event loop. ``open_``: returns the handlers, which may call the parent, or
+    raises the start error.
+    """
     parent = Parent(nice=nice)
     asyncio.run(_serve(open_, parent, codec))
 

@@ -1,6 +1,6 @@
-"""Cleans error texts of others (a provider, its client, a server on the way) for logs, jobs and results.
+"""Cleans external error texts for logs, jobs and results.
 
-Such a text may quote whatever was sent: the key that was refused, an address with a password in it, the prompt.
+They may quote the request: a key, an address with a password, or the prompt.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ _PATTERNS = tuple(
 
 
 def plain_error(text: str) -> str:
-    """Shorten an error to some 300 characters on one line. Leaves out a stack; of an object (JSON, or as Python writes
-    it) that ends the text, keeps what its fields say went wrong. An unreadable text stays as it is. Never raises."""
+    """Shorten an error to about 300 characters on one line. Drops stacks; from a trailing object (JSON or Python) keeps
+    the error fields. Unreadable text is unchanged. Never raises.
+    """
     before, stack, after = text.partition(_TRACEBACK)
     if stack:
         lines = [line for line in after.splitlines() if line.strip()]
@@ -92,9 +93,9 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def told(text: object, known: Iterable[str] = ()) -> str:
-    """Shorten a text to at most :data:`LONGEST` characters on one line, without control characters and without
-    secrets: neither those of a known shape nor, as they are or escaped for an address, the ``known`` ones. An object
-    that ends the text, such as the body of a provider's answer, is replaced by what it says went wrong."""
+    """Shorten text to :data:`LONGEST` characters on one line, without control characters, secrets by shape, or
+    ``known`` secrets (also URL-escaped). A trailing object is replaced by its error message.
+    """
     whole = str(text).partition(_TRACEBACK)[0]
     if len(whole) > _LOOKED_AT:
         whole = whole[:_LOOKED_AT].rpartition(" ")[0]  # a secret that is cut through would not be recognised

@@ -1,5 +1,4 @@
-"""Text of others as it may be shown: whole or cut to a room, with the characters written out that a terminal obeys, or
-that reorder or hide what is beside them."""
+"""Makes external text safe to display: cut, with terminal control, bidirectional and invisible characters escaped."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Secrets found in text by the shapes that providers give them, and by the names before them
-(:mod:`pandaeval_collector.base.untrusted.named_secrets`).
+"""Finds secrets by provider formats and by preceding names (:mod:`pandaeval_collector.base.untrusted.named_secrets`).
 
-Typed patterns only: entropy would take span ids, call ids and UUIDs for secrets, and a judge that cannot tell two call
-ids apart is a worse judge. What is found is replaced by ``[secret: kind]``. Nothing here knows secrets without a shape
-of their own, such as a password in the middle of a sentence that does not say "password:" before it.
+Uses typed patterns, because entropy would match span and call ids, which a judge must distinguish. Replaces with
+``[secret: kind]``. Secrets without a shape or name are not found.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ from pandaeval_otel.model import Trace
 
 
 def stated(trace: Trace, *names: str) -> list[str]:
-    """Return what the first span with each of these attributes says, as a bounded name: ``0`` is one, an empty text is
-    none. ``""``: nothing."""
+    """Return the bounded value of each attribute from the first span that has it; ``0`` counts, empty text does not.
+    ``""``: none.
+    """
     held = [span.attributes for span in trace.spans if span.attributes]
     texts = ((str(each[name]) for each in held if each.get(name) is not None) for name in names)
     return [bounded(next(filter(None, said), "")) for said in texts]

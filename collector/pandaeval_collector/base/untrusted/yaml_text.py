@@ -73,9 +73,9 @@ def dotted(place: Iterable[str | int]) -> str:
 
 
 def parse(text: str, most: int = _MOST, deepest: float = math.inf, any_keys: bool = True) -> YamlText:
-    """Read the one document of a text. Raises :class:`BadTextError` for its first fault, such as a tag, an object or a
-    value that JSON does not know. ``most``: values and keys, aliases and merges written out; ``deepest``: levels;
-    ``any_keys``: keys may also be numbers."""
+    """Read a single-document text. Raises :class:`BadTextError` for the first fault, such as a tag, object or non-JSON
+    value. ``most``: values and keys with aliases expanded. ``deepest``: levels. ``any_keys``: allow number keys.
+    """
     content = YamlText()
     try:
         loader = _Loader(text, most, deepest, any_keys)

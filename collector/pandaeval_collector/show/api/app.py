@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.show.api.costs import cost_routes
+from pandaeval_collector.show.api.deleting import deleting_routes
 from pandaeval_collector.show.api.incidents import incident_routes
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import list_routes
@@ -52,6 +53,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
     incident_routes(app, reads, names, work)
     cost_routes(app, reads)
     labelling(app, reads, work)
+    deleting_routes(app, reads, work)
     question_routes(app, reads)
     stored = RunTable(reads.finder.connection)
     run_reads_routes(app, reads, stored, names)

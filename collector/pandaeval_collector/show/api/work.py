@@ -25,11 +25,11 @@ async def _no_errors() -> Mapping[tuple[str, str], int]:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A running collector, as the API sees it. ``store``: counts its judge's jobs and costs, and takes people's
-    verdicts; ``None`` where no collector runs. ``component_errors``: how often each component, by kind and
-    name, raised since the collector began; ``metrics``: all metrics, each with its threshold; ``modules``: those of the
-    user's own metrics (:mod:`pandaeval_collector.scoring.registry`); ``judge``: the judge's model; ``daily_usd``: the
-    limit of US dollars per day; ``page``: settings of the page, ``None`` without one."""
+    """A running collector, for the API. ``store``: for job counts, costs and labels; ``None`` without a collector.
+    ``component_errors``: per component kind and name since the start. ``metrics``: all, with thresholds. ``modules``:
+    of custom metrics (:mod:`pandaeval_collector.scoring.registry`). ``judge``: model. ``daily_usd``: daily limit.
+    ``page``: page settings or ``None``.
+    """
 
     store: StoreAccess | None = None
     component_errors: Callable[[], Coroutine[Any, Any, Mapping[tuple[str, str], int]]] = _no_errors

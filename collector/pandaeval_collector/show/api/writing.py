@@ -1,5 +1,6 @@
-"""Refuses requests that change something where a web page of somebody else could have sent them: browsers send forms
-and plain text anywhere, but no JSON, and say whose page it is."""
+"""CSRF protection: refuses writes that a foreign web page could have sent. Browsers send forms and plain text
+cross-site, but not JSON, and reveal the origin.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ class _RefusedError(Exception):
 
 
 class OwnWrites:
-    """Passes on requests that only read; of all others only those with a JSON body of at most ``most_bytes``, and with
-    no ``Origin`` but our own or one of a name in ``allowed``. ``told``: the refusal of other origins."""
+    """Passes on reads, and writes with a JSON body up to ``most_bytes`` from our origin or ``allowed`` names. ``told``:
+    the refusal.
+    """
 
     def __init__(
         self, app: ASGIApp, allowed: Collection[str] = (), most_bytes: int = MOST_BYTES, told: str = ORIGIN_TOLD

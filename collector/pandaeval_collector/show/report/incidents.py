@@ -202,12 +202,14 @@ def _host(incident: Incident, hosts: Mapping[tuple[str, str], Incident]) -> Inci
 
 
 class IncidentRow(BaseModel):
-    """What failed for one cause within a window. ``ids``: what it is called when its state is given; ``also``: metric
+    """What failed for one cause within a window. ``ids``: what it is called when its state is given, with ``grouped``
+    those of its results (`metadata.failure_group.id`); ``also``: metric
     and label of what else was found at the same steps; ``trend``: `begun`, `rising` or empty; ``first_at``: since when
     it is known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
 
     id: str
     ids: list[str]
+    grouped: bool
     metric: str
     label: str
     also: list[tuple[str, str]]
@@ -232,6 +234,7 @@ class IncidentRow(BaseModel):
         return cls(
             id=incident.id,
             ids=incident.ids,
+            grouped=bool(incident.groups),
             metric=incident.metric,
             label=excerpt(incident.label, 60) or "",
             also=[(metric, excerpt(label, 60) or "") for metric, label in incident.also],

@@ -1,7 +1,7 @@
-"""Questions to a query API: JSON over HTTP, with errors that say what to do.
+"""Client of query APIs: JSON over HTTP, with actionable errors.
 
-What answers may be broken or hostile: bytes are counted as they are decompressed, the whole of an answer has a
-deadline, and one that would take too much memory as objects is not parsed.
+Answers may be hostile: decompressed bytes are counted, each answer has a deadline, and oversized answers are not
+parsed.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """A trace store and what is asked of it. ``written``: the address as it was given; ``url``: of the query API;
-    ``since_ns``, ``until_ns``: Unix nanoseconds, the second excluded; ``limit``: traces at most, the newest;
-    ``traces``: the ids in hex of the only ones wanted; ``token_env``: name of the variable with a token, which is sent
-    as ``user``'s password where there is one; ``tenant``: of a store with several; ``query``: in TraceQL."""
+    """A trace store and its query. ``written``: the given address. ``url``: query API. ``since_ns``, ``until_ns``: Unix
+    nanoseconds, end exclusive. ``limit``: maximum traces, newest first. ``traces``: only these hex ids. ``token_env``:
+    variable of the token, sent as ``user``'s password if given. ``tenant``: for multi-tenant stores. ``query``:
+    TraceQL.
+    """
 
     written: str
     kind: str
@@ -184,9 +185,10 @@ def _moment(time_ns: int) -> str:
 def newest_first(
     since: int, until: int, least: int, ask: Callable[[int, int], tuple[T, bool]]
 ) -> Iterator[tuple[T, bool]]:
-    """Yield everything from ``since`` up to ``until``, a window at a time from the end. ``ask`` gives what lies in a
-    window, and whether that is all of it; if it is not, the later half is asked for instead, down to ``least``, below
-    which what came is given as it is, with ``False``. What lies on the border of two windows may come twice."""
+    """Yield everything between ``since`` and ``until``, in windows from the end. ``ask`` returns a window's content and
+    whether it is complete. If not, the later half is queried, down to ``least``, where partial content is yielded with
+    ``False``. Border items may repeat.
+    """
     end, width = until, until - since
     while end > since:
         begin = max(since, end - width)

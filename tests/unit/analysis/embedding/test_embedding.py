@@ -1,4 +1,4 @@
-"""Embedders: the same rows whatever the batch, zeros for nothing, quality on the committed set, errors with a cure."""
+"""Embedders: rows independent of the batch, zeros for empty text, quality on the committed set, actionable errors."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from pandaeval_lab.cli.metrics import whys
 from support.metrics_page import PAGE, reference_page
 
 
-def test_a_section_has_question_needs_and_limits_in_80_words() -> None:
+def test_the_table_has_each_question_and_a_section_has_limits_in_80_words() -> None:
     page = reference_page()
     for key, metric in registry((GRADERS,)).items():
         section = page.partition(f"### {key}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
-        assert metric.question in section
+        assert f"| {metric.question} |" in page.partition("\n## ")[0]
         assert "The metric does not " in " ".join(section.split()), f"{key} names no limit"
         assert "``" not in section
         assert len(section.split()) <= 80, key

@@ -49,6 +49,7 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
     assert overview["can"] == [
         "POST /annotations",
         "POST /annotations/undo",
+        "POST /delete",
         "POST /incidents/state",
     ]
 

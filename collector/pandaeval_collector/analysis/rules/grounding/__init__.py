@@ -1,1 +1,1 @@
-"""Whether the specific values that an agent states stand in what it had: no model, any language."""
+"""Checks whether specific values in answers occur in the agent's evidence: no model, any language."""

@@ -1,8 +1,7 @@
-"""What a trace leaves behind so that later traces of its session can be grounded in it: packed, and capped; and what of
-it all was not captured.
+"""Grounding data that a trace leaves for later traces of its session: packed, capped, with a note on missing parts.
 
-Users' words, answers, arguments and results of calls, documents: what was said and found in this trace. Its
-instructions and the history on its spans are left out, since later traces repeat the one and the session has the other.
+Includes user messages, answers, call arguments and results, and documents of this trace. Excludes instructions, which
+later traces repeat, and history, which the session has.
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
 
 Whose = Literal["user", "told", "result", "call", "instructions"]
-"""Whose a value is: the user's; the agent's own; of a result or document; of the arguments of a call; of instructions,
-definitions of tools or attributes of spans."""
+"""A value's origin: the user; the agent; a result or document; call arguments; instructions, tool definitions or span
+attributes.
+"""
 _OF_ROLE: dict[str, Whose] = {"user": "user", "tool": "result", "assistant": "told"}
 BEFORE = "the earlier conversation was not captured"
 _MORE = "the session has more earlier traces than are read"
@@ -43,8 +43,9 @@ _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Before:
-    """What the earlier traces of a session held, oldest first. ``hidden``: why the agent may have known more than is
-    ``found``; ``responses``: the ids of their model responses."""
+    """Content of earlier session traces, oldest first. ``hidden``: why the agent may have known more. ``responses``:
+    ids of their model responses.
+    """
 
     found: Sequence[tuple[Whose, Any]] = ()
     hidden: str | None = None
@@ -161,11 +162,10 @@ def _of_part(part: object, who: Whose) -> tuple[Whose, Any] | None:
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
-    """Says what is missing; ``None`` where the agent had nothing beyond what the trace shows and ``earlier``, what the
-    earlier traces of its session held.
+    """Return what is missing; ``None`` if the agent had only the trace and ``earlier``, the earlier session content.
 
-    Without ``earlier``, a first call in a session with neither instructions nor history may be the middle of a
-    conversation. The first trace of a session is whole, if its first call begins with the user's message.
+    Without ``earlier``, a first call without instructions or history may be mid-conversation. A session's first trace
+    is whole if its first call begins with the user's message.
     """
     missing = _not_captured(trace)
     if missing is not None:
@@ -199,8 +199,9 @@ def _not_captured(trace: Trace) -> str | None:
 
 
 def _is_cut(result: Any) -> bool:
-    """Return whether a result breaks off: it ends in dots, says that it is truncated, or is JSON without its end; or
-    it holds pages that only the provider can read."""
+    """Return whether a result is incomplete: it ends in dots, is marked truncated, is cut JSON, or holds pages only the
+    provider can read.
+    """
     if isinstance(result, list):
         return any(isinstance(each, dict) and "encrypted_content" in each for each in result)
     if not isinstance(result, str):

@@ -1,4 +1,4 @@
-"""What an agent states: the values of its answers, and the identifiers in arguments of calls that change something."""
+"""Extracts the agent's claims: values in answers, and identifiers in arguments of changing calls."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ _NUMBER = Value("number", "", 0, ())
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states. The agent had to know it
-    ``at`` this moment. ``text``: the whole answer; ``sentence``: around the value, from ``begin`` of the text.
-    ``result``: of the call, unless it failed."""
+    """A claimed value in an answer (``key`` is ``""``) or in the call argument ``key``. The agent had to know it ``at``
+    this time. ``text``: the whole answer. ``sentence``: around the value, from ``begin``. ``result``: of the call,
+    unless it failed.
+    """
 
     value: Value
     at: int

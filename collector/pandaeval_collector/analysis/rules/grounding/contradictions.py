@@ -1,5 +1,4 @@
-"""Claims that the calls or results of the turn contradict: they have a single value there, and the answer states
-another value."""
+"""Finds claims contradicted by the turn's calls or results, which have another single value."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ _CONVERTED = lazily(
 
 
 class Contradiction(NamedTuple):
-    """``instead``: the value of the calls or results. ``is_sure``: else there are several such values."""
+    """``instead``: the value in calls or results. ``is_sure``: only one such value exists."""
 
     instead: str
     is_sure: bool = True

@@ -1,7 +1,7 @@
-"""What an agent had, and since when: instructions, definitions, the user's words, arguments and results of calls, and
-documents, of its trace and of the earlier traces of the session.
+"""The agent's evidence with times: instructions, definitions, user messages, call arguments and results, and documents,
+of the trace and earlier session traces.
 
-Each text, or JSON as text, is read once by its content, because histories repeat it on every span.
+Each text is parsed once by content, because histories repeat it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Which of the values that an agent states it had by then; which are surely made up, which are suspect, and which only
-a judge can tell."""
+"""Checks which claimed values the agent had: grounded, certainly fabricated, suspect, or for a judge."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _TIMESTAMP = 13
 
 @dataclass(slots=True)
 class Loose:
-    """A claim that is not grounded. ``instead``: what the calls or results say; ``fails``: it is surely made up."""
+    """An ungrounded claim. ``instead``: the value in calls or results. ``fails``: certainly fabricated."""
 
     claim: Claim
     instead: str = ""
@@ -33,9 +32,9 @@ class Loose:
 
 @dataclass(slots=True)
 class Grounding:
-    """``checked``: how many values were checked, by kind; ``loose``: claims that are not grounded, those that fail
-    first; ``for_judge``: claims that only a judge can tell. ``open``: claims that cannot be checked because of
-    ``hidden``. ``notes``: what was left out."""
+    """``checked``: number of checked values by kind. ``loose``: ungrounded claims, failing first. ``for_judge``: claims
+    that need a judge. ``open``: claims that cannot be checked because of ``hidden``. ``notes``: omissions.
+    """
 
     checked: dict[str, int] = field(default_factory=dict)
     loose: list[Loose] = field(default_factory=list)
@@ -65,9 +64,9 @@ class Grounding:
 
 
 def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
-    """Check a trace's claims. ``earlier``: what the earlier traces of the session held. Returns ``None`` where nothing
-    specific was said. Where nothing was called in the session, an agent answers from its model's knowledge: then only
-    values that claim to be of this case count."""
+    """Check a trace's claims. ``earlier``: earlier session content. ``None`` without specific values. If the session
+    has no calls, answers come from model knowledge, so only case-specific values count.
+    """
     stated, called, numbers = claims(trace)
     if not (stated or called or numbers):
         return None
@@ -141,8 +140,9 @@ def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: G
 
 
 def _is_made_up(claim: Claim, had: Known) -> bool:
-    """Return whether an identifier reports on this case, or the agent had others of its form: then it reports one of
-    them. What a failed call was given had no effect."""
+    """Return whether an identifier is fabricated: it reports on this case, or the agent had others of its form.
+    Arguments of failed calls had no effect.
+    """
     is_timestamp = claim.value.text.isdigit() and len(claim.value.text) == _TIMESTAMP
     if not claim.reports or is_timestamp or (claim.key and claim.result is None):
         return False

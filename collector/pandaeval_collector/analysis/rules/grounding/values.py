@@ -1,7 +1,6 @@
-"""Typed values of any text, each in canonical form: one reader for what an agent had and for what it says.
+"""Reads typed values in canonical form, for evidence and claims.
 
-A search for the next digit finds where a value may be, and one pattern tells what it is; a value of two meanings
-(3/4/2026, 1,234, 3:15) has both. So reading takes time in proportion to the text.
+Finds digits, then matches one pattern. Ambiguous values (3/4/2026, 1,234, 3:15) keep both meanings. Linear time.
 """
 
 from __future__ import annotations
@@ -139,9 +138,10 @@ _LONG = 6
 
 @dataclass(slots=True)
 class Value:
-    """A value of a text. ``text``: as written, at ``start`` of the folded text. ``keys``: what it may stand for, the
-    likeliest first: identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d``
-    (year 0 if missing); minutes of a day or of a duration. ``unit``: of a measure."""
+    """A value in a text. ``text``: as written, at ``start`` of the folded text. ``keys``: possible readings, likeliest
+    first. Identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d`` (year 0
+    if missing); minutes of a day or duration. ``unit``: of a measure.
+    """
 
     kind: Kind
     text: str

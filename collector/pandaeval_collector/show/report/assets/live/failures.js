@@ -64,7 +64,8 @@ async function failuresPage(query) {
 // The list of an incident's traces in an address. `more`: what else they have to be.
 function tracesOf(incident, query, more = {}) {
   const view = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && name !== "state"));
-  for (const [name, value] of Object.entries({ metric: incident.metric, failed: "1", order: "newest", ...more })) view.set(name, value);
+  const which = incident.grouped ? { incident: incident.ids.join(",") } : { metric: incident.metric };
+  for (const [name, value] of Object.entries({ ...which, failed: "1", order: "newest", ...more })) view.set(name, value);
   return `#/${ofSession(incident) ? "sessions" : "traces"}?${view}`;
 }
 

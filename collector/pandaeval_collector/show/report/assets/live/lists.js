@@ -2,7 +2,7 @@
 
 const WINDOWS = [["1h", "last hour", "1 h"], ["6h", "last 6 hours", "6 h"], ["24h", "last 24 hours", "24 h"], ["7d", "last 7 days", "7 d"], ["all", "", "all"]];
 const STEP = 10;
-const CHOSEN = ["agent", "service", "metric", "q", "failed", "label", "attribute", "min_seconds", "min_usd"]; // what filters choose by
+const CHOSEN = ["agent", "service", "metric", "q", "failed", "label", "incident", "attribute", "min_seconds", "min_usd"]; // what filters choose by
 const OPEN = ["unclear", "disputed"]; // verdicts that decide nothing
 const VIEW = ["window", "since", "until", ...CHOSEN, "order", "state"];
 
@@ -24,9 +24,9 @@ function carried(query) {
 function asking(query) {
   const asked = new URLSearchParams({ window: isZoomed(query) ? "all" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[0] });
   for (const name of ["since", "until"]) if (query.get(name)) asked.set(name, new Date(Number(query.get(name))).toISOString());
-  for (const name of ["agent", "service", "metric", "label", "attribute", "min_seconds", "min_usd"]) if (query.get(name)) asked.set(name, query.get(name));
+  for (const name of ["agent", "service", "metric", "label", "incident", "attribute", "min_seconds", "min_usd"]) if (query.get(name)) asked.set(name, query.get(name));
   if (query.get("q")) asked.set("text", query.get("q"));
-  const verdict = query.get("failed"), isOne = query.get("metric") || query.get("label");
+  const verdict = query.get("failed"), isOne = query.get("metric") || query.get("label") || query.get("incident");
   if (verdict === "none") asked.set("outcome", "unscored");
   else if (OPEN.includes(verdict)) asked.set("label", verdict);
   else if (verdict) asked.set(isOne ? "success" : "failed", String((verdict === "1") !== Boolean(isOne)));
@@ -111,7 +111,7 @@ function filters(of, query) {
     el("label", {}, "Search ", el("input", { type: "search", id: "search", size: 18, value: query.get("q") || "", placeholder: "question, answer (/)", oninput: later(change("q")) })),
     field("Verdict", "failed", verdicts),
     el("details", { class: "more-filters", open: more.some((name) => query.get(name)) }, el("summary", {}, "More"), el("span", {},
-      typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Attribute", "attribute", { placeholder: "service.version=1.4", pattern: "[^=\\s]+=.*" }),
+      typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Incident", "incident", { placeholder: "ID", size: 16 }), typed("Attribute", "attribute", { placeholder: "service.version=1.4", pattern: "[^=\\s]+=.*" }),
       typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views()));
 }
 

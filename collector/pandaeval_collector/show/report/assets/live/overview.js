@@ -50,7 +50,7 @@ function isBlind({ index }) {
 // The rates of the window and of its runs, whatever their results are.
 async function ratesOf(query) {
   const asked = asking(query);
-  for (const name of ["metric", "label", "outcome", "success", "failed", "text"]) asked.delete(name);
+  for (const name of ["metric", "label", "incident", "outcome", "success", "failed", "text"]) asked.delete(name);
   return (await ask(`/rates?${asked}`)).body;
 }
 
@@ -93,11 +93,11 @@ function headline(body, query, matching) {
   if (matching) return `${matching}${when}`;
   if (query.get("failed") && body.traces !== null) return `${many(body.traces, "matching run")}${when}`;
   const counts = judged(), { passed, all, what: unit } = counts, fixed = corrected(query.get("agent"), query);
-  const judge = counts.open ? [openLink(counts, query), " ", el("small", {}, `${all ? `(${between(passed, all)}) ` : ""}${unit}s judged${when}`)]
-    : all ? [percent(passed / all), " ", el("small", {}, `(${between(passed, all)}) of ${many(all, unit)} judged${when}`)] : null;
-  if (judge && fixed) return ["Handled correctly: ", fixed, " ", el("small", {}, `of all judged ${unit}s; judge${when}: `, judge)];
-  if (counts.open) return ["Handled correctly: ", judge];
-  if (judge) return [judge[0], " handled correctly", judge.slice(1)];
+  const judge = counts.open ? openLink(counts, query) : all ? percent(passed / all) : null;
+  const basis = ` ${all ? `(${between(passed, all)}) ` : ""}${counts.open ? `${unit}s` : `of ${many(all, unit)}`} judged${when}`;
+  if (judge && fixed) return ["Handled correctly: ", fixed, el("small", {}, ` of all judged ${unit}s. Judge alone: `, judge, basis)];
+  if (counts.open) return ["Handled correctly: ", judge, el("small", {}, basis)];
+  if (judge) return [judge, " handled correctly", el("small", {}, basis)];
   return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];
 }
 
@@ -117,7 +117,7 @@ function openLink(counts, query) {
 
 // The list of what has such a result of a metric, among the runs of the view.
 function resultsOf(key, verdict, query) {
-  const to = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && !["metric", "failed", "label", "q", "state"].includes(name)));
+  const to = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && !["metric", "failed", "label", "incident", "q", "state"].includes(name)));
   for (const [name, value] of [["metric", key], ["failed", verdict]]) to.set(name, value);
   return `#/${metric(key).level === "session" ? "sessions" : "traces"}?${to}`;
 }

@@ -1,0 +1,59 @@
+"""``pandaeval delete``: deletes the data of a user, a session, a trace or of old days."""
+
+from __future__ import annotations
+
+import getpass
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.cli._run_place import ApiClient, at_collector
+
+
+@at_collector
+def delete(
+    user: Annotated[str, typer.Option(metavar="ID", help="Delete the traces and sessions of this user.")] = "",
+    session: Annotated[str, typer.Option(metavar="ID", help="Delete this session and its traces.")] = "",
+    trace: Annotated[str, typer.Option(metavar="ID", help="Delete this trace: 32 hexadecimal digits.")] = "",
+    before: Annotated[
+        datetime | None,
+        typer.Option(metavar="DAY", formats=["%Y-%m-%d"], help="Delete runs that began before this day (UTC)."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")] = False,
+    *,
+    api: ApiClient,
+) -> None:
+    """Delete stored data of a user, session, trace or old days.
+
+    The command works at a running collector, and asks first. Give one of --user, --session, --trace and --before.
+    """
+    day = before.date().isoformat() if before else ""
+    given = {"user": user, "session": session, "trace": trace, "before": day}
+    chosen = {name: value for name, value in given.items() if value}
+    if len(chosen) != 1:
+        raise UserError("give exactly one of --user, --session, --trace and --before")
+    with api:
+        found = api.post("/delete", {**chosen, "dry_run": True})
+        for name, number in found["rows"].items():
+            if number:
+                typer.echo(f"{number:>8} {name.replace('_', ' ')}")
+        if not any(found["rows"].values()):
+            typer.echo("no stored data match")
+        if found["sinks"]:
+            names = one_printable_line(", ".join(found["sinks"]))
+            typer.echo(f"not deleted, may hold copies: {names}", err=True)
+        if not yes and not _confirmed():
+            typer.echo("nothing is deleted", err=True)
+            return
+        done = api.post("/delete", {**chosen, "by": getpass.getuser()})
+    typer.echo("deleted" if done["complete"] else "deletion has begun; the collector completes it", err=True)
+
+
+def _confirmed() -> bool:
+    try:
+        return typer.confirm("Delete?")
+    except typer.Abort as error:
+        raise UserError("nothing is deleted: confirm, or add --yes") from error
