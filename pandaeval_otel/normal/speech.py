@@ -166,6 +166,15 @@ def handed_over(output: tuple[Message, ...]) -> tuple[Message, ...]:
     return (*[message for message in kept if message.parts], Message("assistant", (said,)))
 
 
+def as_answer(output: Sequence[Message]) -> tuple[Message, ...]:
+    """Return ``output`` with the last message's only call of a tool under the name of tools that carry an answer."""
+    *before, last = output
+    if len(last.tool_requests) != 1:
+        return tuple(output)
+    parts = [replace(part, name=_HANDS_OVER) if type(part) is ToolRequest else part for part in last.parts]
+    return (*before, last.with_parts(*parts))
+
+
 def _is_receipt(part: ToolResponse) -> bool:
     return type(part.result) is str and part.result.startswith(_RECEIPTS)
 

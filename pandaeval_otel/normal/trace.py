@@ -26,6 +26,7 @@ from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.endings import BLOCKED, STOPPED, TRUNCATED, blocked_for, ending, side_by_side
 from pandaeval_otel.normal.evaluations import evaluations
 from pandaeval_otel.normal.evidence import Evidence
+from pandaeval_otel.normal.parsed import with_parsed_answers
 from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, exchanged, session_id, user_id
 from pandaeval_otel.normal.spans import normalize
 from pandaeval_otel.normal.speech import current_turn, tool_requests
@@ -108,7 +109,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     """Build the trace of ``spans``: at least one, normal form, unique ids, any order. ``notes``: remarks on the
     evidence.
     """
-    whole = Tree(spans)
+    whole = Tree(with_parsed_answers(spans))
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
     judged = _evaluations(whole)

@@ -22,9 +22,7 @@ from pandaeval_otel.processor.worker import Flush, Inbox, Worker, signal_of, tra
 _log = logging.getLogger(__name__)
 
 _WAKE_AT = 2
-"""The worker wakes early when the queue is filled to this fraction. Waking it sooner costs the application more than
-waiting spans.
-"""
+"""Divisor of the queue's size: the worker wakes early from that many items on. Waking sooner costs more."""
 _LATE_S = 0.5
 _PAUSE_S = 0.5
 """Maximum seconds that a fork waits for active workers."""

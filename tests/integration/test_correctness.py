@@ -87,7 +87,9 @@ def test_each_trace_of_a_session_is_judged_where_that_is_wished(monkeypatch: pyt
     script = Script()
     results = evaluated(script, monkeypatch, "trace.correctness,agent_reliability", SESSION)
     assert Counter(script.asked) == {"correctness": 4}
-    assert sum("What was asked before this run" in each for each in script.questions) == 3, "all but the first"
+    assert sum("Earlier requests that are still open count" in each for each in script.questions) == 3, (
+        "all but the first"
+    )
     [reliability] = [each for each in results if each["metric"] == "agent_reliability"]
     signals = reliability["metadata"]["per_trace_signals"].values()
     assert [round(each["correctness_risk"], 6) for each in signals] == [0.1] * 4

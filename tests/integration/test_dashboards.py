@@ -324,7 +324,7 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
 
 def test_the_docs_count_the_queries() -> None:
     asked = list(queries())
-    count = f"All {len(asked)} queries, {sum(each.exemplars for each in asked)} queries for exemplars"
+    count = f"all {len(asked)} queries, {sum(each.exemplars for each in asked)} queries for exemplars"
     assert count in (_ROOT / "docs" / "internals" / "interfaces.md").read_text()
 
 

@@ -23,6 +23,10 @@ from tests.integration.test_documented_frameworks import install
 from tests.support.model_server import ModelServer
 from tests.support.script import Call, Conversation, Reply
 
+_TOOLS = ("npm", "go", "jbang")
+_NAMES = {"livekit": "shop_agent", "pipecat": "shop"}
+"""The agents of frameworks that cannot be named freely."""
+
 
 def _script(conversation: Conversation) -> Reply:
     if any(message.role == "tool" or message.calls for message in conversation.messages):
@@ -41,10 +45,11 @@ def printed(*arguments: str) -> str:
 def test_a_program_is_whole_and_says_how_it_is_run(name: str, tmp_path: Path) -> None:
     text = printed(name)
     assert text == programs()[name].read_text()
-    assert re.search(r"^(#|//)   (pip|npm) install .+", text, re.MULTILINE)
+    assert re.search(r"^(#|//)   ((pip|npm) install .+|go mod init|jbang)", text, re.MULTILINE)
     assert "pandaeval collector" in text
-    assert re.search(r"^# Content|^    # Content|content on", text, re.MULTILINE), "how content is captured"
-    assert "str(uuid4())" in text or "crypto.randomUUID()" in text or name == "claude", "a run is a conversation"
+    assert re.search(r"^# Content|^    # Content|[Cc]ontent (is )?on", text, re.MULTILINE), "how content is captured"
+    new = ("str(uuid4())", "randomUUID()", "rand.Text()", "createSession(", "a session of its own")
+    assert any(each in text for each in new) or name == "claude", "a run is a conversation"
     if not text.startswith("//"):
         ast.parse(text)
     made = tmp_path / "agent"
@@ -62,6 +67,15 @@ def test_all_are_listed_and_an_unknown_one_is_told_what_was_meant() -> None:
 
 def _command(text: str, folder: Path) -> list[str]:
     """Install what the program's first lines name, and saves it; how it is run."""
+    if "//   go mod init" in text:
+        (folder / "main.go").write_text(text)
+        for command in (["go", "mod", "init", "shop"], ["go", "mod", "tidy"]):
+            subprocess.run(command, cwd=folder, check=True)
+        return ["go", "run", "."]
+    if "//   jbang" in text:
+        file = "ShopAgent.java" if "ShopAgent.java" in text else "agent.kt"
+        (folder / file).write_text(text)
+        return ["jbang", file]
     (said,) = re.findall(r"^(?:#|//)   (?:pip|npm) install (.+)$", text, re.MULTILINE)
     packages = [each.strip('"') for each in said.split() if each != "."]
     if text.startswith("//"):
@@ -78,16 +92,23 @@ def _command(text: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize("name", programs())
 def test_a_program_makes_scores(name: str, tmp_path: Path) -> None:
     text = printed(name)
-    if text.startswith("//") and shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
+    tool = next((each for each in _TOOLS if f"//   {each} " in text), "")
+    if tool and shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
     command = _command(text, tmp_path)
     with ModelServer({"shop": _script}) as model, CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
         outside = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "PANDAEVAL_", "PYTHONPATH"))}
-        keys = {"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "GOOGLE_API_KEY": "none"}
+        keys = {
+            "OPENAI_API_KEY": "none",
+            "ANTHROPIC_API_KEY": "none",
+            "GOOGLE_API_KEY": "none",
+            "GOCACHE": str(tmp_path / "go"),
+        }
         urls = {
             "OPENAI_BASE_URL": model.url("shop"),
             "ANTHROPIC_BASE_URL": f"{model.root}/shop",
+            "GOOGLE_GEMINI_BASE_URL": f"{model.root}/shop",
             "PANDAEVAL_ENDPOINT": collector.grpc,
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{collector.grpc}" if name == "claude" else collector.http,
         }
@@ -103,6 +124,6 @@ def test_a_program_makes_scores(name: str, tmp_path: Path) -> None:
     assert found["trace", "coherence"]["outcome"] == "scored", found["trace", "coherence"]
     assert {each["service"] for each in found.values()} == {"shop"}
     if name != "claude":
-        assert {each["agent"] for each in found.values()} == {"shop-agent"}
+        assert {each["agent"] for each in found.values()} == {_NAMES.get(name, "shop-agent")}
         [session_id] = {each["session_id"] for each in found.values()}
-        assert UUID(session_id), "another one at each run"
+        assert name == "genkit" or UUID(session_id), "another one at each run"

@@ -70,8 +70,10 @@ def test_what_it_shows_is_in_the_table(tmp_path: Path) -> None:
     assert len(families) > 10
     for family in families:
         name = f"{family.name}_total" if family.type == "counter" else family.name
-        assert f"(`{name}`)" in table
-        (row,) = (line for line in table.splitlines() if f"(`{name}`)" in line)
-        named = {word.replace(".", "_") for word in re.findall(r"`([\w.]+)`", table if "as spans" in row else row)}
+        assert f"(`{name}`;" in table
+        (row,) = (line for line in table.splitlines() if f"(`{name}`;" in line)
+        named = {
+            word.replace(".", "_") for word in re.findall(r"`([\w.]+)`", table if "the attributes of" in row else row)
+        }
         labels = {label.removeprefix("pandaeval_") for sample in family.samples for label in sample.labels}
         assert labels - {"le"} <= named, name

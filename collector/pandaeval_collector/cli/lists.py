@@ -17,6 +17,7 @@ from pandaeval_collector.cli._run_place import Place, placed
 from pandaeval_collector.show.view.lines import (
     headline,
     incident_line,
+    others_of_session,
     result_text,
     session_headline,
     step_lines,
@@ -137,7 +138,7 @@ def _tell_session(row: Row) -> None:
     head = f"session {row['session_id']}: {many(row['traces'], 'trace')}, {row['failed_traces']} failed"
     if row["open"]:
         head += ", still open"
-    _lines((head, *(f"- {result_text(each, 400)}" for each in row["results"])))
+    _lines((head, *(f"- {result_text(each, 400)}" for each in row["results"]), *others_of_session(row)))
     show(row["members"], TRACES)
 
 

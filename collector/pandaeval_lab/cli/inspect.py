@@ -20,7 +20,7 @@ from pandaeval_collector.show.report.detail import describe, in_order
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._tables import print_component_errors, print_problems
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_otel.model import Captured, Span, Trace
+from pandaeval_otel.model import Captured, OtherResult, Span, Trace
 
 
 def inspect(
@@ -33,15 +33,20 @@ def inspect(
 
     Use it first when a score surprises you."""
     out, inputs, telemetry = console(), Inputs(files), Telemetry()
-    shown = 0
+    shown, others = 0, dict[str, list[str]]()
     with TraceFiles() as run:
         run.add_all(inputs)
         for trace in run.traces():
             shown += 1
+            if trace.session_id and trace.evaluations:
+                others.setdefault(trace.session_id, []).extend(map(_other, trace.evaluations))
             if format_ == "json":
                 write_json(orjson.dumps(describe(trace), default=str))
             else:
                 _print(out, trace)
+        if format_ == "tree":
+            for session, told in others.items():
+                out.print(Text(f"session {safe(session)}  other evaluators: {'; '.join(told)}"))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         print_component_errors(console(stderr=True), telemetry.component_errors())
     sys.stdout.flush()
@@ -77,11 +82,15 @@ def _print(out: Console, trace: Trace) -> None:
         arguments = call.arguments if call.has_arguments else "arguments not captured"
         out.print(Text.assemble((f"  call {index:<2}", "bold"), _short(f"{call.name}({arguments}) → {result}", 200)))
     for other in trace.evaluations:
-        told = [each for each in (other.name, other.score, other.label) if each not in (None, "")]
-        out.print(Text(f"  other  {safe(' '.join(map(str, told)))} (by {safe(other.source)})", style="dim"))
+        out.print(Text(f"  other  {_other(other)}", style="dim"))
     for note in trace.notes:
         out.print(Text(f"  note   {safe(note)}", style="yellow"))
     out.print()
+
+
+def _other(other: OtherResult) -> str:
+    told = [each for each in (other.name, other.score, other.label) if each not in (None, "")]
+    return f"{safe(' '.join(map(str, told)))} (by {safe(other.source)})"
 
 
 def _short(text: str, limit: int) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 import pytest
 
+from pandaeval_collector.pipeline.line.listing import listed
 from pandaeval_collector.show.report.detail import describe, detail
-from pandaeval_collector.show.view.lines import step_lines
+from pandaeval_collector.show.view.lines import others_of_session, step_lines
 from pandaeval_otel.model import Trace
 from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan, Scope
 from pandaeval_otel.normal.evidence import Evidence
@@ -76,6 +78,17 @@ def test_results_that_differ_are_several() -> None:
 def test_what_has_neither_name_nor_verdict_is_none(missing: str) -> None:
     attributes = {**RESULT, missing: None}
     assert read(events=[RawEvent("gen_ai.evaluation.result", 2, attributes)]).evaluations == ()
+
+
+def test_lists_hold_them() -> None:
+    row = orjson.loads(listed(read(events=[event()])).facts)
+    assert row["others"] == [{"name": "Faithfulness", "source": "strands", "score": 0.1, "label": "fail"}]
+
+
+def test_they_are_shown_on_sessions() -> None:
+    others = [{"name": "Tone", "source": "strands", "score": None, "label": "kind"}]
+    members = [{"trace_id": "t1", "evaluations": others}, {"trace_id": "t2", "evaluations": []}]
+    assert [*others_of_session({"members": members})] == ["other evaluator strands: Tone kind (trace t1)"]
 
 
 def test_they_are_shown_on_every_surface() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel.model import Kind, Message, Span, Text
+from pandaeval_otel.model import Kind, Message, Span, Text, Trace
 from pandaeval_otel.model.raw import RawSpan
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.speech import answered
-from pandaeval_otel.normal.trace import build_trace
+from pandaeval_otel.normal.trace import Closing, build_trace, trace_of
 from pandaeval_otel.normal.tree import Tree
 from pandaeval_otel.normal.turns import turns
 from tests.support.builders import MS, Spans, asks, says, user
@@ -111,6 +111,53 @@ def test_a_model_call_that_stays_open_until_its_tools_have_run_is_not_the_last()
     first = spans.llm(agent, [user("How much?")], says(asks("price")), end_ns=90 * MS)
     spans.llm(spans.agent(first, "prices"), [user("How much?")], "49 EUR.", end_ns=80 * MS)
     assert turns(Tree(spans())).turns[-1].assistant == "49 EUR."
+
+
+JOKE = says(asks("Joke", {"setup": "Why?", "punchline": "Two tired!"}))
+
+
+def parsed(parser: str, tool_name: str = "search", error: str | None = None) -> Trace:
+    """A run whose last model call asks for ``Joke``; then a parser and a tool ran."""
+    spans = Spans()
+    agent = spans.agent(input=(user("A joke!"),))
+    spans.llm(agent, [user("A joke!")], JOKE)
+    spans.add(Kind.STEP, agent, name=parser, error=error)
+    spans.tool(agent, tool_name, result="done")
+    return trace_of(spans(), "d", Closing())
+
+
+@pytest.mark.parametrize(
+    "parser",
+    [
+        "execute_task JsonOutputFunctionsParser",
+        "JsonOutputToolsParser.task",
+        "JsonOutputKeyToolsParser",
+        "PydanticOutputFunctionsParser",
+        "PydanticToolsParser",
+        "StructuredOutputParser",
+    ],
+)
+def test_a_call_that_a_parser_read_is_the_answer(parser: str) -> None:
+    trace = parsed(parser)
+    assert json.loads(trace.output or "") == {"setup": "Why?", "punchline": "Two tired!"}
+    assert not trace.ends_in_tool_call
+    assert "Joke" not in [call.name for call in trace.tool_calls]
+
+
+@pytest.mark.parametrize(
+    ("parser", "tool_name", "error"),
+    [
+        ("ToolsAgentOutputParser", "search", None),
+        ("StrOutputParser", "search", None),
+        ("JsonOutputToolsParser", "Joke", None),
+        ("JsonOutputToolsParser", "search", "not JSON"),
+    ],
+    ids=["parser of an agent", "parser of text", "the tool ran", "the parser failed"],
+)
+def test_other_calls_stay_calls(parser: str, tool_name: str, error: str | None) -> None:
+    trace = parsed(parser, tool_name, error)
+    assert trace.output is None
+    assert "Joke" in [call.name for call in trace.tool_calls]
 
 
 def tool(given: Any, made: Any, **more: Any) -> Span:

@@ -20,15 +20,18 @@ _COSTS = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
 _MOST_USD = 1e6
 _MODELS = 3
 _UNKNOWN: Mapping[str, Any] = {}
+_RUNS, _OTHERS = 20, 10
+"""Most runs of a batch, and most results of other evaluators, that lists show of a trace."""
 _VALUES, _VALUE = 8, 200
 """Maximum values of an attribute kept per trace, and characters per value."""
 
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
     """Return a trace's list fields, JSON-ready, with short safe texts. ``at``: start in Unix milliseconds. ``us``:
-    duration in microseconds. ``in``, ``out``: beginnings of input and answer.
+    duration in microseconds. ``in``, ``out``: beginnings of input and answer. ``runs``: those of each run of
+    a batch that has an answer. ``others``: results of other evaluators.
     """
-    facts = {
+    facts: dict[str, Any] = {
         "id": trace.trace_id,
         "session": trace.session_id,
         "agent": excerpt(trace.agent, _NAME),
@@ -46,6 +49,13 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
     }
     if not trace.complete:
         facts["incomplete"] = True
+    facts["runs"] = [
+        {"in": excerpt(run.input, _EXCERPT), "out": excerpt(run.output, _EXCERPT)} for run in trace.runs if run.output
+    ][:_RUNS] or None
+    facts["others"] = [
+        {"name": each.name, "source": excerpt(each.source, _NAME), "score": each.score, "label": each.label}
+        for each in trace.evaluations[:_OTHERS]
+    ] or None
     return {key: held for key, held in facts.items() if held is not None}
 
 

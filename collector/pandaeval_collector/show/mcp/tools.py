@@ -109,10 +109,12 @@ class Tools:
         that of rules), the verdicts of people, its results with their reasons, and what was asked and answered."""
         row = await self._trace(trace_id)
         own, labels = [], [*(await self._asker.get("/annotations", trace_id=row["trace_id"]))["items"]]
+        others = [*written.other_lines(row["evaluations"])]
         if (session := row["session_id"]) is not None:
-            own = (await self._asker.get(f"/sessions/{quote(session, safe='')}"))["results"]
+            whole = await self._asker.get(f"/sessions/{quote(session, safe='')}")
+            own, others = whole["results"], [*written.others_of_session(whole)]
             labels += (await self._asker.get("/annotations", session_id=session))["items"]
-        lines = [*written.verdict_lines(row, own, labels), *written.trace_lines(row)]
+        lines = [*written.verdict_lines(row, own, labels), *written.trace_lines(row), *others]
         return await self._answer(lines, f"/trace/{row['trace_id']}", "Call trace_steps for the steps.")
 
     async def trace_steps(self, trace_id: TraceId) -> str:

@@ -50,10 +50,21 @@ def step_lines(row: Row) -> Iterator[str]:
             yield f"{'  ' * (span['depth'] + 1)}blamed by {reason}"
     if detail["left_out"]:
         yield f"… {many(detail['left_out'], 'more step')}"
-    for other in detail.get("evaluations", ()):
+    yield from other_lines(detail.get("evaluations", ()))
+
+
+def other_lines(others: Iterable[Row], where: str = "") -> Iterator[str]:
+    """Yield a line on each result of another evaluator. ``where``: words that follow it."""
+    for other in others:
         score = "" if other["score"] is None else f" {other['score']:g}"
         label = f" {said(other['label'], 60)}" if other["label"] else ""
-        yield f"other evaluator {said(other['source'], 80)}: {said(other['name'], 80)}{score}{label}"
+        yield f"other evaluator {said(other['source'], 80)}: {said(other['name'], 80)}{score}{label}{where}"
+
+
+def others_of_session(row: Row) -> Iterator[str]:
+    """Yield a line on each result of another evaluator on the traces of a session."""
+    for member in row["members"]:
+        yield from other_lines(member["evaluations"], f" (trace {member['trace_id']})")
 
 
 def _reasons_by_step(results: Iterable[Row]) -> dict[str, list[str]]:

@@ -31,9 +31,26 @@ class ItemPage(BaseModel, Generic[Item]):
     next: Cursor
 
 
+class OtherEvaluation(BaseModel):
+    """A result of another evaluator. It is shown, and never changes a score."""
+
+    name: str
+    source: str
+    score: float | None
+    label: str
+
+
+class BatchRun(BaseModel):
+    """A run of a batch: the beginnings of its input and its answer."""
+
+    input: str | None = Field(validation_alias="in")
+    output: str | None = Field(validation_alias="out")
+
+
 class TraceRow(BaseModel):
     """A trace in a list. ``failed``: a result failed, or the run itself did; ``worst``: its lowest signal, 0..1, null
-    where nothing is scored; ``results``: the newest of each metric."""
+    where nothing is scored; ``results``: the newest of each metric; ``runs``: the answered runs of a batch;
+    ``evaluations``: results of other evaluators."""
 
     trace_id: str
     session_id: str | None
@@ -54,6 +71,8 @@ class TraceRow(BaseModel):
     failures: int
     worst: float | None
     results: list[Result]
+    runs: list[BatchRun] = []
+    evaluations: list[OtherEvaluation] = []
 
     @classmethod
     def of(cls, row: Listed, **more: Any) -> Self:
@@ -79,6 +98,8 @@ class TraceRow(BaseModel):
             failures=row.failures,
             worst=None if row.worst >= NO_SCORE else row.worst,
             results=by_urgency(row.results.values()),
+            runs=facts.get("runs", []),
+            evaluations=facts.get("others", []),
             **more,
         )
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.pipeline.line.listing import shown_facts
 from pandaeval_collector.scoring.metrics.trace.response import response
+from pandaeval_collector.show.view.rows import TraceRow
+from pandaeval_collector.store.listed_pages import Listed
 from pandaeval_otel.model import Trace
 from pandaeval_otel.model.raw import STATUS_ERROR, RawEvent, RawSpan
 from pandaeval_otel.normal.evidence import Evidence
@@ -347,10 +350,14 @@ def item(number: int, answer: str | None, start: int = 0, **more: Any) -> RawSpa
     return span(number, "invoke_agent desk", attributes, 1, start=start or 10 + number, end=90 + number, **more)
 
 
-def batch(*items: RawSpan) -> Finding | None:
+def nightly(*items: RawSpan) -> Trace:
     trace = build_trace(Evidence((span(1, "nightly", {}, 0, end=500), *items), (), "d"))
     assert trace is not None
-    return response(trace)
+    return trace
+
+
+def batch(*items: RawSpan) -> Finding | None:
+    return response(nightly(*items))
 
 
 class TestBatch:
@@ -371,6 +378,16 @@ class TestBatch:
         assert isinstance(found, Score)
         assert found.label == label
         assert not label or "run 2 of 3" in found.reason
+
+    def test_lists_show_every_answered_run(self) -> None:
+        crashed = item(3, None, status_code=STATUS_ERROR, status_message="RateLimitError")
+        facts = shown_facts(nightly(*self.GOOD, crashed))
+        assert facts["runs"] == [
+            {"in": "Classify CV-2.", "out": "Accepted."},
+            {"in": "Classify CV-4.", "out": "Declined."},
+        ]
+        row = TraceRow.of(Listed(1, None, 0.0, 0, facts))
+        assert [run.output for run in row.runs] == ["Accepted.", "Declined."]
 
     def test_runs_after_each_other_are_a_conversation(self) -> None:
         crashed = span(2, "invoke_agent desk", item(2, None).attributes, 1, status_code=STATUS_ERROR, start=10, end=20)

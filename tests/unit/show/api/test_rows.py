@@ -96,6 +96,8 @@ def test_a_trace_tells_its_facts(facts: dict[str, Any], said: dict[str, Any]) ->
         "failed": True,
         "failures": 3,
         "worst": 0.25,
+        "runs": [],
+        "evaluations": [],
         **said,
     }
 

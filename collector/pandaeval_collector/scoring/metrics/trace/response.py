@@ -402,7 +402,7 @@ def raw_error(answer: str, user: str | None) -> str:
 METRIC = TraceMetric(
     name="response",
     kind="code",
-    version="9",
+    version="10",
     threshold=0.5,
     question="Did the run end with an answer or a declared end?",
     needs="a run that ended",

@@ -20,11 +20,16 @@ function statesOf({ session, rows }) {
   return session && session.states ? session.states : rows.map((row) => row.state);
 }
 
+// The answered runs of a batch; else the trace is its only run.
+function runsOf(trace) {
+  return trace.runs || [trace];
+}
+
 // What was asked and answered, on one line; `isBrief`: the answer alone.
 function exchange(trace, isBrief) {
   if (trace.out === undefined && (isBrief || trace.in === undefined)) return null;
   const quote = (text) => (text === undefined ? "…" : `“${text}”`);
-  return el("span", { class: "muted exchange" }, isBrief ? "" : el("bdi", {}, quote(trace.in)), " → ", el("bdi", {}, quote(trace.out)));
+  return el("span", { class: "muted exchange" }, runsOf(trace).map((run, at) => [at ? " · " : "", isBrief && !at ? "" : el("bdi", {}, quote(run.in)), " → ", el("bdi", {}, quote(run.out))]));
 }
 
 // The session's score that is said in words.
@@ -107,9 +112,9 @@ function traceRow(trace, position) {
     tokens: tokens && `${number(tokens)} tokens`, cost: costOf(trace.usd, trace.unpriced), id: el("span", { class: "id" }, trace.id) };
   return tickable(el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: traceHref(trace.id) },
     position !== undefined && el("span", { class: "position" }, String(position)),
-    el("span", { class: "said" },
-      el("span", { class: "q", dir: "auto" }, trace.in === undefined ? el("i", {}, "input not captured") : trace.in || el("i", {}, "empty input")),
-      el("span", { class: "a", dir: "auto" }, trace.out === undefined ? el("i", {}, "no answer captured") : trace.out || el("i", {}, "empty answer"))),
+    el("span", { class: "said" }, runsOf(trace).map((run) => [
+      el("span", { class: "q", dir: "auto" }, run.in === undefined ? el("i", {}, "input not captured") : run.in || el("i", {}, "empty input")),
+      el("span", { class: "a", dir: "auto" }, run.out === undefined ? el("i", {}, "no answer captured") : run.out || el("i", {}, "empty answer"))])),
     el("span", { class: "facts muted" }, Object.entries(facts).filter(([name, fact]) => fact && has(name)).map(([, fact], at) => [at ? " · " : "", fact])),
     has("scores") && el("span", { class: "scores" }, crashed(trace), chips(trace.results))), trace.id);
 }

@@ -17,10 +17,16 @@ function sessionPage(session) {
     el("div", { class: "ways" }, again(session), asCase("trace", session.id)),
     verdicts.length ? el("section", { class: "score-strip card", "aria-label": "Verdict" }, verdicts.map((result) => verdictOf(result, result, openingInto(opened, null), null, (step) => stepHref(session, result, step))), opened) : null,
     el("h2", {}, "Scores"),
-    el("div", { class: "cards two" }, session.results.filter((result) => !isVerdict(result.metric)).map(verdicts.length ? besideVerdict : (result) => result).map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
+    el("div", { class: "cards two" }, session.results.filter((result) => !isVerdict(result.metric)).map(verdicts.length ? besideVerdict : (result) => result).map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session), othersOf(rows)),
     el("h2", {}, "Traces in order"),
     list, more,
   ];
+}
+
+// Results of other evaluators on the traces of a session.
+function othersOf(rows) {
+  const lines = rows.flatMap((row, at) => (row.others || []).map((other) => el("li", {}, otherText(other), " ", el("a", { href: traceHref(row.id) }, `trace ${at + 1}`))));
+  return lines.length ? el("section", { class: "card" }, el("h2", {}, "Other evaluators"), el("ul", {}, lines)) : null;
 }
 
 // What rules say of a session that a judge has read, too: they do not know of the verdict.

@@ -101,10 +101,15 @@ function findingOf(result, full, opening, onSpans) {
       beside(result)));
 }
 
+// A result of another evaluator.
+function otherText(other) {
+  return `${other.source}: ${[other.name, other.score, other.label].filter((part) => part !== null && part !== "").join(" ")}`;
+}
+
 // What is to be known of how the trace was read.
 function footnotes(found, view) {
   const loose = looseAnswers(view.loose);
-  const others = (found.evaluations || []).map((each) => `${each.source}: ${[each.name, each.score, each.label].filter((part) => part !== null && part !== "").join(" ")}`);
+  const others = (found.evaluations || []).map(otherText);
   const notes = [...found.notes, others.length ? `other evaluators: ${others.join(", ")}` : "", found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).map((note, at) => (at ? note : note.charAt(0).toUpperCase() + note.slice(1))).join("; ");
   return el("p", { class: "muted footnotes" }, loose.some((each) => !each.suspect) ? [el("mark", { class: "loose" }, "Marked"), " values do not appear in any tool result or user message. "] : null,
     loose.some((each) => each.suspect) ? [el("mark", { class: "suspect" }, "Grey"), " values are suspicious, but do not fail. "] : null,
