@@ -73,8 +73,9 @@ def _command(text: str, folder: Path) -> list[str]:
             subprocess.run(command, cwd=folder, check=True)
         return ["go", "run", "."]
     if "//   jbang" in text:
-        (folder / "ShopAgent.java").write_text(text)
-        return ["jbang", "ShopAgent.java"]
+        file = "ShopAgent.java" if "ShopAgent.java" in text else "agent.kt"
+        (folder / file).write_text(text)
+        return ["jbang", file]
     (said,) = re.findall(r"^(?:#|//)   (?:pip|npm) install (.+)$", text, re.MULTILINE)
     packages = [each.strip('"') for each in said.split() if each != "."]
     if text.startswith("//"):

@@ -57,8 +57,6 @@ _BROKEN_RUNS = """
         json_extract(CAST(facts AS TEXT), '$.error'), '', json_extract(CAST(facts AS TEXT), '$.id'))) FROM listed AS b
     WHERE no IN ({failed}) AND broken AND NOT EXISTS (
         SELECT 1 FROM results AS r WHERE r.about = b.no AND r.success = 0)"""
-
-
 _CORRECTNESS = f"""
     SELECT json_group_array(json_array(l.no, r.metric, json_extract({_BODY}, '$.agent'), r.success,
         iif(r.success IS NULL, json_extract({_BODY}, '$.metadata.open_question'), NULL),
@@ -67,6 +65,28 @@ _CORRECTNESS = f"""
     FROM (SELECT no FROM listed ORDER BY at DESC LIMIT {MOST_FAILED}) AS l JOIN results AS r ON r.about = l.no
     WHERE r.metric IN ('trace.correctness', 'session.correctness')
         AND r.verdict IS NOT NULL"""  # noqa: S608
+_COST_NAMES: Mapping[str, str] = {
+    "agent": "l.agent",
+    "user": "l.user",
+    "session": "(SELECT session_id FROM sessions WHERE sessions.no = l.session)",
+    "day": "date(l.at / 1000, 'unixepoch')",
+}
+_OF_JUDGES = f"""
+    SELECT l.no AS run, sum(json_extract({_BODY}, '$.tokens')) AS judge_tokens,
+        sum(nullif(json_extract({_BODY}, '$.cost_usd'), 0)) AS judge_usd,
+        sum(json_extract({_BODY}, '$.tokens') > 0 AND json_extract({_BODY}, '$.cost_usd') <= 0) AS judge_unpriced
+    FROM runs AS l JOIN results AS r ON r.about IN (l.no, iif(l.no = l.last, -l.session, NULL))
+    WHERE json_extract({_BODY}, '$.evaluator.kind') = 'llm' GROUP BY l.no"""  # noqa: S608
+"""What the verdicts on each run cost; those on a session count for its last run."""
+_COUNTED = "FROM listed AS l CROSS JOIN results AS r ON r.about = l.no AND r.verdict > '' AND {results} AND {where}"
+_RATES = f"""
+    SELECT metric, l.agent, verdict, count(*) {_COUNTED} AND +l.no > 0 AND metric < 'turn.' GROUP BY 1, 2, 3
+    UNION ALL SELECT metric, agent, verdict, count(*) FROM (
+        SELECT metric, l.agent, iif(max(verdict = 'failed'), 'failed', max(verdict)) AS verdict
+        {_COUNTED} AND +l.no > 0 AND metric >= 'turn.' GROUP BY +l.no, metric) GROUP BY 1, 2, 3
+    UNION ALL SELECT metric, NULL, verdict, count(*) {_COUNTED} AND l.no < 0 GROUP BY 1, 3
+    UNION ALL SELECT metric, m.agent, verdict, count(DISTINCT l.no) {_COUNTED} AND l.no < 0 CROSS JOIN listed AS m
+        ON m.session = l.session AND m.session > 0 AND +m.no > 0 AND {{of}} GROUP BY 1, 2, 3"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +103,6 @@ class StandingVerdict:
     labelled: bool
     trace_id: str
     session_id: str | None
-
-
-_COST_NAMES: Mapping[str, str] = {
-    "agent": "l.agent",
-    "user": "l.user",
-    "session": "(SELECT session_id FROM sessions WHERE sessions.no = l.session)",
-    "day": "date(l.at / 1000, 'unixepoch')",
-}
-_OF_JUDGES = f"""
-    SELECT l.no AS run, sum(json_extract({_BODY}, '$.tokens')) AS judge_tokens,
-        sum(nullif(json_extract({_BODY}, '$.cost_usd'), 0)) AS judge_usd,
-        sum(json_extract({_BODY}, '$.tokens') > 0 AND json_extract({_BODY}, '$.cost_usd') <= 0) AS judge_unpriced
-    FROM runs AS l JOIN results AS r ON r.about IN (l.no, iif(l.no = l.last, -l.session, NULL))
-    WHERE json_extract({_BODY}, '$.evaluator.kind') = 'llm' GROUP BY l.no"""  # noqa: S608
-"""What the verdicts on each run cost; those on a session count for its last run."""
-
-
-_COUNTED = "FROM listed AS l CROSS JOIN results AS r ON r.about = l.no AND r.verdict > '' AND {results} AND {where}"
-_RATES = f"""
-    SELECT metric, l.agent, verdict, count(*) {_COUNTED} AND +l.no > 0 AND metric < 'turn.' GROUP BY 1, 2, 3
-    UNION ALL SELECT metric, agent, verdict, count(*) FROM (
-        SELECT metric, l.agent, iif(max(verdict = 'failed'), 'failed', max(verdict)) AS verdict
-        {_COUNTED} AND +l.no > 0 AND metric >= 'turn.' GROUP BY +l.no, metric) GROUP BY 1, 2, 3
-    UNION ALL SELECT metric, NULL, verdict, count(*) {_COUNTED} AND l.no < 0 GROUP BY 1, 3
-    UNION ALL SELECT metric, m.agent, verdict, count(DISTINCT l.no) {_COUNTED} AND l.no < 0 CROSS JOIN listed AS m
-        ON m.session = l.session AND m.session > 0 AND +m.no > 0 AND {{of}} GROUP BY 1, 2, 3"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)

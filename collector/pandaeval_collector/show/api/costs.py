@@ -11,6 +11,10 @@ from pydantic import BaseModel, Field
 from pandaeval_collector.show.api.filters import Filters, Window, within
 from pandaeval_collector.show.api.read_threads import Reads
 
+Subject = Literal["agent", "user", "session", "day"]
+By = Annotated[Subject, Query(description="Subject of each row.")]
+Most = Annotated[int, Query(ge=1, le=500, description="Most rows.")]
+
 
 class CostRow(BaseModel):
     """What runs and their verdicts cost together. ``name``: of the session, user, agent or day (UTC); null if the runs
@@ -30,12 +34,8 @@ class CostRow(BaseModel):
 class Costs(BaseModel):
     """Costs within a window, highest first; of days, the newest first."""
 
-    by: Literal["agent", "user", "session", "day"]
+    by: Subject
     costs: list[CostRow]
-
-
-By = Annotated[Literal["agent", "user", "session", "day"], Query(description="Subject of each row.")]
-Most = Annotated[int, Query(ge=1, le=500, description="Most rows.")]
 
 
 def cost_routes(app: FastAPI, reads: Reads) -> None:
