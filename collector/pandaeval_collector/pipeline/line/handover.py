@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import zstandard
+from pydantic import ValidationError
 
 from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result
@@ -74,6 +75,10 @@ def unpacked(message: bytes, is_done: bool = False) -> Handed:
             made.direction_and_words()
         _ = made.text
         before([made.held], frozenset())
+    except ValidationError as error:  # its text has the value, which is content of the record
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"its trace cannot be read: {place}: {first['msg']}") from None
     except (ValueError, KeyError, TypeError, AttributeError, struct.error, zstandard.ZstdError) as error:
         raise ValueError(f"its trace cannot be read: {type(error).__name__}: {error}") from error
     return Handed(row, contents=[(part.logs, part.request) for part in member.contents], is_done=is_done)

@@ -67,6 +67,13 @@ def test_what_no_collector_writes_is_refused(wrong: bytes) -> None:
         unpacked(wrong)
 
 
+def test_an_error_does_not_quote_content() -> None:
+    with pytest.raises(ValueError, match="its trace cannot be read") as raised:
+        unpacked(with_facts(revision="a secret of the user"))
+    assert "secret" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
 @pytest.mark.parametrize("answer", [b"", b"\0\0\0\0\1\0\0\0\xff", b"\0" * 8 + b"\xff", b"\4\0\0\0\0\0\0\0\0\0\xc0\x7f"])
 def test_an_answer_that_cannot_be_read_is_refused(answer: bytes) -> None:
     """Without a head, with words or a text that are no UTF-8, with a vector that is not finite."""
