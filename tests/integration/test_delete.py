@@ -42,8 +42,8 @@ def traces(collector: CollectorProcess) -> list[dict[str, Any]]:
     return found
 
 
-def delete(collector: CollectorProcess, *options: str) -> Result:
-    return CliRunner().invoke(app, ["delete", "--url", str(collector.http), *options])
+def delete(collector: CollectorProcess, *options: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["delete", "--url", str(collector.http), *options], input=answer)
 
 
 def test_a_session_is_deleted_and_late_spans_are_refused(collector: CollectorProcess) -> None:
@@ -55,6 +55,8 @@ def test_a_session_is_deleted_and_late_spans_are_refused(collector: CollectorPro
     stays = [each for each in before if each["session_id"] != session]
     refused = delete(collector, "--session", session)
     assert (refused.exit_code, traces(collector)) == (2, before), refused.output
+    answered = delete(collector, "--session", session, answer="n\n")
+    assert (answered.exit_code, traces(collector)) == (0, before), answered.output
     assert "results" in refused.output
     assert "jsonl" in refused.output
     done = delete(collector, "--session", session, "--yes")

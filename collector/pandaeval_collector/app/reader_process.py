@@ -19,6 +19,7 @@ from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
+from pandaeval_collector.show import MCP
 from pandaeval_collector.show.api.refusals import refusal
 from pandaeval_collector.show.api.writing import READING
 from pandaeval_collector.store import Store
@@ -29,6 +30,7 @@ MODULE = "pandaeval_collector.app.reader_main"
 _PATIENCE_S, _LONG_S = 60.0, 660.0
 """Seconds without an answer before a process is killed: for reads, and for longer work such as a run's estimate."""
 _TOLD = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string")
+_SLOW = refusal(503, "no answer in time: try again, or request less", {"retry-after": "10"})
 _WHY = "the reader process is restarting: try again in a moment"
 
 
@@ -83,14 +85,21 @@ class ReaderProcess:
             for message in messages:
                 await send(message)
 
-        patience = _PATIENCE_S if is_read else _LONG_S
+        is_short = is_read or scope["path"] == MCP  # whose tools only read
+        patience = _PATIENCE_S if is_short else _LONG_S
         asking = asyncio.ensure_future(self.calls.ask("read", _told(scope), body, patience=patience, on_piece=pass_on))
         gone = asyncio.ensure_future(_gone(receive))
         try:
             # What changes something is not broken off half-way.
-            await asyncio.wait({asking, gone} if is_read else {asking}, return_when=asyncio.FIRST_COMPLETED)
+            waiting = {asking, gone} if is_read else {asking}
+            limit = patience if is_short else None
+            await asyncio.wait(waiting, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if begun:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 asking.result()
+            elif not begun and not gone.done():
+                await _SLOW(scope, receive, send)
         except (ChildStartError, ChildEndedError):
             if not begun:
                 await _not_there(max(1.0, self.calls.pause))(scope, receive, send)

@@ -184,6 +184,7 @@ async def test_who_waits_when_the_process_is_killed_is_told_to_come_back_and_the
     async with beside() as doors:
         assert (await doors.there.get("/traces")).status_code == 200
         first = doors.reader.calls.pid
+        await until(lambda: doors.reader.calls.busy == 0, 60)
         os.kill(first, signal.SIGSTOP)
         asking = [asyncio.ensure_future(doors.there.get("/traces")) for _ in range(3)]
         await until(lambda: doors.reader.calls.busy == 3, 60)
@@ -206,6 +207,23 @@ async def test_a_process_that_hangs_is_ended(beside: Callable[..., Any], monkeyp
         os.kill(doors.reader.calls.pid, signal.SIGSTOP)
         assert (await doors.there.get("/traces")).status_code == 503
         await until(lambda: doors.telemetry.total("pandaeval.readers", "ended") == 1, 60)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/traces"), ("POST", "/mcp")])
+async def test_a_request_that_hangs_alone_is_answered(
+    beside: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    """Also while the process answers others, and so is not ended."""
+
+    async def hangs(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    async with beside() as doors:
+        monkeypatch.setattr(reader_process, "_PATIENCE_S", 0.05)
+        monkeypatch.setattr(doors.reader.calls, "ask", hangs)
+        url = path if path == "/traces" else f"http://127.0.0.1:4328{path}"
+        answer = await doors.there.request(method, url, json={} if method == "POST" else None)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
 
 
 async def test_a_process_that_cannot_be_started_is_said(
@@ -245,7 +263,7 @@ async def test_an_answer_waits_for_its_reader_and_goes_when_he_hangs_up(beside: 
         reads.release()
         await asking
         assert sent[-1]["more_body"] is True, "it was not finished"
-        assert not doors.reader.calls.busy
+        await until(lambda: not doors.reader.calls.busy, 60)
         assert (await doors.there.get("/traces?limit=1")).status_code == 200
 
 

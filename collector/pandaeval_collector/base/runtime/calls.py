@@ -4,7 +4,7 @@ Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`), each begi
 
 - ``ask, n, name, arguments``: a request, ended by ``done, n, value`` or ``failed, n, error``.
 - ``piece, n, value``: part of an answer. The next part waits for ``more, n, value``, so readers control the pace.
-- ``drop, n``: the request is cancelled.
+- ``drop, n``: the request is cancelled; ``done, n`` confirms.
 - ``tell, name, arguments``: a notice without answer. ``raised, errors``: component errors in a child.
 
 A child's first incoming frame is its setup. Its first outgoing frame is empty if ready, else the error. Both ends are
@@ -23,6 +23,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,9 +157,10 @@ class Peer:
                 self._write("more", number, taken)
                 self._watch()
         finally:
-            if not self._in_turn and self._asked.pop(number, None) is not None:
+            if not self._in_turn and number in self._asked:  # until the other end confirms, it may hang over this
+                asked.is_theirs = True
                 self._write("drop", number)
-                self._watch(anew=True)
+                self._watch()
 
     def tell(self, name: str, *arguments: Any) -> None:
         """Send the other end a notice."""
@@ -170,6 +172,7 @@ class Peer:
         match message:
             case ["ask", number, name, arguments]:
                 self._answering[number] = asyncio.create_task(self._answer(number, name, arguments))
+                self._answering[number].add_done_callback(partial(self._confirm, number))
             case ["more", number, value] if number in self._pieces:
                 self._pieces.pop(number).set_result(value)
             case ["drop", number] if number in self._answering:
@@ -208,22 +211,29 @@ class Peer:
             body = self._codec.pack(("done", number, await self.handlers[name](piece, *arguments)))
         except Exception as error:  # noqa: BLE001 - the asker decides what becomes of it
             body = self._codec.pack(("failed", number, self._codec.error(error)))
-        finally:
-            del self._answering[number]
-            self._pieces.pop(number, None)
         self._relay()
         self._send(body)
 
+    def _confirm(self, number: int, answering: asyncio.Task[None]) -> None:
+        """Forget a request; confirm that it was dropped."""
+        del self._answering[number]
+        self._pieces.pop(number, None)
+        if answering.cancelled():
+            self._write("done", number, None)
+
     def _watch(self, anew: bool = False) -> None:
-        """Limit the time of the oldest request that the other end is to speak to."""
+        """Limit the time of the oldest request that the other end is to speak to, or of the most urgent if the other
+        end answers several at the same time.
+        """
+        limits = [each.patience for each in self._asked.values() if each.is_theirs]
+        patience = min(limits[: 1 if self._in_turn else None], default=math.inf)
         if self._limit is not None:
-            if not anew:
+            if not anew and self._limit.when() <= asyncio.get_running_loop().time() + patience:
                 return
             self._limit.cancel()
             self._limit = None
-        oldest = next((each for each in self._asked.values() if each.is_theirs), None)
-        if oldest is not None and oldest.patience < math.inf:
-            self._end_after(oldest.patience, 0.0 if self._child is None else self._child.cpu_s + oldest.patience)
+        if patience < math.inf:
+            self._end_after(patience, 0.0 if self._child is None else self._child.cpu_s + patience)
 
     def _end_after(self, seconds: float, most_cpu_s: float) -> None:
         self._limit = asyncio.get_running_loop().call_later(seconds, self._end_hanging, most_cpu_s)

@@ -187,8 +187,7 @@ async def test_who_leaves_ends_his_request_there_too(made: Made) -> None:
         await until(lambda: calls.busy == 1, 60)
         await calls.ask("echo")
         asking.cancel()
-        await until(lambda: left == ["left"])
-        assert calls.busy == 0
+        await until(lambda: left == ["left"] and calls.busy == 0)
         assert ERRORS.counts()["metric", "moody of a request"] == 1, "a notice takes along what was raised before it"
 
 
@@ -204,6 +203,37 @@ async def test_a_child_that_hangs_is_ended_and_the_next_question_starts_another(
         assert await calls.ask("echo") == ["setup"]
         assert calls.pid not in (first, None)
     assert counts.all == [("started", ""), ("ended", "hung"), ("started", "")]
+
+
+async def test_a_child_that_hangs_over_a_dropped_request_is_ended(made: Made) -> None:
+    """If every client leaves before the limit, the child would otherwise hang for ever."""
+    counts = Counts()
+    async with made("together", count=counts) as calls:
+        await calls.start()
+        asking = asyncio.ensure_future(calls.ask("hangs", patience=0.5))
+        await until(lambda: calls.busy == 1)
+        asking.cancel()
+        await until(lambda: ("ended", "hung") in counts.all, 60)
+
+
+async def test_a_request_that_is_dropped_at_once_is_confirmed(made: Made) -> None:
+    async with made("together", handlers={"left": lambda: None}) as calls:
+        await calls.start()
+        asking = asyncio.ensure_future(calls.ask("waits", patience=60.0))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await until(lambda: calls.busy == 0, 60)
+        assert await calls.ask("echo", patience=60.0) == ["setup"]
+
+
+async def test_the_most_urgent_request_limits_a_child_that_hangs(made: Made) -> None:
+    async with made("together") as calls:
+        await calls.start()
+        patient = asyncio.ensure_future(calls.ask("hangs", patience=1000.0))
+        await until(lambda: calls.busy == 1)
+        for asking in (calls.ask("echo", patience=0.3), patient):
+            with pytest.raises(ChildEndedError, match="hung"):
+                await asking
 
 
 async def test_the_patience_begins_when_it_is_a_requests_turn(made: Made) -> None:
