@@ -304,7 +304,8 @@ def _reasons(found: Sequence[Result]) -> Iterator[str]:
                 emitter = f"{' (telemetry: '.join(described(one.capture))}){_where(excused)}"
                 facts.setdefault((emitter, excused.reason), set()).add(fact)
     for (emitter, reason), missed in sorted(facts.items(), key=lambda each: each[0][0].lower()):
-        yield f"- {emitter}. Not read correctly: {', '.join(fact for fact in FACTS if fact in missed)}. Reason: {reason}."
+        listed = ", ".join(fact for fact in FACTS if fact in missed)
+        yield f"- {emitter}. Not read correctly: {listed}. Reason: {reason}."
 
 
 def _where(excused: Excuse) -> str:
