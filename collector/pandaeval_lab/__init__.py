@@ -1,4 +1,4 @@
-"""Evaluates agents before and after a run: stored traces, cases, repeated trials, planted faults, people's labels.
+"""Evaluates agents offline: stored traces, cases, repeated trials, planted faults, people's labels.
 
 The lab imports the collector. The collector never imports the lab: it knows only traces, turns and sessions.
 ``__all__`` lists the names for other packages. Each is imported on first use, so that ``mocked`` stays light.

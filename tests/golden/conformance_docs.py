@@ -301,11 +301,12 @@ def _reasons(found: Sequence[Result]) -> Iterator[str]:
     for one in found:
         for fact, verdict in one.verdicts.items():
             if verdict.missed and (excused := excuse(one.capture.set, one.capture.scenario, fact)) is not None:
-                emitter = f"{', '.join(described(one.capture))}{_where(excused)}"
+                emitter = f"{' (telemetry: '.join(described(one.capture))}){_where(excused)}"
                 facts.setdefault((emitter, excused.reason), set()).add(fact)
     for (emitter, reason), missed in sorted(facts.items(), key=lambda each: each[0][0].lower()):
-        yield f"- {emitter}: **{', '.join(fact for fact in FACTS if fact in missed)}**. Reason: {reason}."
+        listed = ", ".join(fact for fact in FACTS if fact in missed)
+        yield f"- {emitter}. Not read correctly: {listed}. Reason: {reason}."
 
 
 def _where(excused: Excuse) -> str:
-    return "" if excused.scenario == "*" else f" (session `{excused.scenario}`)"
+    return "" if excused.scenario == "*" else f", session `{excused.scenario}`"

@@ -72,15 +72,16 @@ class Close(Section):
     """Rules that complete a trace."""
 
     quiet: Duration = 10.0
-    """Time without a new span after which a trace with an ended root and no missing parent is complete."""
+    """Waiting time for another span. After this time, a trace is complete if its root span has ended and no parent is
+    missing."""
     idle: Duration = 180.0
-    """Time since the last span after which every trace is complete."""
+    """Time since the last span. After this time, every trace is complete."""
     max_age: Duration = 1800.0
-    """Time since the first span after which a trace is complete and accepts no more spans."""
+    """Time since the first span. After this time, a trace is complete and accepts no more spans."""
     max_spans: Count = 10_000
-    """Number of spans at which a trace is complete and accepts no more spans."""
+    """Largest number of spans. A trace that reaches this number is complete and accepts no more spans."""
     max_bytes: Size = 32 << 20
-    """Size of spans at which a trace is complete and accepts no more spans."""
+    """Largest size of spans. A trace that reaches this size is complete and accepts no more spans."""
 
 
 class Late(Section):

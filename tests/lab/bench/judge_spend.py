@@ -3,7 +3,7 @@
     python tests/lab/bench/judge_spend.py [--set tau2-policy] [--half even] [--model gpt-4.1] [--limit N]
 
 A scripted judge finds each session wrong whose label is bad, or where there is no label every second one. Its answers
-have the length that an estimate assumes (:mod:`pandaeval_lab.replay.counting`). Prices are litellm's list. *Cacheable*:
+are as long as cost estimates assume (:mod:`pandaeval_lab.replay.counting`). Prices are litellm's list. *Cacheable*:
 tokens with which an earlier prompt began too, in steps of 128 from 1,024 on, as OpenAI caches them. The dollars are
 without and with that.
 """

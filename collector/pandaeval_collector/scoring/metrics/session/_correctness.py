@@ -331,7 +331,7 @@ def of_conversation(
         version=version,
         threshold=0.5,
         question=question,
-        needs="session ID; messages or calls; a judge",
+        needs="a session ID, and messages or calls; a judge",
         evaluate=lambda session, context: None if session.traces else NOTHING_TOLD,
         ask=ask,
         rubrics=(WHOLE,),

@@ -6,7 +6,7 @@ reached or refused is not completed, even if the refusal was right. The goal is 
 does not judge whether the agent was right; ``correctness`` does. Of a conversation of more than 24 traces, the first
 and the newest are shown.
 
-Scale: 0 or 1; the gate is the share of conversations.
+Scale: 0 or 1; a gate checks the share of conversations that score 1.
 Source: Agentest, evaluation metrics, *Goal Completion*.
 """
 

@@ -143,7 +143,7 @@ METRIC = TraceMetric(
     version="10",
     threshold=0.5,
     question="Does the agent repeat an earlier answer in the session?",
-    needs="answer text, session id",
+    needs="answer text and a session ID",
     evaluate=_evaluate,
     texts=_texts,
     reads=SessionReads(earlier=WINDOW, answers=True),

@@ -69,7 +69,7 @@ METRIC = failures(
     about=__doc__,
     version="5",
     question="Were the tools used correctly in this turn?",
-    needs="tool calls or definitions; a judge, except for repeated calls",
+    needs="tool calls or definitions, and a judge except for repeated calls",
     text="""
 Were the tools used correctly in this turn? Name every kind of failure that plainly applies, and none on a mere
 suspicion:
