@@ -166,7 +166,7 @@ def retry(
     *,
     api: ApiClient,
 ) -> None:
-    """Continue an ended run with its failed and open traces."""
+    """Score the failed and unscored traces of an ended run."""
     with api:
         api.post(f"/runs/{run_id}/retry")
         if detach:

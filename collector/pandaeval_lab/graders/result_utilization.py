@@ -4,7 +4,7 @@ A judge rates how well the answer uses the results of the calls. The metric appl
 (``results_must_be_used``). ``tool_correctness`` uses the score as its fourth part. It does not judge whether the tools
 or the answer were right.
 
-Scale: 0..1, 1 uses every result that matters.
+Scale: 0..1, 1 means that the answer uses every result that matters.
 Source: Agentic metric, *Tool Correctness* (utilization).
 """
 

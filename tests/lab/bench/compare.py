@@ -134,7 +134,7 @@ def report(lines: Sequence[Line]) -> str:
     for size in SIZES:
         rows = [_row(peer.name, [line for line in lines if _has(line, peer, size)]) for peer in peers()]
         found.append(table(f"{size} a span, 120 spans a request, one core", _FIGURES, [row for row in rows if row]))
-    return "\n".join([*found, "", f'On {lines[-1]["machine"]}. "load": the load average before.'])
+    return "\n".join([*found, "", f'On {lines[-1]["machine"]}. "load": the load average before the measurement.'])
 
 
 _FIGURES = [

@@ -54,7 +54,9 @@ def evaluate(runs: int) -> str:
     file = next((ROOT / "tests/golden/captures").glob("*/good.otlp.jsonl"))
     found = [_evaluated(file) for _ in range(runs + 1)][1:]
     row = [median(wall for wall, _ in found), max(wall for wall, _ in found), median(cpu for _, cpu in found)]
-    return table(f"`pandaeval evaluate` of a file of one session, s, {runs} runs", ["median", "worst", "CPU s"], [row])
+    return table(
+        f"`pandaeval evaluate` on a file with one session: seconds, {runs} runs", ["median", "worst", "CPU s"], [row]
+    )
 
 
 def _evaluated(file: Path) -> tuple[float, float]:

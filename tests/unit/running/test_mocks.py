@@ -112,6 +112,7 @@ def test_recorded_calls_are_answered_again_in_order() -> None:
 
 @mocked
 def find(q: str, limit: int = 10, **more: str) -> str:
+    """Finds."""
     return f"real {q}"
 
 
