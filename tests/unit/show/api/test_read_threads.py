@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,14 +38,24 @@ def asking(path: str, query: str = "", host: str = "localhost") -> Request:
     return Request({"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": headers})
 
 
-async def test_equal_questions_share_an_answer_while_it_is_made(reads: Reads) -> None:
-    read = 0
+async def test_equal_questions_share_an_answer_while_it_is_made(reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, arrived = 0, list[int]()
+    change = reads.finder.change
+
+    def counted() -> int:
+        found = change()
+        arrived.append(found)
+        return found
 
     def said() -> Said:
         nonlocal read
         read += 1
+        while read == 1 and len(arrived) < 30:  # the first answer is made until all 30 have asked
+            time.sleep(0.001)
+        time.sleep(0.01)
         return Said(text=f"{read}")
 
+    monkeypatch.setattr(reads.finder, "change", counted)
     together = await asyncio.gather(*(reads.answer(asking("/a", host=f"127.0.0.{n}"), said) for n in range(30)))
     assert (read, {each.body for each in together}) == (1, {b'{"text":"1"}'})
     assert len({id(each.body) for each in together}) == 1
