@@ -39,10 +39,10 @@ def asking(path: str, query: str = "", host: str = "localhost") -> Request:
 
 
 async def test_equal_questions_share_an_answer_while_it_is_made(reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, arrived = 0, list[int]()
+    read, arrived = 0, list[str]()
     change = reads.finder.change
 
-    def counted() -> int:
+    def counted() -> str:
         found = change()
         arrived.append(found)
         return found
