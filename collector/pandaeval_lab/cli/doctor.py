@@ -80,7 +80,7 @@ def examine(path: Path | None, folder: Path | None) -> Iterator[Diagnosis]:
     try:
         config = resolve_config(path, given(folder)).config
         yield _collector(config.server.health)
-        yield from _store(Path(config.store.path))
+        yield from _store(Path(config.store.path), is_named=folder is not None)
         yield from _places(config)
         resolve_config(path, given(folder), on_this_machine=True)
         yield Diagnosis("ok", "configuration: valid")
@@ -102,12 +102,17 @@ def _collector(address: str) -> Diagnosis:
     return Diagnosis("ok", f"collector: ready at {address}")
 
 
-def _store(folder: Path) -> Iterator[Diagnosis]:
+def _store(folder: Path, is_named: bool) -> Iterator[Diagnosis]:
+    """Yield the findings about a store. ``is_named``: ``--store`` names it, so it must exist."""
     for pattern, cure in _LEFT.items():
         for file in sorted(folder.glob(pattern)):
             yield Diagnosis("note", f"store: there is {file}", cure)
     if not (folder / FILE_NAME).is_file():
-        yield Diagnosis("note", f"store: there is none in {folder} yet", "the collector creates it at its first start")
+        if is_named:
+            yield Diagnosis("wrong", f"store: there is none in {folder}", "name the data directory of a collector")
+        else:
+            cure = "the collector creates it at its first start"
+            yield Diagnosis("note", f"store: there is none in {folder} yet", cure)
         return
     try:
         with opened_folder(folder, read_only=True) as connection:
