@@ -115,7 +115,6 @@ def test_a_reader_whose_place_was_taken_joins_anew(broker: Broker, tmp_path: Pat
         _until_all_is_done(reader, broker, "fenced", first)
         same = ReaderSettings(
             {"bootstrap.servers": broker.address, "session.timeout.ms": "6000", "group.instance.id": "a"},
-            {},
             "fenced",
             "readers-of-fenced",
             "",
