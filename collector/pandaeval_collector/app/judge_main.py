@@ -74,7 +74,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
                 longest_wait = await front.ask("longest_wait")
                 await asyncio.sleep(RELAY_SECONDS)
                 front.tell("measured", telemetry.relay())
-        except Exception:  # noqa: BLE001
+        except Exception:  # noqa: BLE001 - the front starts the process again
             _log.exception("the judge cannot go on; it is started again")
             os._exit(1)
 
