@@ -113,7 +113,7 @@ def _value(result: Any) -> Any:
 
 
 def _failure(result: Any) -> str | None:
-    """Return the text of a result that says, in its wrapper or in a framework's words, that the tool failed."""
+    """Return the text of a result that reports a failed tool, in its wrapper or in a framework's words."""
     if not may_say_failed(result.stated if type(result) is Captured else result):
         return None
     text, failed = unwrapped(_value(result))
@@ -288,7 +288,7 @@ def _match(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -
         return
     plain = _served_names(strict, names)
     for of_span, of_request in _WAYS:
-        if "id" != of_span != "arguments":  # the name alone tells of tools of MCP servers
+        if "id" != of_span != "arguments":  # only the name identifies tools of MCP servers
             plain = {name: own if name in served else strict[name] for name, own in plain.items()}
         run, asked = ([call for call in calls if not call.matched] for calls in (run, asked))
         if not run or not asked:
@@ -361,18 +361,18 @@ def asked_name(run: str, asked: Container[str]) -> str:
 
 
 def same_tool(one: str, other: str) -> bool:
-    """Return whether two names denote one tool, where one may have a prefix or suffix."""
+    """Return whether two names denote the same tool; either name may have a prefix or suffix."""
     return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
 
 
 def same_served(one: str, other: str) -> bool:
-    """Return whether two names denote one tool of an MCP server, where one may have the server's name before it."""
+    """Return whether two names denote the same tool of an MCP server; either may begin with the server's name."""
     short, long = sorted((_SPELLING.sub("_", one), _SPELLING.sub("_", other)), key=len)
     return bool(short) and (long == short or long.endswith(f"_{short}"))
 
 
 def _inside(name: str) -> Iterator[str]:
-    """Yield what follows each separator in a name, longest first, then what precedes the first separator."""
+    """Yield the text after each separator in a name, longest first, then the text before the first separator."""
     found = list(_SEPARATOR.finditer(name))
     for separator in found:
         yield name[separator.end() :]

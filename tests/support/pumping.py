@@ -249,7 +249,7 @@ def _inner(op: Any, given: Any) -> list[Any]:
 
 
 def _bodies(body: Any, flags: int) -> list[str]:
-    """Return what a repetition may repeat: its own sample, and for one character several that it takes."""
+    """Return what a repetition may repeat: its own sample, and for a trace character several that it takes."""
     samples = {_sample(body, flags)}
     if len(body) == 1 and body[0][0] in (code.IN, code.ANY, code.NOT_LITERAL, code.CATEGORY):
         takes = [c for c in POOL if _takes(body[0], c, flags)]

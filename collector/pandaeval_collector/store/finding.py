@@ -77,7 +77,7 @@ _OF_JUDGES = f"""
         sum(json_extract({_BODY}, '$.tokens') > 0 AND json_extract({_BODY}, '$.cost_usd') <= 0) AS judge_unpriced
     FROM runs AS l JOIN results AS r ON r.about IN (l.no, iif(l.no = l.last, -l.session, NULL))
     WHERE json_extract({_BODY}, '$.evaluator.kind') = 'llm' GROUP BY l.no"""  # noqa: S608
-"""What the verdicts on each run cost; those on a session count for its last run."""
+"""Costs of the verdicts on each run; those on a session count for its last run."""
 _COUNTED = "FROM listed AS l CROSS JOIN results AS r ON r.about = l.no AND r.verdict > '' AND {results} AND {where}"
 _RATES = f"""
     SELECT metric, l.agent, verdict, count(*) {_COUNTED} AND +l.no > 0 AND metric < 'turn.' GROUP BY 1, 2, 3
@@ -192,7 +192,8 @@ class Finder:
         return Page(shown, end_of(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
-        """Return a page of sessions and traces without one, as :class:`ListedSession`, by the worst of their rows."""
+        """Return a page of sessions and traces without a session, as :class:`ListedSession`, by the worst of their
+        rows."""
         # A session is listed where its worst row that is wanted is.
         where, others = conditions(wanted), conditions(wanted, "o")
         worse = f"SELECT 1 FROM listed AS o WHERE {others} AND {_WORSE_OF_SESSION}"  # noqa: S608
@@ -205,7 +206,7 @@ class Finder:
         return Page(shown, end_of(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
-        """Return a session with its ``most`` worst traces, ordered by start; ``None`` for one that is not there."""
+        """Return a session with its ``most`` worst traces, ordered by start; ``None`` if the session is missing."""
         with self._reads.snapshot() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
@@ -293,7 +294,7 @@ class Finder:
             return contents(reader, trace_id)
 
     def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
-        """Return a page of results as JSON objects, newest first, all revisions. ``before``: where the last one
+        """Return a page of results as JSON objects, newest first, all revisions. ``before``: where the last page
         ended."""
         where, unit = result_conditions(wanted, "r"), conditions(wanted.of_unit())
         if before is not None:
@@ -305,13 +306,13 @@ class Finder:
         return _numbered([(seq, orjson.loads(body)) for seq, body in rows], limit)
 
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
-        """Return a page of people's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or
+        """Return a page of people's verdicts, newest first, about any of ``units`` (all, if empty) and a metric (or
         all). ``before``: the number at which the last page ended."""
         with self._reads.snapshot() as reader:
             return _numbered(people.page(reader, units, metric, before, limit + 1), limit)
 
     def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow], Mapping[str, Triage]]:
-        """Return what failed of the wanted runs and sessions, oldest first, the groups of failures by id, and
+        """Return the failures of the wanted runs and sessions, oldest first, the groups of failures by id, and
         what people said of incidents. Left out is a formula over a session: it sums up what failed in its runs."""
         where = conditions(wanted)
         failed = f"""SELECT no FROM listed AS l WHERE {where} AND badness < {NOT_FAILED:g}
@@ -328,12 +329,12 @@ class Finder:
         return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
 
     def said_of(self, incident: Collection[str]) -> list[Triage]:
-        """Return all that was said of an incident with these ids, newest first."""
+        """Return all states of an incident with these ids, newest first."""
         with self._reads.snapshot() as reader:
             return history(reader, incident)
 
     def labelled(self, calculate: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
-        """Return what ``calculate`` makes of the labels of people, nothing where there are none."""
+        """Return the result of ``calculate`` for the labels of people, empty without labels."""
         with self._reads.snapshot() as reader:
             (known,) = reader.execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()
             return calculate(reader) if known else []
@@ -453,5 +454,5 @@ class Finder:
 
 
 def _numbered(rows: Sequence[tuple[int, Any]], limit: int) -> Page:
-    """Make a page of items with their numbers, of which ``rows`` has one more than ``limit`` if there are more."""
+    """Make a page of items with their numbers, of which ``rows`` has ``limit`` + 1 if there are more."""
     return Page([item for _, item in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)

@@ -92,7 +92,7 @@ class ScriptedUser:
 
 
 def messages_of(case: Case) -> tuple[str, ...]:
-    """Return what a case has its user say: the ``input`` of each interaction, else the recorded messages, which begin
+    """Return the user's messages of a case: the ``input`` of each interaction, else the recorded messages, which begin
     with ``inputs.task``, else the task alone."""
     said = tuple(each.input for each in case.interactions if each.input)
     if said and len(said) == len(case.interactions):

@@ -60,7 +60,7 @@ class Embedder(Protocol):
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
+        """Return a row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
         has nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may block."""
         ...
 

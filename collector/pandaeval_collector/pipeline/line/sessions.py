@@ -151,8 +151,8 @@ class SessionPlaces:
         sizes: Sequence[int],
         added: Mapping[str, Sequence[Member]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, int, list[Member]]]:
-        """Yield sessions with the members needed for comparison, and the first one's position. Reads ``sizes`` members
-        stepwise, then all, so long sessions are not read per trace. ``added``: new members not yet stored.
+        """Yield sessions with the members needed for comparison, and the first member's position. Reads ``sizes``
+        members stepwise, then all, so long sessions are not read per trace. ``added``: new members not yet stored.
         """
         near: dict[str, tuple[int, list[Member]]] = {}
         wanted = {session_id for session_id, start_ns in grown.items() if start_ns}

@@ -17,7 +17,7 @@ Most = Annotated[int, Query(ge=1, le=500, description="Most rows.")]
 
 
 class CostRow(BaseModel):
-    """What runs and their verdicts cost together. ``name``: of the session, user, agent or day (UTC); null if the runs
+    """Costs of runs and their verdicts together. ``name``: of the session, user, agent or day (UTC); null if the runs
     state none."""
 
     name: str | None

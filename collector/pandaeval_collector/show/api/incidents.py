@@ -153,7 +153,7 @@ class IncidentReads:
         )
 
     def check(self, ids: Sequence[str]) -> None:
-        """Raise :class:`ProblemError` if no incident has one of the IDs, or had it when its state was set."""
+        """Raise :class:`ProblemError` if no incident has any of the IDs, or had it when its state was set."""
         failed, groups, given = self._finder.failing(Wanted())
         if unknown := set(ids) - known_ids(failed, groups) - given.keys():
             raise ProblemError(404, f"there is no incident {min(unknown)}")

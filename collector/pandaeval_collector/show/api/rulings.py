@@ -84,7 +84,7 @@ class RulingTrial(BaseModel):
 
 
 class NewRuling(BaseModel):
-    """A ruling to keep: the one that a run tried, or a sentence."""
+    """A ruling to keep: a run's tried ruling, or a sentence."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -262,7 +262,7 @@ def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
 
 
 def _ruling(given: Mapping[str, Any]) -> Ruling:
-    """Make a ruling of today. Raises ``UserError`` for one without a sentence."""
+    """Make a ruling of today. Raises ``UserError`` for a ruling without a sentence."""
     if not str(given.get("text", "")).strip():
         raise UserError("text: write the sentence that the judge should follow")
     today = datetime.datetime.now(datetime.UTC).date()
