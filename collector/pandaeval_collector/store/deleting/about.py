@@ -10,23 +10,23 @@ import orjson
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.responses import BLOCK_BITS
 
-NOS, ABOUT, UNITS = (f"(SELECT value FROM json_each(:{name}))" for name in ("nos", "about", "units"))  # noqa: S608
-_UNIT = f"substr(unit, 1, 32) IN {UNITS} OR unit IN {UNITS}"
+_NOS, ABOUT, _UNITS = (f"(SELECT value FROM json_each(:{name}))" for name in ("nos", "about", "units"))  # noqa: S608
+_UNIT = f"substr(unit, 1, 32) IN {_UNITS} OR unit IN {_UNITS}"
 ROWS = (
-    ("span_batches", "kept", f"no IN {NOS}"),
+    ("span_batches", "kept", f"no IN {_NOS}"),
     ("span_batches", "chunks", "id IN (SELECT value FROM json_each(:chunks))"),
     ("results", "results", f"about IN {ABOUT}"),
     ("results", "run_results", f"about IN {ABOUT}"),
-    ("judge_jobs", "jobs", f"trace IN {NOS}"),
+    ("judge_jobs", "jobs", f"trace IN {_NOS}"),
     ("labels", "people_labels", _UNIT),
-    ("", "judged", f"{_UNIT} OR session IN {UNITS}"),
+    ("", "judged", f"{_UNIT} OR session IN {_UNITS}"),
     ("", "label_draws", _UNIT),
-    ("", "run_items", f"run IN (SELECT no FROM runs) AND no IN {NOS}"),  # noqa: S608
-    ("", "responses", f"block IN (SELECT value >> {BLOCK_BITS} FROM json_each(:nos)) AND no IN {NOS}"),  # noqa: S608
-    ("", "listed_attributes", f"no IN {NOS}"),
+    ("", "run_items", f"run IN (SELECT no FROM runs) AND no IN {_NOS}"),  # noqa: S608
+    ("", "responses", f"block IN (SELECT value >> {BLOCK_BITS} FROM json_each(:nos)) AND no IN {_NOS}"),  # noqa: S608
+    ("", "listed_attributes", f"no IN {_NOS}"),
     ("", "listed", f"no IN {ABOUT}"),
-    ("", "members", f"no IN {NOS}"),
-    ("traces", "traces", f"no IN {NOS}"),
+    ("", "members", f"no IN {_NOS}"),
+    ("traces", "traces", f"no IN {_NOS}"),
 )
 """The name under which rows are counted, the table, and the condition with the values of :meth:`About.values`."""
 
