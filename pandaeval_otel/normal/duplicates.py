@@ -11,7 +11,8 @@ from itertools import islice
 
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.model.message import all_parts
-from pandaeval_otel.normal.tool_calls import is_served, same_served, same_tool
+from pandaeval_otel.normal.tool_calls import is_served
+from pandaeval_otel.normal.tool_names import same_served, same_tool
 from pandaeval_otel.normal.tree import Tree
 
 Messages = tuple[Message, ...]

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._values import as_dict, as_list, parsed
+from pandaeval_otel.dialects._values import as_dict, parsed
 from pandaeval_otel.model import Kind, Span, Trace
 from pandaeval_otel.model.raw import RawSpan
 
@@ -96,9 +97,22 @@ def _own_end(span: Span, attributes: Mapping[str, Mapping[str, Any]], trace: Tra
         return _by_error(span.error, trace)
     reason = span.output[-1].finish_reason if span.output else ""
     if not reason:
-        held = attributes.get(span.span_id, {})
-        stated = next((held[key] for key in _REASON_KEYS if held.get(key)), None) or _of_message(held)
-        reason = str(next(reversed(as_list(stated)), "") if isinstance(stated, list | tuple) else stated or "")
+        reason = _stated(attributes.get(span.span_id, {}), is_captured=bool(span.output))
+    return _kind_of(reason) if reason else ("", "")
+
+
+def _stated(attributes: Mapping[str, Any], *, is_captured: bool) -> str:
+    """Return the finish reason that the attributes of a span state. Captured messages have stated theirs."""
+    stated = next((attributes[key] for key in _REASON_KEYS if attributes.get(key)), None)
+    if stated is None and not is_captured:
+        stated = _of_message(attributes)
+    if isinstance(stated, list | tuple):
+        return str(stated[-1] or "") if stated else ""
+    return str(stated or "")
+
+
+@lru_cache(256)
+def _kind_of(reason: str) -> tuple[str, str]:
     word = _NO_LETTER.sub("", reason.rpartition(".")[2].lower()).removeprefix("finishreason")
     return _REASONS.get(word, ""), reason[:_LONGEST]
 

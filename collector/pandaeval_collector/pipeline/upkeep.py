@@ -72,9 +72,9 @@ class Upkeep:
 
     async def run(self) -> None:
         """Run a round. Rows that cannot be deleted just now are deleted in a later round."""
+        await self._complete_deletions()
         try:
             timing = self._timing
-            await asyncio.to_thread(complete, self._store.deletions, self._store.path, lambda: self._stopping)
             # None of the kinds waits for another to end: it may not, while traces are decided faster than compressed.
             has_more = True
             while has_more and not self._stopping:
@@ -100,6 +100,14 @@ class Upkeep:
             collect_recent()
         except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
             _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
+            self._telemetry.add("pandaeval.store.errors", "upkeep")
+
+    async def _complete_deletions(self) -> None:
+        """Continue deletions. If one fails, as on a full disk, the retention still frees space in this round."""
+        try:
+            await asyncio.to_thread(complete, self._store.deletions, self._store.path, lambda: self._stopping)
+        except (OSError, sqlite3.Error, RuntimeError) as error:
+            _log.error("a deletion is not complete (%s); the next round continues it", error)
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _paced(self, step: Awaitable[int]) -> int:

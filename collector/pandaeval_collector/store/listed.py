@@ -22,8 +22,7 @@ NO_SCORE = 2.0
 """Replaces a missing signal; sorts last."""
 NOT_FAILED = 10.0
 """Added to the signal of units without failure, so they sort after failed units."""
-
-
+BODY = "CAST(r.body AS TEXT)"
 _OF_SESSION = "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0"
 _LEAST = "json_extract(CAST({t}.facts AS TEXT), '$.FACT') >= ?"
 _OF_ANY = """CASE WHEN {t}.no > 0 THEN {of_trace} ELSE EXISTS (

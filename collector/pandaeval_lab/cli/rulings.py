@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row, show, show_one
+from pandaeval_collector.cli._options import declared
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import dollars
@@ -19,12 +22,27 @@ _RULINGS = Listing(
     "no rulings",
     says_why=True,
 )
-_Text = Annotated[str, typer.Argument(help="The sentence that the judge follows.")]
-_Question = Annotated[str, typer.Option(help="ID of the question; default: all questions.")]
-_Agent = Annotated[str, typer.Option(help="Only for this agent; default: all agents.")]
-_Author = Annotated[str, typer.Option(help="Name of the person who answers.")]
-_Budget = Annotated[float | None, typer.Option(min=0.0, help="Limit in US dollars; default: twice the estimate.")]
-_Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before spending or keeping.")]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOptions:
+    """The options of a trial of a ruling."""
+
+    text: Annotated[str, typer.Argument(help="The sentence that the judge follows.")]
+    question: Annotated[str, typer.Option(help="ID of the question; default: all questions.")] = ""
+    agent: Annotated[str, typer.Option(help="Only for this agent; default: all agents.")] = ""
+    author: Annotated[str, typer.Option(help="Name of the person who answers.")] = "people"
+    budget: Annotated[float | None, typer.Option(min=0.0, help="Limit in US dollars; default: twice the estimate.")] = (
+        None
+    )
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before spending or keeping.")] = False
+    format_: given.Format = "table"
+
+    @property
+    def ruling(self) -> dict[str, Any]:
+        """The ruling as the API takes it."""
+        return {"text": self.text, "question": self.question, "agent": self.agent, "author": self.author}
+
 
 rulings = typer.Typer(help="Answer the judge's questions, and manage the answers.", no_args_is_help=True)
 
@@ -42,40 +60,21 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 
 @rulings.command("try")
 @at_collector
-def try_(
-    text: _Text,
-    question: _Question = "",
-    agent: _Agent = "",
-    author: _Author = "people",
-    budget: _Budget = None,
-    yes: _Yes = False,
-    format_: given.Format = "table",
-    *,
-    api: ApiClient,
-) -> None:
+@in_place_of("options", declared(TrialOptions), TrialOptions)
+def try_(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling without keeping it."""
     with api:
-        _tried(api, {"text": text, "question": question, "agent": agent, "author": author}, budget, yes, format_)
+        _tried(api, options)
 
 
 @rulings.command("answer")
 @at_collector
-def answer(
-    text: _Text,
-    question: _Question = "",
-    agent: _Agent = "",
-    author: _Author = "people",
-    budget: _Budget = None,
-    yes: _Yes = False,
-    format_: given.Format = "table",
-    *,
-    api: ApiClient,
-) -> None:
+@in_place_of("options", declared(TrialOptions), TrialOptions)
+def answer(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling, keep it, and judge again."""
     with api:
-        asked = {"text": text, "question": question, "agent": agent, "author": author}
-        run = _tried(api, asked, budget, yes, format_)
-        if not yes:
+        run = _tried(api, options)
+        if not options.yes:
             typer.confirm("Keep the ruling?", abort=True)
         kept = api.post("/rulings", {"run": run})
     typer.echo(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}", err=True)
@@ -90,18 +89,19 @@ def remove(ruling_id: Annotated[str, typer.Argument(metavar="ID", help="ID of a 
     typer.echo(f"ruling {ruling_id} is removed")
 
 
-def _tried(api: ApiClient, asked: dict[str, Any], budget: float | None, yes: bool, format_: given.RunFormat) -> str:
-    """Shows the cost of a trial, makes it, and shows the effect. Returns the ID of the run."""
-    dry = api.post("/rulings/try", {**asked, "dry_run": True})
+def _tried(api: ApiClient, options: TrialOptions) -> str:
+    """Show the cost of a trial, make it, and show the effect. Return the ID of the run."""
+    dry = api.post("/rulings/try", {**options.ruling, "dry_run": True})
     usd = dry["cost_usd"]
     price = "price unknown" if usd is None else dollars(usd)
     calls, tokens = many(dry["calls"], "call"), many(dry["prompt_tokens"] + dry["completion_tokens"], "token")
     typer.echo(f"{many(dry['traces'], 'trace')}: {calls}, {tokens}, {price}", err=True)
-    if not yes:
+    if not options.yes:
         typer.confirm("Ask the judge?", abort=True)
-    run = api.post("/rulings/try", {**asked, "budget_usd": budget or max(_LEAST_USD, 2 * (usd or 0.0))})
+    limit = max(_LEAST_USD, 2 * (usd or 0.0)) if options.budget is None else options.budget
+    run = api.post("/rulings/try", {**options.ruling, "budget_usd": limit})
     run = ended(api, run["id"])
-    show_one(api.get("/runs/compare", a=run["id"], b="live"), _tell_effect, format_)
+    show_one(api.get("/runs/compare", a=run["id"], b="live"), _tell_effect, options.format_)
     if run["error"]:
         typer.echo(f"the trial stopped early: {run['error']}", err=True)
     return str(run["id"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_otel.normal.duplicates import merge_duplicates
-from pandaeval_otel.normal.tool_calls import same_served, tool_calls
+from pandaeval_otel.normal.tool_calls import tool_calls
+from pandaeval_otel.normal.tool_names import same_served
 from pandaeval_otel.normal.tree import Tree
 from tests.support.builders import MS, Spans, asks, gives, says, user
 

@@ -11,6 +11,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.upkeep import Upkeep
 from pandaeval_collector.store import ResultRow, Store, WriteSet
+from pandaeval_collector.store.deleting import LOG
 
 _DAY = 86_400.0
 
@@ -65,4 +66,23 @@ async def test_nothing_is_compressed_where_there_is_room_for_the_late_window_alo
 async def test_nothing_is_compressed_that_is_not_to_be_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.kept, "keep", lambda *_: pytest.fail("compressed"))
     await _upkeep(store, keeps_content=False).run()
+    store.close()
+
+
+async def test_a_deletion_that_cannot_be_logged_blocks_no_retention_and_is_completed_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _file(store, 3)
+    now = store.clock.calendar()
+    monkeypatch.setattr(store.clock, "calendar", lambda: now + 8 * _DAY)
+    (store.path / LOG).mkdir()  # as unwritable as on a full disk
+    store.deletions.begin("user", "ann", "test").result()
+    upkeep = _upkeep(store)
+    await upkeep.run()
+    assert _results(store) == 0, "the retention went on"
+    assert store.deletions.pending()
+    (store.path / LOG).rmdir()
+    await upkeep.run()
+    assert not store.deletions.pending()
+    assert (store.path / LOG).read_text().count("\n") == 1
     store.close()

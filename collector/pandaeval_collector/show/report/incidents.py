@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.show.view.rows import Milliseconds, TraceRow
 from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.failing import FailedResult
 from pandaeval_collector.store.failures import gravity, group_id, plain, severity_of
-from pandaeval_collector.store.finding import AgentBucket, FailedResult
+from pandaeval_collector.store.rates import AgentBucket
 from pandaeval_collector.store.triage import SETTLED, STATES, State, Triage
 
 BARS, SPARKS = 72, 24

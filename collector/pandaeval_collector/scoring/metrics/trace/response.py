@@ -400,10 +400,13 @@ def raw_error(answer: str, user: str | None) -> str:
     asked about errors.
     """
     text = answer.strip()
-    if len(text) > _LONGEST or _ASKED.search(user or ""):
+    if len(text) > _LONGEST:
         return ""
-    if _RAW.fullmatch(text) is not None:
-        return text.splitlines()[-1].strip()
+    error = text.splitlines()[-1].strip() if _RAW.fullmatch(text) is not None else _error_of_apology(text)
+    return "" if error and _ASKED.search(user or "") else error
+
+
+def _error_of_apology(text: str) -> str:
     sorry = _APOLOGY.match(text.replace("\u2019", "'")[:_LONGEST_APOLOGY])
     if sorry is None or _TECHNICAL.search(sorry["error"]) is None:
         return ""
