@@ -80,7 +80,7 @@ def _value(result: Any) -> Any:
 
 
 def _failure(result: Any) -> str | None:
-    """Return the text of a result that says, in its wrapper or in a framework's words, that the tool failed."""
+    """Return the text of a result that reports a failed tool, in its wrapper or in a framework's words."""
     if not may_say_failed(result.stated if type(result) is Captured else result):
         return None
     text, failed = unwrapped(_value(result))

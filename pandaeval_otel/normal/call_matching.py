@@ -26,7 +26,7 @@ def match_calls(run: Sequence[Call], asked: Sequence[Call], served: Container[st
         return
     plain = _served_names(strict, names)
     for of_span, of_request in _WAYS:
-        if "id" != of_span != "arguments":  # the name alone tells of tools of MCP servers
+        if "id" != of_span != "arguments":  # only the name identifies tools of MCP servers
             plain = {name: own if name in served else strict[name] for name, own in plain.items()}
         run, asked = ([call for call in calls if not call.matched] for calls in (run, asked))
         if not run or not asked:

@@ -30,7 +30,7 @@ def same_served(one: str, other: str) -> bool:
 
 
 def _inside(name: str) -> Iterator[str]:
-    """Yield what follows each separator in a name, longest first, then what precedes the first separator."""
+    """Yield the text after each separator in a name, longest first, then the text before the first separator."""
     found = list(_SEPARATOR.finditer(name))
     for separator in found:
         yield name[separator.end() :]

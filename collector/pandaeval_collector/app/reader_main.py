@@ -53,7 +53,7 @@ _RATES_S = 60.0
 
 
 def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, address: str | None = None) -> ASGIApp:
-    """Return the application of the HTTP listener. ``address``: where people reach the page, if there is one."""
+    """Return the application of the HTTP listener. ``address``: where people reach the page, if known."""
     api = api_app(reads, work, installed_version() or "0", runs)
     at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpDoor(api, address)}
 

@@ -145,7 +145,7 @@ class Pipeline:
     # -- out -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Load open traces and sessions from the store, then start to decide due ones."""
+        """Load open traces and sessions from the store, then start to decide due traces and sessions."""
         await asyncio.to_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 

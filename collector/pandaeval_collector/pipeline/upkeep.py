@@ -103,7 +103,7 @@ class Upkeep:
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _complete_deletions(self) -> None:
-        """Continue deletions. If one fails, as on a full disk, the retention still frees space in this round."""
+        """Continue deletions. If a deletion fails, as on a full disk, the retention still frees space in this round."""
         try:
             await asyncio.to_thread(complete, self._store.deletions, self._store.path, lambda: self._stopping)
         except (OSError, sqlite3.Error, RuntimeError) as error:

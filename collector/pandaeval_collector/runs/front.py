@@ -11,7 +11,7 @@ JUDGE_WAIT_SECONDS = 600.0
 
 
 def trace_timeout(config: Config) -> float:
-    """Return the longest seconds for a trace, a third of those for a batch."""
+    """Return the time limit in seconds for a trace: a third of the limit for a batch."""
     return config.line.timeout / 3
 
 

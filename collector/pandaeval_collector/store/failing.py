@@ -55,8 +55,8 @@ class FailedResult:
 def read_failures(
     finder: Finder, wanted: Wanted
 ) -> tuple[list[FailedResult], dict[str, FailureGroupRow], Mapping[str, Triage]]:
-    """Return what failed of the wanted runs and sessions, oldest first, the groups of failures by id, and
-    what people said of incidents. Left out is a formula over a session: it sums up what failed in its runs."""
+    """Return the failures of the wanted runs and sessions, oldest first, the groups of failures by id, and
+    people's states of incidents. Formulas over a session are left out: they sum up failures of its runs."""
     where = conditions(wanted)
     failed = f"""SELECT no FROM listed AS l WHERE {where} AND badness < {NOT_FAILED:g}
                  ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608
@@ -73,7 +73,7 @@ def read_failures(
 
 
 def triage_history(finder: Finder, incident: Collection[str]) -> list[Triage]:
-    """Return all that was said of an incident with these ids, newest first."""
+    """Return all states of an incident with these ids, newest first."""
     with finder.reads.snapshot() as reader:
         return history(reader, incident)
 

@@ -108,7 +108,7 @@ class Finder:
         return Page(shown, end_of(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
-        """Return a session with its ``most`` worst traces, ordered by start; ``None`` for one that is not there."""
+        """Return a session with its ``most`` worst traces, ordered by start; ``None`` if the session is missing."""
         with self.reads.snapshot() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
@@ -214,7 +214,7 @@ class Finder:
             return _numbered(people.page(reader, units, metric, before, limit + 1), limit)
 
     def labelled(self, calculate: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
-        """Return what ``calculate`` makes of the labels of people, nothing where there are none."""
+        """Return the result of ``calculate`` for the labels of people, empty without labels."""
         with self.reads.snapshot() as reader:
             (known,) = reader.execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()
             return calculate(reader) if known else []

@@ -64,7 +64,7 @@ class LiveGroups:
         return near[:1] if near and near[0][0] >= SURE else near[:most]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
-        """Return the group of a failure, a new one if no group is similar enough. ``said``: a judge's answer about it
+        """Return the group of a failure, a new group if no group is similar enough. ``said``: a judge's answer about it
         before: the id of a group, ``""`` for none of them."""
         with self._lock:
             live = self._known(failure, said) or self._begin(failure)

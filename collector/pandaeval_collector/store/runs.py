@@ -301,7 +301,7 @@ class RunTable(StoreTable):
 
 
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
-    """Store the outcome of batches of runs: results, which replace earlier ones, and states of their items."""
+    """Store the outcome of batches of runs: results, which replace earlier results, and states of their items."""
     for batch in batches:
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)

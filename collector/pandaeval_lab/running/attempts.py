@@ -66,8 +66,8 @@ class Tracing:
 
 
 def fail(span: Span, message: str, why: str) -> None:
-    """Note on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since one that
-    failed early left none of its own."""
+    """Note on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since a span
+    that failed early left none of its own."""
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": message}]}], ensure_ascii=False)
     span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
     span.set_status(Status(StatusCode.ERROR, why))

@@ -1,4 +1,4 @@
-"""A call of an MCP server's tool is one call, whatever stands before the tool's name and wherever its span is."""
+"""A call of an MCP server's tool is one call, with any prefix of the tool's name and any place of its span."""
 
 from __future__ import annotations
 

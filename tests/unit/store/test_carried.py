@@ -1,4 +1,4 @@
-"""Filters of lists: a session has what its traces carry, and a trace is found by the verdicts on its session."""
+"""Filters of lists: a session has the properties of its traces, and a trace is found by the verdicts on its session."""
 
 from __future__ import annotations
 

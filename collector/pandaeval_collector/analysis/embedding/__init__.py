@@ -75,7 +75,7 @@ def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
 
 
 def without_argument(scheme: str, argument: str) -> None:
-    """Raise :class:`EmbedderError` where an embedder that takes no argument was given one."""
+    """Raise :class:`EmbedderError` if an embedder that takes no argument was given an argument."""
     if argument:
         message = f"embedder {scheme!r} takes no argument, but got {argument!r}: write just {scheme!r}"
         raise EmbedderError(message)

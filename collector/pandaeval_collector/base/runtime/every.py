@@ -36,7 +36,7 @@ class Backoff:
 
 class Every:
     """Runs ``work`` now, and ``interval`` or the returned seconds after each end. Exceptions are logged and the next
-    round retries. One event loop.
+    round retries. For a single event loop.
     """
 
     def __init__(

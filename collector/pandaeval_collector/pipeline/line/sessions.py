@@ -208,7 +208,7 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:
     """Return the signal of a metric with a pending judge: the older revision's, if any. It is marked if evidence
-    differs, so the session id differs from the final one.
+    differs, so the session id differs from the final id.
     """
     signal = _PENDING if older is None else older.signals.get(name, _PENDING)
     if older is None or older.digest == digest or signal["outcome"] == "pending":

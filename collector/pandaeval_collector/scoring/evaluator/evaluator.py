@@ -167,7 +167,7 @@ class Evaluator:
         return [_with_blame(result, steps[0]) for result in others] + explaining
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
-        """Return the results that explain failing ones: of these the id, the metric and the spans that they name."""
+        """Return the results that explain failing results: of these the id, the metric and the spans that they name."""
         wanted = [(self.plan.order.get(metric, 0), id_, metric, spans) for id_, metric, spans in failing if spans]
         if not self.plan.explaining or not wanted or trace.is_step:
             return []
