@@ -1,8 +1,8 @@
 """Tracks open traces and decides when each is complete.
 
-Holds only ids and numbers, no content. An assembler has one owner thread or event loop, and no locks. A trace closes
-at the first of these: the processor closes it; a parentless span ended, all local parents are present and no span
-arrived for ``quiet`` seconds; no span arrived for ``idle`` seconds; a cap. Each closed trace carries its trigger.
+Holds only ids and numbers, no content. An assembler has a single owner thread or event loop, and no locks. A trace
+closes at the first of these: the processor closes it; a parentless span ended, all local parents are present and no
+span arrived for ``quiet`` seconds; no span arrived for ``idle`` seconds; a cap. Each closed trace carries its trigger.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Counts of the items of one fragment. ``stored`` are new and ``duplicate`` known. ``late`` arrived after a final
+    """Counts of the items of a fragment. ``stored`` are new and ``duplicate`` known. ``late`` arrived after a final
     decision or a cap, so the whole fragment is rejected. ``reopened``: the trace will be decided again.
     """
 
@@ -152,7 +152,7 @@ class TraceAssembler:
     def add(
         self, trace_id: bytes, items: Sequence[Item], chunk: int, size: int, now: float, decided: Decided | None = None
     ) -> Added:
-        """Add the items of one stored chunk. ``decided``: the memory of the trace, if it was decided.
+        """Add the items of a stored chunk. ``decided``: the memory of the trace, if it was decided.
 
         Only unknown ids change timers or reopen a trace, so repeated requests do not keep it open.
         """
@@ -322,7 +322,7 @@ def _is_fragment(trace: _Open) -> bool:
 
 
 class Deadlines(Generic[K]):
-    """A heap of movable deadlines. Moving a deadline later is free; moving it earlier costs one push.
+    """A heap of movable deadlines. Moving a deadline later is free; moving it earlier costs a push.
 
     ``due_at(key)`` returns the current deadline, or ``None`` for a removed key. Any clock in seconds.
     """

@@ -26,7 +26,7 @@ Component = tuple[str, str]
 
 
 class RaisedErrors(NamedTuple):
-    """Errors of one component in a worker process: their number since the last report and the first traceback. The
+    """Errors of a component in a worker process: their number since the last report and the first traceback. The
     traceback is ``""`` if it was reported before.
     """
 

@@ -76,7 +76,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """The usable plugins of one group, and the entry points of unusable plugins."""
+    """The usable plugins of a group, and the entry points of unusable plugins."""
 
     found: tuple[Plugin, ...]
     lost: tuple[str, ...]
@@ -114,7 +114,7 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
 
 
 def told(error: BaseException) -> str:
-    """Format an error in one printable line, with its place in the code."""
+    """Format an error in a printable line, with its place in the code."""
     if isinstance(error, NotUsableError):
         text = str(error)
     else:

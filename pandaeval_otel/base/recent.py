@@ -27,7 +27,7 @@ class Recent(Generic[_Read]):
         self._old: dict[int, tuple[str, _Read]] = {}
 
     def __call__(self, text: str) -> _Read:
-        """Return what ``read`` makes of ``text``."""
+        """Return the result of ``read`` on ``text``."""
         size = len(text)
         known = self._new.get(size)
         if known is not None and known[0] == text:

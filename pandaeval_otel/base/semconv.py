@@ -1,4 +1,4 @@
-"""Attribute and event names used in more than one file, grouped by their origin.
+"""Attribute and event names used in several files, grouped by their origin.
 
 The GenAI conventions still change between releases, and OpenTelemetry's package keeps them under ``_incubating``.
 Names of a single vendor are in its dialect.
@@ -65,7 +65,7 @@ EXCEPTION_EVENTS = frozenset({"gen_ai.client.operation.exception", "gen_ai.execu
 TOOL_EVENT = "gen_ai.tool.message"
 CHOICE_EVENT = "gen_ai.choice"
 EVENT_CONTENT = "gen_ai.event.content"
-"""One JSON string with the body of a per-message event (azure-ai-inference)."""
+"""A JSON string with the body of a per-message event (azure-ai-inference)."""
 TOOL_STATUS = "gen_ai.tool.status"
 AGENT_TOOLS = "gen_ai.agent.tools"
 CONTENT_REASONING = "gen_ai.content.reasoning"
@@ -110,7 +110,7 @@ SESSION_RANKS: Mapping[str, int] = MappingProxyType(
     }
 )
 """Precedence of conversation keys; the lowest rank in a trace wins. 1: the user's configured attribute. 2: the GenAI
-conventions' key. 3: general session keys (``session.id`` may be a browser session). 4: keys of one dialect
+conventions' key. 3: general session keys (``session.id`` may be a browser session). 4: keys of a single dialect
 (:data:`RANK_DIALECT`). 12 to 14: the same keys on the resource. Without these keys, the response or history that a
 trace continues identifies the session (:mod:`pandaeval_otel.normal.session`). Never sessions: ``mcp.session.id``
 (transport), ``langsmith.trace.session_*`` (project), ids of runs and calls.

@@ -1,6 +1,6 @@
-"""Attribute names of instrumentations: each file reads one format of GenAI spans.
+"""Attribute names of instrumentations: each file reads a format of GenAI spans.
 
-A dialect never raises. Several dialects may read one span, for example when an OpenInference processor copied its
+A dialect never raises. Several dialects may read the same span, for example when an OpenInference processor copied its
 keys. :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first dialect that states it.
 
 Imports base, model.

@@ -54,7 +54,7 @@ def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
 
 
 class ByKind(Reading, Dialect):
-    """A dialect whose instance is the reading of one span.
+    """A dialect whose instance is the reading of a span.
 
     First calls :meth:`kind_of`. Then fills fields from the tables ``any_keys`` and, per kind, ``llm_keys``,
     ``tool_keys`` …, and from the methods :meth:`read_any`, ``read_llm``, ``read_tool`` … (``read_unstated``: no
@@ -86,7 +86,7 @@ class ByKind(Reading, Dialect):
         return cls(span, logs).read_span()
 
     def read_span(self) -> Reading | None:
-        """Read the span if it is one of this dialect's."""
+        """Read the span if it is this dialect's."""
         kind = self.kind_of()
         if kind is not None:
             return self.read_as(kind)
@@ -99,7 +99,7 @@ class ByKind(Reading, Dialect):
         raise NotImplementedError
 
     def read_as(self, kind: Kind | None) -> Reading:
-        """Read the span as one of this kind."""
+        """Read the span as this kind."""
         self.kind = kind
         if self.any_keys:
             self.fill(self.any_keys)

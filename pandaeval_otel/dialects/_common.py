@@ -162,7 +162,7 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _definitions(item: Any) -> Iterable[ToolDefinition]:
-    """Return the tools that one item of a list defines, declares or names."""
+    """Return the tools that an item of a list defines, declares or names."""
     if type(item) is not dict:
         tool = ToolDefinition(identifier(item))
     else:
@@ -217,21 +217,21 @@ def system_of(messages: Messages | None) -> str | None:
 
 
 def said_by_user(text: Any) -> Messages | None:
-    """Return one user message with ``text``; ``None`` for a placeholder or another type."""
+    """Return a user message with ``text``; ``None`` for a placeholder or another type."""
     if type(text) is str and not hidden(text):
         return spoken("user", Text(text))
     return None
 
 
 def spoken(role: str, *parts: Part, reason: str = "") -> Messages | None:
-    """Return one message of these parts; ``None`` if there are none."""
+    """Return a message of these parts; ``None`` if there are none."""
     if parts:
         return (Message(role, parts, reason),)
     return None
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:
-    """Return ``(rank, id)`` from free metadata (a map, or JSON of one) that names a conversation."""
+    """Return ``(rank, id)`` from free metadata (a map, or JSON of a map) that names a conversation."""
     if type(metadata) is str and not any(word in metadata for word in SESSION_WORDS):
         return ()
     found = parsed(metadata)
@@ -280,7 +280,7 @@ def documents_in(value: Any, *names: str) -> tuple[Any, ...]:
 
 
 def crew_question(tasks: Any) -> str:
-    """Return the descriptions of a CrewAI crew's tasks, one per line."""
+    """Return the descriptions of a CrewAI crew's tasks, a line per task."""
     texts = [task.get("description") for task in dicts_in(tasks)]
     return "\n".join(text for text in texts if type(text) is str)
 

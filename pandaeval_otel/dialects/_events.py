@@ -38,7 +38,7 @@ _WHOLE = {
 
 @dataclass(slots=True)
 class EventContent:
-    """Messages in the events of one span. ``None``: no event has messages, or the content was hidden."""
+    """Messages in the events of a span. ``None``: no event has messages, or the content was hidden."""
 
     input: Messages | None = None
     output: Messages | None = None
@@ -133,7 +133,7 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
 
 
 def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
-    """Return a model's input and answer from one attribute with a list of per-message events. Each event is a map of
+    """Return a model's input and answer from an attribute with a list of per-message events. Each event is a map of
     the body and its ``event.name``. ``None`` for a missing or hidden side.
     """
     events = [event for item in as_list(value) if type(event := parsed(item)) is dict]

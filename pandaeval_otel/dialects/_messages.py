@@ -264,7 +264,7 @@ def _read(value: Any, role: str) -> MaybeCut:
 
 
 def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Messages | None:
-    """Return the messages with what ``change`` makes of each part."""
+    """Return the messages with the result of ``change`` on each part."""
     return messages and tuple(message.with_parts(*map(change, message.parts)) for message in messages)
 
 
@@ -406,7 +406,8 @@ def _held(item: Object, role: str, nesting: int) -> list[Message] | None:
 
 
 def _is_block(item: Object) -> bool:
-    """Return whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
+    """Return whether ``item`` is a content block rather than a message: it has no role and no other member of a
+    message."""
     if "role" in item or "parts" in item or "kwargs" in item or "tool_calls" in item or "data" in item:
         return False
     if type(item.get("message")) is dict:

@@ -1,4 +1,4 @@
-"""Reads one message part in any provider's or framework's form.
+"""Reads a message part in any provider's or framework's form.
 
 Supports OTel parts (``type`` + ``content``), OpenAI and Anthropic blocks, Bedrock and Gemini blocks (the key is the
 type), Vercel AI SDK, LangChain and Haystack parts. Unknown types become :class:`OtherPart`.
@@ -42,7 +42,7 @@ _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_res
 
 
 def parts_of(content: Any) -> Iterable[Part]:
-    """Return the parts of a message's content: a string, one block, or a list of blocks and strings."""
+    """Return the parts of a message's content: a string, a block, or a list of blocks and strings."""
     if type(content) is str:
         return (text_part(content),)
     if type(content) is dict:

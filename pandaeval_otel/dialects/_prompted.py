@@ -103,8 +103,8 @@ def _code_parts(text: str) -> list[Part] | None:
 
 
 def split_prompt(messages: Messages | None) -> Messages | None:
-    """Split a prompt in one text into messages, by speaker names of completion models and templates. Other messages
-    are unchanged.
+    """Split a prompt in a single text into messages, by speaker names of completion models and templates. Other
+    messages are unchanged.
     """
     if not messages or len(messages) != 1 or len(messages[0].parts) != 1:
         return messages

@@ -22,7 +22,7 @@ Switch = MappingProxyType[str, str]
 
 @dataclass(slots=True)
 class Reading:
-    """The fields that one dialect found on one span. ``None``, ``""`` or ``()`` means "not stated", so the next
+    """The fields that a dialect found on a span. ``None``, ``""`` or ``()`` means "not stated", so the next
     dialect is tried. Fill only fields that the dialect's own keys state. Each call returns a new object, which the
     caller completes in place.
 
@@ -65,16 +65,16 @@ _VALUES = attrgetter(*Reading.__dataclass_fields__)
 
 @runtime_checkable
 class Dialect(Protocol):
-    """Reads the spans of one instrumentation. Each file defines one object named ``DIALECT``. Pure: equal spans give
+    """Reads the spans of an instrumentation. Each file defines an object named ``DIALECT``. Pure: equal spans give
     equal readings.
 
     ``priority``: higher is tried first. Vendor dialects 50-90, OTel GenAI conventions 40, generic fallbacks lower. A
-    dialect is a candidate if one of its hints matches: ``roots``, first segments of attribute keys (``"gen_ai"`` of
+    dialect is a candidate if any of its hints matches: ``roots``, first segments of attribute keys (``"gen_ai"`` of
     ``gen_ai.system``); ``scopes``, prefixes of scope names; ``names``, prefixes of span names. A dialect without
     hints reads every span.
 
     Optional hints: ``shared_roots``, first segments that other emitters also use. A dialect that matches only these
-    is tried last; among several, the dialect that reads most keys is first. ``marks``: a span needs one of these keys
+    is tried last; among several, the dialect that reads most keys is first. ``marks``: a span needs any of these keys
     for ``roots`` to match. ``only_logs``: ``True`` if the dialect reads only log records.
 
     Optional ``content_switch``: how users enable content capture, by scope name, its prefix up to a dot, or dialect

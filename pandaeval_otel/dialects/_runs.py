@@ -257,7 +257,7 @@ def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]
     """Split ``messages`` after this run's question.
 
     ``earlier``: the number of requests and responses of previous runs at the start. Consecutive non-assistant
-    messages are one request. If 0, the last user message is the question.
+    messages are a single request. If 0, the last user message is the question.
     """
     begin = _begin(messages, earlier) if earlier > 0 else None
     split = 0

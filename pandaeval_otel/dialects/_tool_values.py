@@ -190,7 +190,7 @@ def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
 
 
 def _structure(value: Any) -> Any:
-    """Return the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
+    """Return the structure in ``value``: of text, an object's repr, or the rest of a cut message or envelope
     around the result."""
     text = parsed(value)
     if type(text) is not str:
@@ -218,7 +218,7 @@ def says_failed(result: Any) -> bool:
 
 
 def _inner(value: Any) -> _Content | None:
-    """Return the content of one wrapper and whether it reports a failure; ``None`` without a wrapper."""
+    """Return the content of a wrapper and whether it reports a failure; ``None`` without a wrapper."""
     if type(value) is dict:
         return _of_object(value)
     if type(value) is list:

@@ -163,7 +163,7 @@ def count(value: Any) -> int | None:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list from a list or tuple, a JSON array, or one item; ``[]`` for an absent value."""
+    """Return a list from a list or tuple, a JSON array, or a single item; ``[]`` for an absent value."""
     value = parsed(value)
     if value is None or value == "":
         return []
@@ -180,7 +180,7 @@ def as_dict(value: Any) -> Object:
 
 
 def dicts_in(value: Any) -> list[Object]:
-    """Return the maps in a list, or in whatever :func:`as_list` makes one of."""
+    """Return the maps in a list, or in the result of :func:`as_list`."""
     return [item for item in as_list(value) if type(item) is dict]
 
 

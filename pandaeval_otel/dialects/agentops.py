@@ -24,7 +24,7 @@ _FAILED = frozenset({"failed", "error"})
 
 
 class AgentOps(ByKind):
-    """Reads ``agentops.*`` and what its instrumentations write beside ``instrumentation.name``."""
+    """Reads ``agentops.*`` and the attributes that its instrumentations write with ``instrumentation.name``."""
 
     name = "agentops"
     priority = 65

@@ -1,6 +1,6 @@
 """Reads traces of Claude Code and the Claude Agent SDK: spans ``claude_code.*`` with bare attribute names.
 
-Each user prompt is one ``interaction``. Messages and tool results are recorded only if environment variables enable
+Each user prompt is an ``interaction``. Messages and tool results are recorded only if environment variables enable
 it. Log records of the interaction's span add each model text (``assistant_response``) and each call's arguments
 (``tool_result``).
 """

@@ -119,7 +119,7 @@ def _read_turn(reading: Reading, records: Sequence[_Record], results: Sequence[A
 
 
 def _results(records: Sequence[_Record]) -> list[Attributes]:
-    """Return one record per call: the first with the most details."""
+    """Return a record per call: the first with the most details."""
     calls: dict[str, Attributes] = {}
     for name, attributes in records:
         if name == _RESULT and identifier(attributes.get("tool_name")):

@@ -62,7 +62,7 @@ class GeminiCLI(ByKind):
         return self.stated()
 
     def _content(self, key: str) -> tuple[Any, bool]:
-        """Return the attribute without the mark that a length limit left, and whether there was one."""
+        """Return the attribute without the mark that a length limit left, and whether it was there."""
         value = self.get(key)
         if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
             return value[: value.rindex(_CUT)], True

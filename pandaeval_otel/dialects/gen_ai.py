@@ -104,7 +104,7 @@ _STATED_ARGUMENTS = (
 )
 """Keys with a call's argument: the skill or file to load, or the command."""
 _RARE = frozenset({*_CONTENT_REFS, semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS})
-"""Rare keys, checked with one set operation."""
+"""Rare keys, checked with a single set operation."""
 _NO_CONTENT = EventContent()
 _NOTHING_SAID = Reading()
 
@@ -277,7 +277,7 @@ def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Mess
 
 
 def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
-    """Return ``output`` with the reasons from its span: one for each message, or one for the last."""
+    """Return ``output`` with the reasons from its span: a reason for each message, or for the last."""
     if len(reasons) not in (1, len(output)):
         return output
     named = [""] * (len(output) - len(reasons)) + [identifier(reason) for reason in reasons]
@@ -332,8 +332,8 @@ def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
 
 
 def without_chunks(output: Messages) -> Messages:
-    """Join a streamed answer, which ADK records as one message per chunk. Chunks share one finish reason, on the last
-    chunk; separate answers have one each.
+    """Join a streamed answer, which ADK records as a message per chunk. Chunks share a finish reason, on the last
+    chunk; separate answers have a reason each.
     """
     *before, last = output
     if not last.finish_reason or any(message.role != "assistant" or message.finish_reason for message in before):

@@ -35,7 +35,7 @@ _SCOPE = "gcp.vertex.agent"
 _REQUEST = "gcp.vertex.agent.llm_request"
 _OPENINFERENCE, _INPUT, _OUTPUT = "openinference.span.kind", "input.value", "output.value"
 """OpenInference writes each model call onto the agent's span, over the previous call. Flattened lists become a
-mixture; only these two values belong to one call.
+mixture; only these two values belong to a single call.
 """
 _EMPTY = "{}"
 _CALL_OF_JAVA = "call_llm"

@@ -106,7 +106,7 @@ class Haystack(ByKind):
         self.documents = documents_in(as_dict(parsed(self.first(*_OUTPUTS))), "documents")
 
     def _read_meta(self, made: Object) -> None:
-        """Read model and tokens from what a generator tells about its replies."""
+        """Read model and tokens from a generator's metadata about its replies."""
         metas = as_list(made.get("meta")) or [reply.get("meta") for reply in dicts_in(made.get("replies"))]
         meta = next((meta for meta in metas if type(meta) is dict), {})
         self.response_model = identifier(meta.get("model"))

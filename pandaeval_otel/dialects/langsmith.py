@@ -1,4 +1,4 @@
-"""Reads LangSmith's OpenTelemetry export: inputs and outputs of each run as one JSON text.
+"""Reads LangSmith's OpenTelemetry export: inputs and outputs of each run as a JSON text.
 
 ``gen_ai.prompt`` and ``gen_ai.completion`` contain these texts on every kind of run, also tool arguments. Retrievers
 are exported as embeddings. So this dialect precedes the GenAI conventions.

@@ -1,7 +1,7 @@
 """Reads LiteLLM's OpenTelemetry callback, beside the conventions.
 
 Tool calls of an answer are under ``gen_ai.completion.N.function_call``. The span ``raw_gen_ai_request`` repeats
-request and response, one attribute per member: ``llm.openai.messages``, ``llm.openai.choices``.
+request and response, an attribute per member: ``llm.openai.messages``, ``llm.openai.choices``.
 """
 
 from __future__ import annotations

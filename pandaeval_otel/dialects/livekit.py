@@ -1,6 +1,6 @@
 """Reads LiveKit Agents: ``lk.*``, and in newer releases ``lk.pii.*`` for people's words.
 
-A call is one ``agent_session``; each ``agent_turn`` is a run. Newer releases also follow the conventions.
+A call is an ``agent_session``; each ``agent_turn`` is a run. Newer releases also follow the conventions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads Mastra: ``mastra.span.type`` on every span. Early exporters used bare names; later exporters partly follow
 the conventions.
 
-A run has one ``model_generation``, with a ``model_step`` per model call and its tools. The loop has tokens and
+A run has a ``model_generation``, with a ``model_step`` per model call and its tools. The loop has tokens and
 answer. In newer releases, model calls below the steps have them.
 """
 

@@ -248,7 +248,7 @@ class OpenInference(ByKind):
         return prompted_tools(self.system) or _counted_tools(self.get(_OUTPUT))
 
     def kind_of(self) -> Kind | None:
-        """Return the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
+        """Return the span's kind; ``None`` when nothing on it is OpenInference's or nothing shows the kind."""
         stated = self.get(_SPAN_KIND)
         if (
             stated is None
@@ -336,7 +336,7 @@ DIALECT = OpenInference
 
 
 def _is_end(output: Messages, whole: Messages) -> bool:
-    """Return whether ``output`` is the answer alone, at the end of a list of all that the agent said."""
+    """Return whether ``output`` is the answer alone, at the end of a list of all the agent's texts."""
     return len(whole) > len(output) == 1 and whole[-1].text.strip() == output[0].text.strip() != ""
 
 

@@ -1,6 +1,6 @@
 """Reads OpenLIT: the GenAI conventions plus tool attributes.
 
-If a model call requests several tools, one attribute joins their names, ids or arguments by commas. The answer's
+If a model call requests several tools, an attribute joins their names, ids or arguments by commas. The answer's
 message separates them; without content capture, only these keys have names and ids.
 """
 

@@ -1,4 +1,4 @@
-"""Reads Pipecat. A voice call is one trace, a ``conversation`` of turns. Model calls use the conventions, with bare
+"""Reads Pipecat. A voice call is a trace, a ``conversation`` of turns. Model calls use the conventions, with bare
 names for messages; tools use ``tool.*``.
 """
 

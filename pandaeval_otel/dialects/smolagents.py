@@ -100,7 +100,7 @@ def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
 
 
 def _results(text: str, asked: Sequence[ToolRequest]) -> list[ToolResponse]:
-    """Return one result per line if lines and calls match in number; else one result for all."""
+    """Return one result per line if lines and calls match in number; else a single result for all."""
     lines = text.split("\n")
     if len(asked) < 2:
         return [ToolResponse(parsed(text), "".join(request.id for request in asked))]

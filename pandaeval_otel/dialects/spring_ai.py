@@ -77,6 +77,6 @@ DIALECT = SpringAI
 
 
 def _texts(value: Any, role: str) -> Messages | None:
-    """Return a message with the text, or with the last of several in one (``["…", "…"]``); ``None`` for none."""
+    """Return a message with the text, or with the last of several in a list (``["…", "…"]``); ``None`` for none."""
     parts = [Text(text) for text in as_list(value) if type(text) is str and not hidden(text)]
     return spoken(role, *parts[-1:])

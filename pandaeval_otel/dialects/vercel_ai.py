@@ -1,8 +1,8 @@
 """Reads the Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and 7's additions to the
 conventions.
 
-One outer span covers ``generateText`` or ``streamText``, with a span per model call and tool call below. Its usage is
-one call's or the sum, depending on the release.
+An outer span covers ``generateText`` or ``streamText``, with a span per model call and tool call below. Its usage is
+a single call's or the sum, depending on the release.
 """
 
 from __future__ import annotations

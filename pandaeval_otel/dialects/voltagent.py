@@ -19,8 +19,8 @@ from pandaeval_otel.model import Kind, Usage
 _KINDS = KINDS | kinds(evaluation="scorer")
 _INPUT, _OUTPUT = "input", "output"
 _LOOPS = ("generateText", "streamText")  # compared, not looked up: an operation may be anything
-"""Operations that repeat model calls under one span if they have tools. The span has the tokens of the last call, the
-agent's span those of all calls.
+"""Operations that repeat model calls under a single span if they have tools. The span has the tokens of the last call,
+the agent's span those of all calls.
 """
 _MODELS = ("llm.model", "ai.model.name")
 _RUN_KEYS = keys(system="agent.instructions", request_model=_MODELS)

@@ -101,7 +101,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Span:
-    """One agent step: a span in normal form. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
+    """An agent step: a span in normal form. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
 
     ``input`` and ``output``: ``None`` if not captured, ``()`` if captured and empty. ``session_ids``: ``(rank, id)``,
     lowest rank first (see ``pandaeval_otel.normal.session``). ``error``: short text if the step failed, else

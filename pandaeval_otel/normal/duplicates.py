@@ -1,5 +1,5 @@
 """Merges spans that record the same call. Duplicates come from two instrumentations, a framework and a client, an MCP
-client and server, or a replayed durable workflow. One span keeps the call, completed from the others.
+client and server, or a replayed durable workflow. A single span keeps the call, completed from the others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from itertools import islice
 
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.model.message import all_parts
-from pandaeval_otel.normal.tool_calls import is_served, same_served, same_tool
+from pandaeval_otel.normal.tool_calls import is_served
+from pandaeval_otel.normal.tool_names import same_served, same_tool
 from pandaeval_otel.normal.tree import Tree
 
 Messages = tuple[Message, ...]
@@ -147,7 +148,7 @@ def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
 
 
 def _replays(one: Span, other: Span) -> bool:
-    """Return whether two tool spans with one id are the same call: equal arguments and result."""
+    """Return whether two tool spans with the same id are the same call: equal arguments and result."""
     is_equal = (one.arguments, one.result) == (other.arguments, other.result)
     return is_equal and same_tool(one.tool_name, other.tool_name)
 
@@ -174,7 +175,7 @@ def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
 
 
 def _wrapper(span: Span, calls: Container[str]) -> Span:
-    """Turn a span around several model calls into a workflow. If it shares a response id with one of them, that
+    """Turn a span around several model calls into a workflow. If it shares a response id with any of them, that
     call's attributes were only copied onto it, as LiteLLM does with the current span. Its content is then dropped,
     because it is not the run's answer.
     """
@@ -184,8 +185,8 @@ def _wrapper(span: Span, calls: Container[str]) -> Span:
 
 
 def _says_otherwise(one: Span, other: Span) -> bool:
-    """Return whether two calls with one response id differ: sequential, with different answers. Some servers and test
-    doubles reuse ids.
+    """Return whether two calls with the same response id differ: sequential, with different answers. Some servers and
+    test doubles reuse ids.
     """
     if one.output is None or other.output is None or one.output == other.output:
         return False
@@ -207,8 +208,8 @@ def _same_call(outer: Span, inner: Span) -> bool:
 
 
 def _serves(outer: Span, inner: Span) -> bool:
-    """Return whether two spans are client and server of one MCP tool, one name with the server's prefix. Without MCP
-    attributes, arguments must be equal.
+    """Return whether two spans are client and server of the same MCP tool, a single name with the server's prefix.
+    Without MCP attributes, arguments must be equal.
     """
     if not same_served(outer.tool_name, inner.tool_name):
         return False

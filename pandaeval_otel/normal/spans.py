@@ -50,8 +50,8 @@ _Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
 _ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
 _Reader = tuple[str, _Read, _ReadRest | None]
 _Signature = tuple[tuple[str, ...], str, str, bool, bool]
-"""The span properties that determine its dialects; spans from one place in a program share them. Contains all keys,
-the scope, the longest known name prefix, whether log records exist, and whether the keys are the span's own and
+"""The span properties that determine its dialects; spans from the same place in a program share them. Contains all
+keys, the scope, the longest known name prefix, whether log records exist, and whether the keys are the span's own and
 complete.
 """
 _BY_SIGNATURE: dict[_Signature, _Plan] = {}
@@ -87,7 +87,7 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The dialects for one signature, by name and method. ``speaking``: dialects that read spans with only
+    """The dialects for a signature, by name and method. ``speaking``: dialects that read spans with only
     attributes. ``has_own``: whether spans have ``pandaeval.*`` attributes.
     """
 
@@ -160,7 +160,7 @@ def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> b
 
 
 def _complete(said: Reading, other: Reading) -> None:
-    """Complete ``said`` with what ``other`` states of fields that ``said`` leaves open or empty."""
+    """Complete fields that ``said`` leaves open or empty with those of ``other``."""
     for name in compress(_FIELDS, _FIELD_VALUES(other)):
         if not getattr(said, name):
             setattr(said, name, getattr(other, name))

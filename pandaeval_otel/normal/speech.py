@@ -81,7 +81,7 @@ def is_replay(text: str) -> bool:
 
 @dataclass(slots=True, unsafe_hash=True)  # never changed
 class Said:
-    """One side of an exchange. ``text``: ``None`` if not captured, ``""`` if empty. ``media_only``: media without
+    """A side of an exchange. ``text``: ``None`` if not captured, ``""`` if empty. ``media_only``: media without
     text. ``pending``: an unanswered tool call.
     """
 
@@ -133,7 +133,7 @@ def previous_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
-    """Return the requests for tools in order, as :func:`asks_for_tool` tells them."""
+    """Return the requests for tools in order, as :func:`asks_for_tool` recognises them."""
     found: list[ToolRequest] = []
     for message in messages:
         for part in message.parts:
@@ -242,7 +242,7 @@ def by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
     for call in calls:
         words = user_messages(call.input or ())
         begins = words != heard and bool(heard) and heard[-1] in words[:-1]
-        if call.previous_response_id:  # the server keeps the history: the input holds only what is new
+        if call.previous_response_id:  # the server keeps the history: the input holds only new messages
             begins = bool(words)
         if begins or not groups:
             groups.append([call])
@@ -254,7 +254,7 @@ def by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
 
 
 def asked(span: Span) -> Said:
-    """Return what the user says last in a span's input."""
+    """Return the user's last text in a span's input."""
     if span.input is None or (is_cut(span.input) and not _is_unanswered(span.input)):
         return NOTHING
     if not span.input:
@@ -278,8 +278,8 @@ def asked(span: Span) -> Said:
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
-    """Return whether a cut list has one unanswered user message and ends in a result longer than everything before.
-    That result is probably new and caused the cut.
+    """Return whether a cut list has a single unanswered user message and ends in a result longer than everything
+    before. That result is probably new and caused the cut.
     """
     last = messages[-1].parts[0] if messages[-1].parts else None
     size = len(last.result) if type(last) is ToolResponse and type(last.result) is str else 0
@@ -316,7 +316,8 @@ def words_of_user(text: str) -> str:
 
 
 def _only_text(messages: Sequence[Message], role: str) -> str | None:
-    """Return the text of a list that is one message of this role with one text part, as most are; else ``None``."""
+    """Return the text of a list that is a single message of this role with a single text part, as most are; else
+    ``None``."""
     if len(messages) != 1 or messages[0].role != role or len(messages[0].parts) != 1:
         return None
     part = messages[0].parts[0]

@@ -45,7 +45,7 @@ _CALLS_APART = frozenset({"mcp", "gemini_cli"})
 """Dialects of tool calls that may be in a trace of their own."""
 _SUMMARY, _COMPACTION = "summary", " (compaction)"
 _FEW = 3
-"""Maximum model calls in a utility trace: one plus retries."""
+"""Maximum model calls in a utility trace: 1 plus retries."""
 _DROPPED, _SAMPLED, _RESPONSE_ID = map(attrgetter, ("dropped_attributes", "sampled", "response_id"))
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
@@ -95,7 +95,7 @@ def _add_ending(trace: Trace, evidence: Evidence, spans: Sequence[Span]) -> None
 
 
 def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
-    """Return one run of a batch as a trace of its own, with the identity and the state of the whole trace."""
+    """Return a run of a batch as a trace of its own, with the identity and the state of the whole trace."""
     raws = tuple([raw for raw in evidence.spans if raw.span_id in ids])
     logs = tuple([log for log in evidence.logs if log.span_id in ids])
     spans = [span for span in trace.spans if span.span_id in ids]
@@ -200,7 +200,8 @@ def _links(
 
 
 def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
-    """Return what a trace of a few model calls is for, if all of them serve an editor or a framework; else ``""``."""
+    """Return the purpose of a trace of a few model calls, if all of them serve an editor or a framework; else
+    ``""``."""
     if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
         return ""
     kinds = {utility_of(span, in_session=in_session) for span in models}
@@ -312,7 +313,7 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
 
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     """Return each offered tool's fullest definition, in order of appearance. Lists the agents if they differ; agents
-    with different tools of one name have separate definitions.
+    with different tools of the same name have separate definitions.
     """
     tools: dict[tuple[str, str], ToolDefinition] = {}
     had: dict[tuple[str, str], dict[str, None]] = {}
@@ -335,7 +336,7 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
 
 
 def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
-    """Return whether two tools of one name take other parameters."""
+    """Return whether two tools of the same name take other parameters."""
     return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 

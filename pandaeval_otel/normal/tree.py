@@ -1,6 +1,6 @@
 """Builds a trace's span tree, robust to missing parents, skewed clocks and parent loops.
 
-One downward pass computes inherited values, so deeply nested traces cost no more than flat ones.
+A single downward pass computes inherited values, so deeply nested traces cost no more than flat ones.
 """
 
 from __future__ import annotations

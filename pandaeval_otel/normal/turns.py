@@ -33,7 +33,8 @@ class Turns:
 
 
 def turns(tree: Tree) -> Turns:
-    """Return a trace's turns. Sequential agents are separate turns, unless one handed the user over to the next."""
+    """Return a trace's turns. Sequential agents are separate turns, unless an agent handed the user over to the
+    next."""
     exchanges: list[_Exchange] = []
     for root in tree.roots:
         if root.kind in RUNS:

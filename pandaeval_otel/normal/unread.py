@@ -16,7 +16,7 @@ _OF_CONTENT = re.compile(
     r"argument|text|transcript|reply|conversation|history|value)s?\Z|message",
     re.IGNORECASE,
 )
-"""Finds keys that end like the names of what was asked or answered."""
+"""Finds keys that end like the names of questions or answers."""
 _OTHERS = frozenset(
     {
         *("http", "url", "db", "net", "network", "server", "client", "messaging", "rpc", "exception", "code", "thread"),
@@ -30,8 +30,8 @@ _FEWEST, _SHOWN = 12, 4
 
 
 def unread(trace: Trace, raws: Iterable[RawSpan]) -> str:
-    """Return a note on the spans whose text is not read; ``""`` for a trace with a question and an answer, and for one
-    that failed."""
+    """Return a note on the spans whose text is not read; ``""`` for a trace with a question and an answer, and for a
+    trace that failed."""
     answered = trace.output is not None or trace.ends_in_tool_call
     if trace.error is not None or (trace.input is not None and answered):
         return ""

@@ -53,7 +53,7 @@ class Buffer:
             self._drop(self._waiting.popleft(), "buffer_full")
 
     def batch(self) -> bytes:
-        """Return the oldest parts as one request. Report its outcome with one of the following methods."""
+        """Return the oldest parts as a request. Report its outcome with one of the following methods."""
         size = sum(len(waiting.data) for waiting in self._batch)
         while self._waiting and len(self._batch) < self._batch_traces:
             size += len(self._waiting[0].data)

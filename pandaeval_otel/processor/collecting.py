@@ -43,8 +43,8 @@ class SessionEnd(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """A trace or part of a trace, encoded as a separate request. Concatenated requests are one request. ``number``:
-    order of submission.
+    """A trace or part of a trace, encoded as a separate request. Concatenated requests are a single request.
+    ``number``: order of submission.
     """
 
     trace_id: bytes
@@ -242,7 +242,7 @@ class Collecting:
         return parts
 
     def _part(self, trace_id: int, trace: _Trace, capped: bool, shutting: bool) -> list[Part]:
-        """Return the submission of what is held of a trace; none where that is nothing."""
+        """Return the submission of the held parts of a trace; ``None`` without any."""
         finished = shutting or not trace.open
         whole = finished and trace.root_ended and trace_id not in self._inherited
         reason = proto.CLOSE_REASON_SHUTDOWN if shutting else proto.CLOSE_REASON_IDLE

@@ -79,7 +79,7 @@ def _credentials(settings: Settings) -> grpc.ChannelCredentials:
 def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
     """Return the delay in seconds of a ``google.rpc.RetryInfo`` in gRPC trailers, or ``None``.
 
-    ``trailers``: pairs of key and value. Parsing its one field here avoids a dependency.
+    ``trailers``: pairs of key and value. Parsing its only field here avoids a dependency.
     """
     for key, value in trailers or ():
         if key == "google.rpc.retryinfo-bin":

@@ -145,7 +145,7 @@ _INVOKE_AGENT = "invoke_agent"
 
 
 def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> Around[Span]:
-    """Open the span ``invoke_agent {name}`` around the agent's work for one user message.
+    """Open the span ``invoke_agent {name}`` around the agent's work for a user message.
 
     Returns a context manager that yields the :class:`opentelemetry.trace.Span`, also a decorator of functions and
     coroutine functions. Its parent is the current span, such as a web server's. An escaping exception is recorded,

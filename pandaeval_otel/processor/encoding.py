@@ -18,7 +18,7 @@ from pandaeval_otel.wire.skeleton import Request
 
 
 def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> bytes:
-    """Return an ``ExportTraceServiceRequest``. Raises whatever ``redact`` or the encoder raises."""
+    """Return an ``ExportTraceServiceRequest``. Raises errors of ``redact`` and the encoder."""
     request = encode_spans(spans)
     unsampled = {span.context.span_id.to_bytes(8, "big") for span in spans if not span.context.trace_flags.sampled}
     if redact is not None or unsampled:
@@ -47,7 +47,7 @@ def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
 
 
 def merged(requests: Sequence[bytes]) -> bytes:
-    """Return one request with the items of all, each resource and scope written once, in order of appearance."""
+    """Return a single request with the items of all, each resource and scope written once, in order of appearance."""
     if len(requests) == 1:
         return requests[0]
     whole = Request()

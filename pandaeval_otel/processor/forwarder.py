@@ -142,7 +142,7 @@ class Forwarder:
 class Lease:
     """A processor's lease of the shared forwarder.
 
-    Ends in one atomic step. The last holder is found by checking all leases instead of a counter, which a fork could
+    Ends atomically. The last holder is found by checking all leases instead of a counter, which a fork could
     leave wrong.
     """
 
@@ -183,7 +183,7 @@ def _let_go(forwarder: Forwarder) -> None:
 
 
 def _is_last(forwarder: Forwarder) -> bool:
-    """Return whether no lease is alive; ``True`` to one caller only."""
+    """Return whether no lease is alive; ``True`` to the first caller only."""
     with _lock:
         if any(lease.alive for lease in _leases.get(forwarder, ())) or _leases.pop(forwarder, None) is None:
             return False

@@ -47,7 +47,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     """Sends each completed trace to a PandaEval collector, beside other exporters.
 
     Application threads only stamp the ids of :mod:`pandaeval_otel.processor.context` and append to a bounded queue.
-    One daemon thread does the rest. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises. Under
+    A daemon thread does the rest. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises. Under
     overload it drops and counts whole traces. Missing arguments come from the environment (docs/start/python.md). The
     constructor raises :class:`ValueError` for wrong arguments.
 

@@ -1,4 +1,4 @@
-"""Sends completed traces: one request at a time, with retries, back-off and one warning.
+"""Sends completed traces: sequentially, with retries, back-off and a single warning.
 
 Owned by the worker thread. Never waits; a finished call invokes ``wake``. All gRPC use is behind a gate that closes
 before a fork.

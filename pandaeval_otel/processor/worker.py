@@ -101,7 +101,7 @@ class Flush:
 
 
 class Worker:
-    """Owns the sending thread of one process; a forked child makes another. ``inherited``: traces open at the fork.
+    """Owns the sending thread of a process; a forked child makes another. ``inherited``: traces open at the fork.
 
     Starts with :meth:`start`; ends when ``closed`` is set and no work is left.
     """

@@ -1,4 +1,4 @@
-"""Bounds one span or log record before decoding: counts encoded fields and cuts everything above a cap.
+"""Bounds a span or log record before decoding: counts encoded fields and cuts everything above a cap.
 
 Only large messages are walked; the decoder checks small messages. Cuts are equal for every receiver and are added to
 OTLP's dropped counts.
@@ -23,7 +23,7 @@ MAX_ATTRIBUTES = 1024
 MAX_EVENTS, MAX_LINKS = 4096, 1024
 """Most events and links of a span; the first ones are kept."""
 MAX_NESTED = 1 << 15
-"""Maximum fields in one attribute value or body. A remark replaces larger values."""
+"""Maximum fields in an attribute value or body. A remark replaces larger values."""
 MAX_EVENT_ATTRIBUTES = 1 << 16
 """Most attributes of all events of a span, and of all its links."""
 MAX_ITEMS = 1 << 18
@@ -67,7 +67,7 @@ class Room:
     fields: int = MAX_FIELDS
 
     def look(self) -> None:
-        """Count one more walked field. Raises :class:`TooMuchError`."""
+        """Count another walked field. Raises :class:`TooMuchError`."""
         self.fields -= 1
         if self.fields < 0:
             raise TooMuchError(f"the large spans and log records of the trace have more than {MAX_FIELDS} fields")
@@ -89,7 +89,7 @@ def outline(chunk: bytes) -> Any:
 
 
 def nested(data: bytes, room: Room) -> int:
-    """Count the fields in an encoded ``AnyValue``, itself included, up to one above the cap. Field path: array (5) or
+    """Count the fields in an encoded ``AnyValue``, itself included, up to the cap + 1. Field path: array (5) or
     map (6) > values (1) > in a map: value (2).
     """
     number = 0
@@ -125,7 +125,7 @@ def inside(values: Iterable[Any]) -> int:
 class Shape:
     """The counted fields of a message, by tag. ``attributes`` and ``dropped`` (OTLP's count of missing attributes).
     ``lists``: per repeated field its cap, its dropped count and the item shape. ``body``: a field with a value.
-    ``whole``: all values share one cap.
+    ``whole``: all values share a cap.
     """
 
     attributes: int

@@ -233,7 +233,7 @@ def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
 
 
 def _short(data: bytes, room: Room) -> Any:
-    """Decode one short value, and remember a scalar."""
+    """Decode a short value, and remember a scalar."""
     if len(data) > 3 and data[0] == _STRING and len(data) == data[1] + 2:
         found: Any = data[2:].decode()
     else:

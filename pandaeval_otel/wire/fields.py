@@ -11,7 +11,7 @@ _RUN = 1024
 
 
 def entry(pair: bytes) -> tuple[bytes, bytes]:
-    """Return key and value of an encoded map entry; empty for a missing one. Raises ``ValueError``."""
+    """Return key and value of an encoded map entry; empty for a missing part. Raises ``ValueError``."""
     key = value = b""
     for tag, _, at, end, _ in fields(pair):
         if tag == 0x0A:

@@ -32,7 +32,7 @@ class Item:
 
 @dataclass(slots=True)
 class Fragment:
-    """The items of one trace in one request. ``chunk``: an OTLP request with only these items."""
+    """The items of a trace in a request. ``chunk``: an OTLP request with only these items."""
 
     trace_id: bytes
     logs: bool

@@ -128,7 +128,7 @@ def base64_bytes(value: Any) -> bytes:
 
 
 def enum(by_name: Mapping[str, int]) -> Reader:
-    """Return a reader of a protobuf enum, by number (also an unknown one) or by name."""
+    """Return a reader of a protobuf enum, by number (also an unknown number) or by name."""
     by_number = integer(-(2**31), 2**31 - 1)
 
     def read(value: Any) -> int:
@@ -215,7 +215,7 @@ def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]
 
 
 def _pair(read: Reader) -> Reader:
-    """Return a reader that handles text attributes in one step and others with ``read``."""
+    """Return a reader that handles text attributes directly and others with ``read``."""
 
     def read_pair(value: Any) -> Any:
         if type(value) is dict and len(value) == 2 and type(held := value.get("value")) is dict and len(held) == 1:

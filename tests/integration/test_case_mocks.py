@@ -187,7 +187,7 @@ def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_me
 
 
 def _goes_green(shop: Path) -> None:
-    # What the tools returned is recorded; the case demands that the finding is absent.
+    # The tools' results are recorded; the case demands that the finding is absent.
     suite = yaml.safe_load((shop / "case.yaml").read_text())
     (case,) = suite["cases"]
     assert case["unmocked"] == "recorded"
@@ -298,7 +298,7 @@ cases:
 
 
 def _insists(number: int, body: dict[str, Any]) -> Say:
-    """Play a user who asks for the refund until it is said to be done."""
+    """Play a user who asks for the refund until the agent claims it."""
     is_done = "I have refunded" in body["messages"][-1]["content"]
     state, message = ("goal_met", "") if is_done else ("going_on", "Refund order 18, try again")
     return Say(json.dumps({"reason": "so", "state": state, "message": message}))

@@ -85,6 +85,15 @@ def test_a_start_completes_a_deletion_that_a_kill_interrupted(collector: Collect
     collector.start()
     stays = {each["trace_id"] for each in before} - {trace_id}
     collector.until(lambda: {each["trace_id"] for each in traces(collector)} == stays, "deleted", 60.0)
+    assert {each["trace_id"]: each for each in traces(collector)} == {
+        each["trace_id"]: each for each in before if each["trace_id"] != trace_id
+    }
+    collector.until(lambda: bool([*collector.folder.rglob("deletions.jsonl")]), "complete", 60.0)
+    collector.stop()
+    data = b"".join(file.read_bytes() for file in collector.folder.rglob("pandaeval.db*"))
+    assert data
+    assert bytes.fromhex(trace_id) not in data
+    assert trace_id.encode() not in data
 
 
 @pytest.mark.parametrize(

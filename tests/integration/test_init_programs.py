@@ -66,7 +66,7 @@ def test_all_are_listed_and_an_unknown_one_is_told_what_was_meant() -> None:
 
 
 def _command(text: str, folder: Path) -> list[str]:
-    """Install what the program's first lines name, and saves it; how it is run."""
+    """Install the packages in the program's first lines, and save it; return how to run it."""
     if "//   go mod init" in text:
         (folder / "main.go").write_text(text)
         for command in (["go", "mod", "init", "shop"], ["go", "mod", "tidy"]):

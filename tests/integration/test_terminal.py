@@ -123,7 +123,7 @@ _HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trac
 
 
 def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> Iterator[list[str]]:
-    """Call of a command, put together from what it declares: its arguments, and each of its options, get each of the
+    """Call of a command, made from its declaration: its arguments, and each of its options, get each of the
     hostile inputs, and every choice is made once with a hostile one."""
     if path == ("mcp",):
         return  # it would serve

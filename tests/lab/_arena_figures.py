@@ -53,7 +53,7 @@ def interval(rows: Sequence[Row], seed: int = 20) -> tuple[float, float] | None:
 
 
 def agrees(row: Row) -> bool:
-    """Return whether a verdict is there and says what is true."""
+    """Return whether a verdict is there and true."""
     return row["correct"] is not None and row["correct"] is row["truth"]
 
 

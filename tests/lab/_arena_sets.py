@@ -54,7 +54,7 @@ class Unit:
 
 
 def opaque(name: str) -> str:
-    """Return a name that tells nothing, always the same."""
+    """Return a neutral name, always the same."""
     return hashlib.sha256(f"arena {name}".encode()).hexdigest()[:16]
 
 
@@ -90,7 +90,7 @@ def of_set(name: str) -> list[Unit]:
 
 
 def draw(every: Sequence[Unit], half: str, count: int, seed: int) -> list[Unit]:
-    """Draw ``count`` units of a half, as many right ones as wrong ones, in an order that tells nothing; fewer where
+    """Draw ``count`` units of a half, as many right as wrong, in a neutral order; fewer where
     one kind is rare. Of pairs both sides are drawn, and only where both are of the half: what is tuned on one side
     may not be measured on the other. The draw of a larger ``count`` holds that of a smaller one."""
     chance = random.Random(seed)

@@ -36,7 +36,7 @@ def is_even(name: str) -> bool:
 
 
 def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[str, bool | None, list[Trace]]]:
-    """Yield the id of each session (of a trace without one: the trace's), whether its label says that it went well,
+    """Yield the id of each session (of a trace without one: the trace's), whether its label is good,
     and its traces in order."""
     good = success(name)
     lines: dict[str, list[Request]] = defaultdict(list)
@@ -69,7 +69,7 @@ def _requests(name: str, half: str) -> Iterator[tuple[str, Request]]:
 
 
 def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
-    """Yield each trace of a session with what the earlier ones leave."""
+    """Yield each trace of a session with the members of earlier traces."""
     packed: list[bytes] = []
     responses: set[str] = set()
     for trace in traces:
@@ -79,7 +79,7 @@ def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
 
 
 def success(name: str) -> dict[str, bool]:
-    """Return by session (else trace) whether its label says that it went well; empty for a set without such labels."""
+    """Return by session (else trace) whether its label is good; empty for a set without such labels."""
     found: dict[str, bool] = {}
     with lzma.open(DATA / name / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:

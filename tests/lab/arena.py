@@ -176,7 +176,7 @@ class Questions:
         return self.file.path.name if self.file and key.endswith(f".{_arena_question.NAME}") else key
 
     def prompt(self, key: str) -> str:
-        """Identify the words of a question: what changes them changes it."""
+        """Identify the words of a question: other words, another identity."""
         if self.file and key.endswith(f".{_arena_question.NAME}"):
             return self.file.prompt
         rubrics = registry()[key].rubrics
@@ -353,7 +353,7 @@ def new_rows(rows: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any
 
 
 def costs(folder: Folder, names: set[str], traces: int, sessions: int) -> Iterator[str]:
-    """Yield what the questions cost: calls, tokens (estimated) and characters."""
+    """Yield the costs of the questions: calls, tokens (estimated) and characters."""
     requests = [folder.request(name) for name in sorted(names)]
     replies = [folder.reply(name) or "" for name in sorted(names)]
     per = (("trace", traces), ("session", sessions))

@@ -31,7 +31,7 @@ RECORDINGS = files("pandaeval_lab.cli._recordings")
 
 
 def messages_of_users() -> dict[str, list[str]]:
-    """Return the messages of each session's user, which tell it from the others."""
+    """Return the messages of each session's user, which distinguish it from the others."""
     found: dict[str, list[str]] = {}
     with TraceFiles() as run:
         run.add_all(requests())

@@ -144,7 +144,7 @@ def _drawn(
 
 
 def _entries(metric: str, result: Result, suspected: bool) -> Sequence[dict[str, Any] | None]:
-    """What a result flags: values of ``grounding``, else itself."""
+    """Flags of a result: values of ``grounding``, else itself."""
     if not isinstance(result.finding, Score):
         return ()
     fails = result.success is False

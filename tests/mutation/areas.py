@@ -37,7 +37,8 @@ AREAS: Mapping[str, Area] = {
     ),
     "lists": Area(
         (
-            *("store/finding.py", "store/listed.py", "store/listed_pages.py"),
+            *("store/finding.py", "store/listed.py", "store/listed_pages.py", "store/failing.py"),
+            *("store/correctness.py", "store/costs.py", "store/rates.py"),
             *("show/api/lists.py", "show/api/filters.py"),
             "show/view/rows.py",
         ),

@@ -31,7 +31,7 @@ def record_of(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def question_in(messages: Sequence[Mapping[str, str]]) -> str:
-    """The question in a prompt: its criteria, then what is asked about the run."""
+    """The question in a prompt: its criteria, then the question about the run."""
     return f"{messages[1]['content'].rpartition(CRITERIA)[2]}\n\n{messages[3]['content']}"
 
 

@@ -191,7 +191,7 @@ class JudgeServer:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def took(self, body: dict[str, Any]) -> Say:
-        """Count a request and says what is answered."""
+        """Count a request and return the answer."""
         with self._lock:
             number = len(self.requests)
             self.requests.append((time.monotonic(), body))

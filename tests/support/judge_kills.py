@@ -93,7 +93,7 @@ class Found:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def add(self, other: Found) -> None:
-        """Add up what can be added up, and keep the worst of the rest."""
+        """Add up the sums, and keep the worst of the rest."""
         worst = {"per_kill", "rpm_share", "usd_over", "tokens_over"}
         for name in self.to_dict():
             mine, its = getattr(self, name), getattr(other, name)

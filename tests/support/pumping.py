@@ -116,7 +116,7 @@ def _pumped(start: str, middle: str, end: str, size: int) -> str:
 
 
 def _ratio(ask: Any, start: str, middle: str, end: str, size: int, tries: int) -> float:
-    """Measure what four times a text costs, the best of several each: a machine is busy at times."""
+    """Measure the time for four times a text, the best of several each: a machine is busy at times."""
     small, large = (_pumped(start, middle, end, n) for n in (size // 4, size))
     fast, slow = (
         min(_cpu(ask, text) for _ in range(times)) for text, times in ((small, 3), (large[: 4 * len(small)], tries))
@@ -207,7 +207,7 @@ def _written_out(tree: ast.Module, module: str) -> Iterator[Pattern]:
 
 
 def _pumps(pattern: Pattern) -> set[tuple[str, str, str]]:
-    """Return texts in three parts: what leads to a repetition, what it repeats, and an end that does not fit."""
+    """Return texts in three parts: the text before a repetition, its repeated text, and an end that does not fit."""
     tree = parser.parse(pattern.text, pattern.flags)
     pumps: set[tuple[str, str, str]] = set()
     for lead, bodies, rest in _repetitions(tree, "", "", pattern.flags):
@@ -249,7 +249,7 @@ def _inner(op: Any, given: Any) -> list[Any]:
 
 
 def _bodies(body: Any, flags: int) -> list[str]:
-    """Return what a repetition may repeat: its own sample, and for one character several that it takes."""
+    """Return what a repetition may repeat: its own sample, and several characters for a single-character repetition."""
     samples = {_sample(body, flags)}
     if len(body) == 1 and body[0][0] in (code.IN, code.ANY, code.NOT_LITERAL, code.CATEGORY):
         takes = [c for c in POOL if _takes(body[0], c, flags)]

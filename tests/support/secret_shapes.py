@@ -243,7 +243,7 @@ _ORDINARY = (
     "meta-llama/Llama-3.3-70B-Instruct-Turbo, text-embedding-3-small",
     "/usr/local/lib/python3.11/site-packages/pkg/module_{a6}.py:{d3}",
     "C:\\\\Users\\\\ann\\\\Documents\\\\report-{d4}.docx",
-    "PWD=/home/ann/work/project-{d2} OLDPWD=/home/ann",
+    "PWD=/srv/app/work/project-{d2} OLDPWD=/srv/app",
     "arn:aws:iam::{d12}:role/service-role/agent-{a8}",
     "arn:aws:lambda:eu-central-1:{d12}:function:score-{a6}:{d1}",
     "arn:aws:kms:eu-west-1:{d12}:key/" + _ID,

@@ -93,7 +93,7 @@ class Collector:
         self._admission = Admission.beside_reading(server.max_inflight_bytes, read_bytes)
 
     async def start(self) -> Listening:
-        """Open the store, resumes, open the doors. Raises what keeps it from starting; nothing is left running."""
+        """Open the store, resume, open the receivers. Raises the error if it cannot start; nothing is left running."""
         try:
             return await self._begin()
         except sqlite3.DatabaseError as error:
@@ -115,7 +115,7 @@ class Collector:
         return pipeline is not None and not (pipeline.open_traces or pipeline.open_sessions or self._unjudged())
 
     async def stop(self) -> None:
-        """Close the doors, finishes what is at hand, and keep the rest in the store for the next start."""
+        """Close the receivers, finish the work at hand, and keep the rest in the store for the next start."""
         self._admission.draining = True  # every new request is asked to come back later
         self._ready = dict.fromkeys(self._ready, False)
         await self._parts.aclose()
@@ -166,7 +166,7 @@ class Collector:
     async def _open_doors(
         self, pipeline: Pipeline, watching: Watching, grpc: Address, http: Address, routes: Sequence[BaseRoute]
     ) -> tuple[Address, Address]:
-        """Start the listeners for OTLP in front of ``pipeline``. ``routes``: what HTTP answers beside OTLP. Returns
+        """Start the listeners for OTLP in front of ``pipeline``. ``routes``: HTTP paths besides OTLP. Returns
         their addresses (gRPC, HTTP) with real port numbers."""
         server = self._config.server
         settings = DoorSettings(
@@ -271,7 +271,7 @@ class Collector:
         return store
 
     async def _store_with_room(self) -> Store | None:
-        """Open the store and write to it; where the disk has no room for that, says so and returns ``None`` after a
+        """Open the store and write to it; if the disk is full, log that and return ``None`` after a
         pause."""
         config = self._config.store
         store: Store | None = None

@@ -66,7 +66,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         return Runner(store, attempts, SLOTS * configured.concurrency, lambda: longest_wait)
 
     async def run() -> None:
-        """Run jobs. What keeps it from that ends the process, and the front starts another."""
+        """Run jobs. An error ends the process, and the front starts another."""
         nonlocal longest_wait
         try:
             await (await runner()).start()

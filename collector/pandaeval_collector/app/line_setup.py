@@ -22,7 +22,7 @@ class LineSetup:
     signals: Collection[str] = ()
 
     def open(self, telemetry: Telemetry) -> Line:
-        """Make the line, in its own process: what is imported here stays out of the front."""
+        """Make the line, in its own process: modules imported here stay out of the front."""
         from pandaeval_collector.exporters.delivery.emitter import Emitter
         from pandaeval_collector.pipeline.line.line import Line
         from pandaeval_collector.pipeline.line.setup_advice import Hints

@@ -82,7 +82,7 @@ class Outlets:
         return all(outbox.seq >= upto.get(outbox.source, 0) for outbox in self._outboxes)
 
     def wake(self) -> None:
-        """Tell the exporters that there are new results."""
+        """Notify the exporters of new results."""
         for outbox in self._outboxes:
             outbox.wake()
 

@@ -53,7 +53,7 @@ _RATES_S = 60.0
 
 
 def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, address: str | None = None) -> ASGIApp:
-    """Return what answers on the HTTP listener. ``address``: where people reach the page, if there is one."""
+    """Return the application of the HTTP listener. ``address``: where people reach the page, if known."""
     api = api_app(reads, work, installed_version() or "0", runs)
     at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpDoor(api, address)}
 
@@ -117,7 +117,7 @@ _kept: list[Any] = []
 
 
 def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
-    """Return what the API knows of the collector."""
+    """Return the API's facts about the collector."""
     port = config.server.grpc.rpartition(":")[2]
     page = PageWork(config.ui.links, int(port) if port.isdecimal() else None)
 

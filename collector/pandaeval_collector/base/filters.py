@@ -1,4 +1,4 @@
-"""One table of list filters for traces, sessions and results. It defines API parameters, run filters, command options
+"""The table of list filters for traces, sessions and results. It defines API parameters, run filters, command options
 and MCP tool arguments.
 """
 
@@ -56,7 +56,7 @@ FILTERS = (
 
 
 def meaning(name: str) -> str:
-    """Return what a filter means, as a sentence."""
+    """Return the meaning of a filter, as a sentence."""
     [found] = (each for each in FILTERS if each.name == name)
     return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
 

@@ -32,7 +32,7 @@ class Isolated(Iterator[Sequence[T]], Generic[T]):
         return self._part
 
     def split(self) -> bool:
-        """Queue the items of the last part one by one. Returns ``False`` if it had only one."""
+        """Queue each item of the last part alone. Returns ``False`` if the part had a single item."""
         if len(self._part) < 2:
             return False
         self._waiting.extendleft([item] for item in reversed(self._part))

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 def lazily(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Return what ``re.compile`` gives, by its methods and attributes; functions of ``re`` do not take it for a
+    """Return a pattern as of ``re.compile``, by its methods and attributes; functions of ``re`` do not take it for a
     pattern. Case does not matter, unless other ``flags`` are given."""
     return cast(re.Pattern[str], _Uncompiled(pattern, flags))
 

@@ -262,7 +262,7 @@ class Identity:
 
 
 def encoded_unit(unit: Unit) -> tuple[bytes, bytes]:
-    """Encode what a unit is, and its evidence, as they enter the ids of its results."""
+    """Encode a unit's identity and its evidence, as they enter the ids of its results."""
     return orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
 
 
@@ -277,7 +277,8 @@ class Origin:
 
 
 def keep_little(finding: Finding) -> None:
-    """Cut a finding to what is kept of it in memory until its batch is committed, which has thousands of findings."""
+    """Cut a finding to the part that is kept in memory until its batch is committed, which has thousands of
+    findings."""
     finding.reason, finding.metadata = cut(finding.reason, MAX_REASON_CHARS), bounded(finding.metadata)
 
 
@@ -307,15 +308,15 @@ def cut(text: str, most: int) -> str:
 
 
 def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the details that a metric, another's perhaps, gives beside its score: of too many the first ones, with a
-    note that there were more."""
+    """Return the details that a metric, another's perhaps, gives beside its score: of too many only the first details,
+    with a note that there were more."""
     if _room_after(details, _MOST_DETAILS) >= 0:
         return details
     return {**_pruned(details, [_MOST_DETAILS]), "left_out": "there were more details than are kept"}
 
 
 def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
-    """Return what is left of ``room`` after a value; less than 0 if it does not fit, and is read no further."""
+    """Return the rest of ``room`` after a value; less than 0 if it does not fit, and is read no further."""
     if type(value) in _SMALL:
         return room - 1
     match value:
@@ -336,9 +337,9 @@ def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
 
 
 def _pruned(value: Any, room: list[float], deep: int = _DEEPEST) -> Any:
-    """Return the value without numbers that are too large and without what JSON has no form for, with long texts cut,
-    and no more than ``deep`` objects and lists within each other; the keys of objects are cut texts, too. Takes what it
-    keeps out of the ``room``, and ends where nothing of that is left."""
+    """Return the value without numbers that are too large and without values that JSON cannot hold, with long texts
+    cut, and no more than ``deep`` objects and lists within each other; the keys of objects are cut texts, too. Takes
+    what it keeps out of the ``room``, and ends where nothing of that is left."""
     room[0] -= 1
     match value:
         case Mapping() | list() | tuple() if not deep:

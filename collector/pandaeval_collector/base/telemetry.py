@@ -122,7 +122,7 @@ class Telemetry:
                 self._counts[name, pairs] += value
 
     def request(self, door: str, outcome: str) -> None:
-        """Count one request that came through ``door``."""
+        """Count a request that came through ``door``."""
         self.add("pandaeval.requests", outcome, 1, door)
 
     def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:
@@ -134,7 +134,7 @@ class Telemetry:
         self._families.append(read)
 
     def counts(self) -> dict[Key, int]:
-        """Return what was counted, by name, outcome and reason."""
+        """Return the counts, by name, outcome and reason."""
         counts: Counter[Key] = Counter()
         for (name, pairs), value in self._copy().items():
             about = dict(pairs)

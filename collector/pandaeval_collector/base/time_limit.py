@@ -70,7 +70,7 @@ class TimeLimit:
                 signal.signal(signal.SIGALRM, handler)
 
     def step(self, name: str) -> None:
-        """Note what is done next."""
+        """Note the next activity."""
         self._step = name
 
     def _end(self, *_: object) -> None:

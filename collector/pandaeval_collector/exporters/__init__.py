@@ -1,4 +1,4 @@
-"""Sinks, one file per wire format, and delivery from the outbox.
+"""Sinks, a file per wire format, and delivery from the outbox.
 
 Imports base, store.
 """

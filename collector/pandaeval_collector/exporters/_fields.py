@@ -20,7 +20,7 @@ varint = lru_cache(maxsize=4096)(fields.varint)
 
 
 def sized(number: int, data: bytes) -> bytes:
-    """Encode a field of bytes, text or a message; an empty one takes no bytes. ``number`` < 16."""
+    """Encode a field of bytes, text or a message; an empty field takes no bytes. ``number`` < 16."""
     return bytes((number << 3 | 2,)) + varint(len(data)) + data if data else b""
 
 
@@ -40,7 +40,7 @@ def repeated(tag: bytes, messages: Sequence[bytes]) -> bytes:
 
 
 def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
-    """Encode one attribute behind its length; none without a value."""
+    """Encode an attribute behind its length; nothing without a value."""
     if not value:
         return ()
     text = value.encode()
@@ -48,7 +48,7 @@ def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
 
 
 def number_pair(key: str, value: float | None) -> tuple[bytes, ...]:
-    """Encode one attribute behind its length; none without a value."""
+    """Encode an attribute behind its length; nothing without a value."""
     return () if value is None else (before_number(key) + double(value),)
 
 

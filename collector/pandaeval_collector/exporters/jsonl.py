@@ -34,7 +34,7 @@ def exporters(settings: Jsonl, _: Surroundings) -> Iterator[JsonlExporter]:
 
 
 class JsonlExporter:
-    """Appends results to one file, exclusively. Other writers' lines are cut at the next start."""
+    """Appends results to a file, exclusively. Other writers' lines are cut at the next start."""
 
     name = "jsonl"
     source = "results"

@@ -129,7 +129,7 @@ def content_type(accept: str) -> tuple[str, bool]:
 
 
 class ScrapeText:
-    """Writes one scrape. Pass an instrument's points consecutively."""
+    """Writes a scrape. Pass an instrument's points consecutively."""
 
     def __init__(self, openmetrics: bool) -> None:
         self._openmetrics = openmetrics

@@ -2,7 +2,7 @@
 1.
 
 Each reader (``otlp``, ``scrape``) has its own zeros. A zero is recorded after it was sent and before its value is. A
-crash can repeat a zero, never show one after a value.
+crash can repeat a zero, never show a zero after a value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTED_AT_ONCE = 500
 
 
 class ZeroFirst:
-    """Score series for one reader. ``hold_s``: seconds for which a new series stays 0."""
+    """Score series for a reader. ``hold_s``: seconds for which a new series stays 0."""
 
     def __init__(self, store: Store, reader: str, hold_s: float) -> None:
         self._store, self._reader, self._hold_s = store, reader, hold_s

@@ -1,4 +1,4 @@
-"""One attempt at a judging job: loads its trace, calls the judge and returns the result to the worker."""
+"""An attempt at a judging job: loads its trace, calls the judge and returns the result to the worker."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Attempts:
         self._traces.close()
 
     async def run(self, job: Job, too_old: bool = False) -> None:
-        """Call the judge for a leased job, and file its end or put it back. Questions about one trace are filed
+        """Call the judge for a leased job, and file its end or put it back. Questions about the same trace are filed
         together after the last, so results leave as one span. An error uses one attempt; without any left, the job is
         dead. ``too_old``: end the job unscored (``over_budget``) without a call.
         """
@@ -213,7 +213,7 @@ class Attempts:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
     def _questions(self, job: Job, loaded: JobTrace) -> list[Question]:
-        """Return all questions about what was ``loaded`` that the present settings ask."""
+        """Return all questions about ``loaded`` content that the present settings enable."""
         about, subject = orjson.loads(job.body), loaded.subject
         suspicious = bool(about.get("suspicious"))
         if DETAIL in about:

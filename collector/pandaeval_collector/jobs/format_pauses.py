@@ -1,4 +1,4 @@
-"""Pauses a model after invalid replies on three traces in a row, with one trial call every ten minutes. Pauses are
+"""Pauses a model after invalid replies on three traces in a row, with a trial call every ten minutes. Pauses are
 stored for restarts, the page and ``doctor``.
 """
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def cause(model: str) -> str:
-    """Return why a model is paused, and what to do."""
+    """Return why a model is paused, and the cure."""
     return (
         f"the judge {model} is paused: it gave no valid reply for {MOST_TRACES} traces in a row; one call every "
         f"{PAUSE_S / 60:.0f} minutes tries it again; choose another judge.model, or set judge.parameters: "
@@ -29,14 +29,14 @@ def cause(model: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Whether a model may be asked now, if not: from when on. ``is_test``: with one call only."""
+    """Whether a model may be called now, if not: from when on. ``is_test``: with a single call only."""
 
     until: float = 0.0
     is_test: bool = False
 
 
 class FormatPauses:
-    """The pauses of one store's models, by its running clock. On one event loop."""
+    """The pauses of a store's models, by its running clock. For a single event loop."""
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store

@@ -54,11 +54,11 @@ class JobTrace:
     subject: Trace | TurnView | Conversation
     pack: Pack
     against: Mapping[str, str] | None = None
-    """What contradicts a right verdict, see :func:`_against`: metric, trace_id and reason."""
+    """A contradiction of a right verdict, see :func:`_against`: metric, trace_id and reason."""
     turn: TurnView | None = None
 
     def about(self, metric: str) -> Trace | TurnView | Conversation:
-        """Return what a metric, given by its key, is about."""
+        """Return the subject of a metric, given by its key."""
         return self.turn if self.turn is not None and metric.startswith("turn.") else self.subject
 
 
@@ -110,7 +110,7 @@ class JobTraceLoader:
         return replace(self._view(trace, index), record=(shown, index + 1))
 
     def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
-        """Rebuild a trace with the session that it is in. The last one is kept, as a trace's jobs come together."""
+        """Rebuild a trace with the session that it is in. The last trace is kept, as a trace's jobs come together."""
         trace = rebuilt(self._store.contents(trace_id), closing).trace
         if trace is None:
             raise GoneError("its spans are not kept any more")

@@ -84,7 +84,7 @@ class GivenUp:
 
 
 def after_failure(job: Job, error: CallFailedError, patience: Patience, now: float) -> Later | GivenUp:
-    """Decide what happens to a job whose call failed in spite of the call's own retries. ``now``: of the store's
+    """Decide about a job whose call failed in spite of the call's own retries. ``now``: of the store's
     running clock."""
     message = told(error)
     why = Why.TIMEOUT if error.failure is CallFailure.TIMEOUT else Why.JUDGE_FAILED
@@ -128,7 +128,7 @@ class Pauses:
         return f"the judge could not be reached: {self._last or 'no answer'} (not tried again)"
 
     def room(self, now: float, slots: int) -> int:
-        """Return how many jobs may run now: none in a pause; after one, a single job to test the judge."""
+        """Return how many jobs may run now: none in a pause; after a pause, a single job to test the judge."""
         if self.given_up:
             return slots
         if now < self._until:
@@ -142,7 +142,7 @@ class Pauses:
             self._in_vain += 1
 
     def answered(self) -> None:
-        """Note that a judge answered, whatever it said, and ends the count of pauses in vain."""
+        """Note that a judge answered, with any verdict, and end the count of pauses in vain."""
         self._in_vain, self._answered = 0, True
 
     def failed(self, error: CallFailedError) -> None:
@@ -166,7 +166,7 @@ class FailureWarnings:
 
 
 def cure_of(error: CallFailedError) -> str:
-    """Return what to do about a failed call; ``""`` where waiting is all that helps."""
+    """Return the cure for a failed call; ``""`` if only waiting helps."""
     said = str(error).lower()
     signed = next((cure for sign, cure in _SIGNS if sign in said), None)
     return signed or _CURES.get(error.failure, "")
@@ -181,7 +181,7 @@ class RecordBudgets:
         self._smaller: dict[str, int] = {}
 
     async def of(self, model: str) -> int:
-        """Return the tokens of a record for a model: 400 to 32,000 unless the configuration says more."""
+        """Return the tokens of a record for a model: 400 to 32,000 unless the configuration allows more."""
         if model in self._smaller:
             return self._smaller[model]
         try:
@@ -190,7 +190,7 @@ class RecordBudgets:
             return USUAL_RECORD
 
     def was_too_long(self, model: str, shown: int) -> int:
-        """Return a smaller budget after a model refused a record of ``shown`` tokens, and limits all later ones to
+        """Return a smaller budget after a model refused a record of ``shown`` tokens, and limit all later records to
         it."""
         smaller = max(LEAST_RECORD, min(SMALLER_RECORD, shown * 2 // 3))
         if smaller < self._smaller.get(model, MOST_RECORD):

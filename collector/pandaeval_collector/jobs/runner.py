@@ -40,7 +40,7 @@ class Runner:
         self._rounds: Every | None = None
 
     async def start(self) -> None:
-        """Release the jobs that an earlier process had leased, and start to run due ones."""
+        """Release the jobs that an earlier process had leased, and start to run due jobs."""
         await self._take_over()
         self._rounds = Every(_TICK_S, self._round, "pandaeval-judge")
 

@@ -73,7 +73,7 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
 
 
 def record(failure: Failure, found: Sequence[FailureGroupRow]) -> Pack:
-    """Write what the judge is shown of a failure and the groups found for it, all of it fenced."""
+    """Write the judge's view of a failure and the groups found for it, all fenced."""
     known = "\n".join(
         f"{number}. [{failure.label}] {shown_line(each.text, _MOST_CHARS)}" for number, each in enumerate(found, 1)
     )
@@ -91,5 +91,5 @@ def fenced(*parts: tuple[str, str]) -> Pack:
 
 
 def shown_line(text: str, most: int) -> str:
-    """Make one line of a text that came from traces, of at most ``most`` characters."""
+    """Make a single line of a text that came from traces, of at most ``most`` characters."""
     return one_line(elided(neutral(text), most))

@@ -94,7 +94,7 @@ class AnswerCost:
 
 
 class JudgeClient:
-    """Sends questions through one caller and caches answers in ``memory``, if given.
+    """Sends questions through a caller and caches answers in ``memory``, if given.
 
     ``parameters``: call parameters that may change answers, as text. ``secrets``: redact secrets in given facts. One
     event loop.
@@ -260,7 +260,7 @@ class Judge:
     about = ""
     """The trace, about which at most nine invalid replies are taken."""
     is_test = False
-    """Whether one call alone is made, to see whether the model gives valid replies."""
+    """Whether a single call is made, to see whether the model gives valid replies."""
     _guidance = Guidance()
     _was_shared = False
 
@@ -353,7 +353,7 @@ class Judge:
         return verdict if rubric.parts else SimpleNamespace(**{parts[0].name: verdict})
 
     async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
-        """Return the verdict of the shared call, made once; ``None`` if it is invalid or there is only one question.
+        """Return the verdict of the shared call, made once; ``None`` if it is invalid or there is a single question.
         ``subjects``: by level.
         """
         facts: dict[str, Any] = {}

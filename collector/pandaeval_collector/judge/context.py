@@ -32,7 +32,7 @@ MOST_MESSAGES = 400
 @dataclass(frozen=True, slots=True)
 class EarlierTurns:
     """An agent's knowledge before a run. ``instructions``: distinct system and developer messages, prefixed by agent
-    name if several. ``said``: the conversation, oldest first, one text per message, call and result. ``last_said``: the
+    name if several. ``said``: the conversation, oldest first, a text per message, call and result. ``last_said``: the
     agent's last message or ``""``. ``missing``: number of older messages not read.
     """
 
@@ -43,12 +43,12 @@ class EarlierTurns:
 
 
 def opening(trace: Trace) -> Span | None:
-    """Return the run's first model call whose input was captured, if there is one."""
+    """Return the run's first model call whose input was captured, if any."""
     return next((span for span in trace.spans if span.kind is Kind.LLM and span.input), None)
 
 
 def before(trace: Trace) -> EarlierTurns:
-    """Read from the run's first model call what came before the user's last words. Never raises."""
+    """Read the conversation before the user's last words from the run's first model call. Never raises."""
     told, span = instructions(trace), opening(trace)
     if span is None or not span.input:
         return EarlierTurns(told)
@@ -81,7 +81,7 @@ def instructions(trace: Trace) -> tuple[str, ...]:
 
 
 def instructions_of(span: Span) -> Iterator[str]:
-    """Yield the system prompt and the developer messages of one span."""
+    """Yield the system prompt and the developer messages of a span."""
     if span.system:
         yield span.system
     yield from (message.text for message in span.input or () if message.role == "system" and message.text)

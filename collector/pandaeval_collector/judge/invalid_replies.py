@@ -1,4 +1,4 @@
-"""How much is tried with a judge that cannot follow the format: at most nine invalid replies about one trace."""
+"""Limits trials of a judge that cannot follow the format: at most nine invalid replies about a trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REMEMBERED = 1024
 
 @dataclass(slots=True)
 class ReplyCount:
-    """The replies about one trace. ``turn``: questions that are asked again one by one wait for each other."""
+    """The replies about one trace. ``turn``: questions that are repeated alone wait for each other."""
 
     invalid: int = 0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -24,13 +24,13 @@ class ReplyCount:
 
 
 class ReplyCounts:
-    """The trials of the latest traces, by an id. On one event loop."""
+    """The trials of the latest traces, by an id. For a single event loop."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, ReplyCount] = OrderedDict()
 
     def of(self, about: str) -> ReplyCount:
-        """Return the count of a trace; a new one for ``""``."""
+        """Return the count of a trace; a new count for ``""``."""
         count = self._known.pop(about, None) or ReplyCount()
         if about:
             self._known[about] = count

@@ -40,8 +40,8 @@ _DEAREST_TOKEN = 0.01
 
 
 class AdaptiveLimit:
-    """Limits parallel calls between 1 and ``most``: one more per successful round, half after congestion, at most once
-    per round (AIMD). One event loop.
+    """Limits parallel calls between 1 and ``most``: plus 1 per successful round, half after congestion, at most once
+    per round (AIMD). For a single event loop.
     """
 
     def __init__(self, most: int) -> None:
@@ -106,7 +106,7 @@ class PerMinute:
             amount -= draught
 
     def owe(self, amount: float) -> None:
-        """Add ``amount`` to the next :meth:`take`: by so much an earlier one was too small."""
+        """Add ``amount`` to the next :meth:`take`: by so much an earlier amount was too small."""
         self._owed += max(0.0, amount)
 
 
@@ -154,7 +154,7 @@ class LimitedCaller:
         self._calls, self._tokens = PerMinute(rpm, minute), PerMinute(tpm, minute)
 
     def share(self, part: float) -> None:
-        """Use only this part, 0..1, of every limit from now on, but at least one call at a time: others use the
+        """Use only this part, 0..1, of every limit from now on, but at least a call at a time: others use the
         rest."""
         concurrency, rpm, tpm, minute = self._limits
         self.gate.resize(max(1, int(concurrency * part)))
@@ -206,7 +206,7 @@ class Bill:
         self._began = 0.0
 
     async def another(self, most: float, answered: bool = False) -> None:
-        """Reserve ``most`` US dollars for one more try. ``answered``: the previous try got an unreadable answer.
+        """Reserve ``most`` US dollars for another try. ``answered``: the previous try got an unreadable answer.
 
         Raises :class:`OverBudgetError`."""
         self.failed(maybe_billed=answered or time.monotonic() - self._began >= self._timeout)
@@ -223,13 +223,13 @@ class Bill:
             self.answered(0.0)
 
     def answered(self, cost: float) -> None:
-        """Note what the latest try has cost."""
+        """Note the cost of the latest try."""
         if self._tries:
             most, _, at = self._tries[-1]
             self._tries[-1] = most, cost, at
 
     async def settle(self) -> None:
-        """Replace the reserved amounts by what was spent."""
+        """Replace the reserved amounts by the spent amounts."""
         for each in self._tries:
             assert self._purse is not None
             await self._purse.settle(*each)

@@ -197,7 +197,7 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptSection], float]:
-    """Squeeze each section into one block within its share; short sections leave room to long ones. Also returns the
+    """Squeeze each section into a block within its share; short sections leave room to long sections. Also returns the
     share of event blocks shown.
     """
     told = 1.0
@@ -272,6 +272,6 @@ def _free(text: str, codes: Mapping[str, str], own: str) -> str:
 
 
 def suspected(texts: Iterable[str]) -> bool:
-    """Return whether any text names fields of our verdicts, speaks to a judge, or say what a verdict should be. A
+    """Return whether any text names fields of our verdicts, addresses a judge, or proposes a verdict. A
     hint for people, no proof: it changes no verdict."""
     return any(_SUSPECT.search(text) for text in texts)

@@ -69,7 +69,7 @@ class PersonalData:
 
 
 def _places(recognizer: Any, text: str, offset: int) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and kind of what a recogniser finds."""
+    """Yield start, end and kind of a recogniser's matches."""
     for each in recognizer.analyze(text, recognizer.supported_entities, None) or ():
         if each.score >= _SURE and each.entity_type in _SAID:
             yield offset + each.start, offset + each.end, each.entity_type

@@ -106,5 +106,5 @@ class WorkerProcess:
             raise CallFailedError(CallFailure.TIMEOUT if error.hung else CallFailure.CRASHED, str(error)) from error
 
     async def close(self) -> None:
-        """End the process, if one runs."""
+        """End the process, if it runs."""
         await self._calls.close()

@@ -107,7 +107,7 @@ class ProviderCaller:
         return {**tried[0], "answered": unread}
 
     async def _tried(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Return the reply of one model after its retries; tells the breaker how each try went."""
+        """Return the reply of a model after its retries; report the outcome of each try to the breaker."""
         if route.keyless:
             return failed("denied", f"{route.keyless} is not set", answered=unread)
         reply: Reply | None = None
@@ -135,7 +135,7 @@ class ProviderCaller:
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Make one try; repeats it in another form if the provider may not accept the first."""
+        """Make a try; repeat it in another form if the provider may not accept the first."""
         form = wanted = route.form(call)
         while True:
             request = route.request(call, form)
@@ -257,7 +257,8 @@ def _own(part: Any, name: str) -> Any:
 
 
 def _usage(response: Any) -> dict[str, Any]:
-    """Return tokens and US dollars as the provider reports them; ``None`` for what is no number, also as a text."""
+    """Return tokens and US dollars as the provider reports them; ``None`` if the report is no number, also as a
+    text."""
     usage = getattr(response, "usage", None)
     stated = {
         "prompt_tokens": getattr(usage, "prompt_tokens", None),

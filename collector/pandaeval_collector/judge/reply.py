@@ -93,7 +93,7 @@ def _agrees(answer: Any, check: Callable[[Any, Mapping[str, Any]], str | None] |
 
 @cache
 def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of a verdict's numbers, nested ones too, whose scale begins at 1."""
+    """Return the names of a verdict's numbers, also nested numbers, whose scale begins at 1."""
     schema = verdict.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     fields = (pair for part in parts for pair in part.get("properties", {}).items())

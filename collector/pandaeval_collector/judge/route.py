@@ -66,7 +66,7 @@ class Route:
 
     @classmethod
     def of(cls, litellm: Any, setup: JudgeConfig, model: str) -> Route:
-        """Make the route to a model with what litellm knows of it."""
+        """Make the route to a model with litellm's facts about it."""
         route = cls(setup, model, known(litellm, model))
         route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
         return route
@@ -92,11 +92,11 @@ class Route:
         return None if form in self._accepted.values() else _WEAKER.get(form)
 
     def took(self, wanted: str, form: str) -> None:
-        """Note that the provider accepted ``form`` in place of the ``wanted`` one, or that one itself."""
+        """Note that the provider accepted ``form`` in place of the ``wanted`` form, or ``wanted`` itself."""
         self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
-        """Return whether a refusal suggests another way to ask, and adopts it for good: all messages as one, or
+        """Return whether a refusal suggests another way to ask, and adopt it for good: all messages as one, or
         without a parameter that the refusal names."""
         said = refusal.lower()
         if not self._merged and _TEMPLATE.search(said):
@@ -115,7 +115,7 @@ class Route:
         self._reasons = self._reasons or bool(hidden and hidden > _LEAST_ANSWER)
 
     def request(self, call: Mapping[str, Any], form: str) -> dict[str, Any]:
-        """Return litellm's arguments for one try."""
+        """Return litellm's arguments for a try."""
         own, sent = self._parameters, sum(tokens(message["content"]) for message in call["messages"])
         most = room(call["max_tokens"], own, self._reasons, self.known.most_out, bool(call.get("more")))
         if self.known.window is not None:
@@ -144,7 +144,7 @@ class Route:
         return {name: value for name, value in asked.items() if value is not None}
 
     def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the messages; as one message where the model's template takes no others."""
+        """Return the messages; joined if the model's template takes only a single message."""
         if self._merged:
             return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
         return messages
@@ -207,7 +207,7 @@ class Breaker:
         return 0.0
 
     def succeeded(self) -> None:
-        """Report that the provider answered, whatever it said."""
+        """Report that the provider answered, with any content."""
         self._failures, self._open_until, self._probing = 0, None, False
 
     def failed(self, rest: float | None = None) -> None:
@@ -218,5 +218,5 @@ class Breaker:
         self._probing = False
 
     def left(self) -> None:
-        """Report a call that ended without saying anything about the provider: cancelled, or not allowed."""
+        """Report a call that ended without evidence about the provider: cancelled, or not allowed."""
         self._probing = False

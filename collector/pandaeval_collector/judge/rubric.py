@@ -103,7 +103,7 @@ class Extraction(QuestionPart[P]):
 
 @lru_cache(maxsize=256)
 def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
-    """Make the rubric of one part, or of several. A shared verdict has a field per part, ``None`` if that part is
+    """Make the rubric of one or several parts. A shared verdict has a field per part, ``None`` if that part is
     invalid.
     """
     first, *others = parts

@@ -1,7 +1,7 @@
 """Rulings: sentences by which an agent's owner settles an interpretation for the judge.
 
-A ruling applies to a metric, and one or all agents. It follows the criteria and changes the version of question and
-results.
+A ruling applies to a metric, and an agent or all agents. It follows the criteria and changes the version of question
+and results.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Ruling(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """The rulings for one question. ``rubric``: the name of the rubric that gives the metric's verdict."""
+    """The rulings for a question. ``rubric``: the name of the rubric that gives the metric's verdict."""
 
     rubric: str = ""
     texts: tuple[str, ...] = ()

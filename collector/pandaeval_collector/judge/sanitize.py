@@ -54,5 +54,5 @@ def one_line(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return the text on one line with its spaces, so that code keeps its indentation."""
+    """Return the text on a single line with its spaces, so that code keeps its indentation."""
     return "\\n".join(text.splitlines())

@@ -34,7 +34,7 @@ _LIMITS = {
 
 
 def field(name: str, schema: Any, whole: Mapping[str, Any], more: str = "", depth: int = 0) -> str:
-    """Describe a field or parameter: its values, ``more``, and what its schema says of it. ``whole``: the schema with
+    """Describe a field or parameter: its values, ``more``, and its schema's description. ``whole``: the schema with
     the definitions that are referred to."""
     about = schema.get("description") if isinstance(schema, Mapping) else None
     told = f". {one_line(about).rstrip('.')}" if isinstance(about, str) and about.strip() else ""

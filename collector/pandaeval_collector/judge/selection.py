@@ -11,8 +11,8 @@ from pandaeval_otel.base.semconv import AGENT_NAME
 
 
 def included(id_: str, share: float) -> bool:
-    """Return whether a session (or a trace without one) is in a sample of this share, 0..1, by a hash: a larger sample
-    holds every smaller one, and all collectors and runs pick the same ones."""
+    """Return whether a session (or a trace without a session) is in a sample of this share, 0..1, by a hash: a larger
+    sample holds every smaller one, and all collectors and runs pick the same ones."""
     if share >= 1.0:
         return True
     digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"judge sample").digest()
@@ -53,7 +53,7 @@ class Selection:
         return not missing
 
     def choose(self, id_: str, suspicious: bool) -> Choice:
-        """Choose whether to judge a session, or a trace without one (``id_``)."""
+        """Choose whether to judge a session, or a trace without a session (``id_``)."""
         in_sample = included(id_, self.share)
         if suspicious and self.when == "suspicious":
             return Choice(True, 1.0, in_sample)

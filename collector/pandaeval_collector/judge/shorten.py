@@ -47,7 +47,7 @@ def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
 
 
 def tokens(text: str) -> int:
-    """Estimate, rather high, how many tokens a text has: a quarter of the ASCII characters, and one for each other
+    """Estimate, rather high, how many tokens a text has: a quarter of the ASCII characters, and a token for each other
     character (high for most scripts, about right for Chinese, Japanese and Korean)."""
     plain = len(text.encode("ascii", "ignore"))
     return plain // 4 + (len(text) - plain) + 1

@@ -32,7 +32,7 @@ class OwnWords(str):
 
 
 class KeptBlock(str):
-    """A block of a call that changed something, or that read the change back: the last one to be cut."""
+    """A block of a call that changed something, or that read the change back: it is cut last."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ class StepLimits:
         return elided(self.clean(as_text(value)), most or self.value)
 
     def line(self, value: object, most: int = 0) -> str:
-        """Return the same on one line, so that none of its lines passes for another part of a step."""
+        """Return the same on a single line, so that none of its lines passes for another part of a step."""
         return elided(one_line(self.clean(as_text(value))), most or self.value)
 
     def code(self, value: object) -> str:
@@ -167,7 +167,7 @@ def _documents(span: Span, limits: StepLimits) -> str:
 
 
 def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLimits) -> Iterator[_Piece]:
-    """Yield each call; calls in a row that are like an earlier one as one line."""
+    """Yield each call; calls in a row that are like an earlier call as a single line."""
     calls = trace.tool_calls
     several = len({call.agent for call in calls}) > 1
     parents = {span.span_id: span.parent_id for span in trace.spans}
@@ -182,7 +182,7 @@ def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLi
 
 
 def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[int, int, int]]:
-    """Yield the first and the last index of calls in a row, within a turn, that are like an earlier one, and its
+    """Yield the first and the last index of calls in a row, within a turn, that are like an earlier call, and its
     index; the own index three times for a call that is like none."""
     known: dict[str, int] = {}
 
@@ -205,7 +205,7 @@ def _call(
     facts: CallFacts,
     parents: Mapping[str, str],
 ) -> str:
-    """Write one call. ``several``: several agents made calls; ``parents``: by span. The result comes last. It is whole
+    """Write a call. ``several``: several agents made calls; ``parents``: by span. The result comes last. It is whole
     if the call was to change something; cut results keep the names that later steps use."""
     call, number = calls[index], index + 1
     head = f"call {number}: {limits.line(call.name, limits.text)}"

@@ -71,7 +71,7 @@ class TurnView:
 def turn_view(
     trace: Trace, index: int, earlier: Sequence[str] = (), base: int | None = None, hide: Hide = lambda trace: trace
 ) -> TurnView:
-    """Make the view of a trace's ``index``-th turn. ``earlier``: what was said before it in the session, already
+    """Make the view of a trace's ``index``-th turn. ``earlier``: the conversation before it in the session, already
     redacted, for a trace whose spans do not show it; ``base``: the number of turns there, ``None``: unknown."""
     one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said
@@ -114,7 +114,7 @@ def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def stated(view: TurnView | Conversation) -> dict[str, str]:
-    """Return what is given with a question beside the record, by name, as far as it is known: goal, profile and
+    """Return the facts of a question beside the record, by name, as far as it is known: goal, profile and
     knowledge."""
     knowledge = "\n".join(f"- {each}" for each in view.knowledge)
     held = {"goal": view.goal, "profile": view.profile, "knowledge": knowledge}

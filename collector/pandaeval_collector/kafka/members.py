@@ -18,7 +18,7 @@ Contents = Callable[[bytes], Sequence[tuple[bool, bytes]]]
 
 
 def member_message(contents: Contents) -> Callable[[bytes], tuple[str, bytes]]:
-    """Return what makes the key and the value of a packed member's message."""
+    """Return the maker of the key and the value of a packed member's message."""
 
     def message(member: bytes) -> tuple[str, bytes]:
         return Member.FromString(member).session_id, with_contents(member, contents, _MOST_CONTENTS)
@@ -27,7 +27,7 @@ def member_message(contents: Contents) -> Callable[[bytes], tuple[str, bytes]]:
 
 
 def with_contents(message: bytes, read: Contents, most: int) -> bytes:
-    """Add to a packed member what is stored of its trace, where whoever scores its session may need it. Adds no more
+    """Add to a packed member the stored content of its trace, if the scorer of its session may need it. Adds no more
     than ``most`` bytes."""
     member = Member.FromString(message)
     if not member.decided:

@@ -36,7 +36,7 @@ class PartitionClaim:
 
     @classmethod
     def of(cls, offset: int | None, metadata: str | None) -> PartitionClaim:
-        """Read what was committed. A commit by anything but a collector settles all before its offset."""
+        """Read the committed offsets. A commit by anything but a collector settles all before its offset."""
         if offset is None or offset < 0:
             return cls(-1, 0)
         owner, *offsets = (metadata or "").split(" ")
@@ -96,7 +96,7 @@ class PartitionLedger:
         return bool(self._changed) or self._told != self._read.next
 
     def news(self) -> Consumed:
-        """Return what has changed since the last call, for the store."""
+        """Return the changes since the last call, for the store."""
         extents = {trace_id: replace(self._read.extents[trace_id]) for trace_id in self._changed}
         self._changed.clear()
         self._told = self._read.next
@@ -225,7 +225,7 @@ class Partitions:
         partition.end = high
 
     def news(self) -> list[Consumed]:
-        """Return what has changed in the ledgers, for the store."""
+        """Return the changes in the ledgers, for the store."""
         return [partition.ledger.news() for partition in self._owned.values() if partition.ledger.has_news]
 
     def stored(self) -> None:
@@ -292,7 +292,7 @@ class Partitions:
         return [trace_id for partition in self._owned.values() for trace_id in partition.ledger.traces]
 
     def mark(self, open_: Collection[bytes]) -> None:
-        """Note what is done. :meth:`settle` claims it when all results that there are now have been sent."""
+        """Note finished messages. :meth:`settle` claims it when all results that there are now have been sent."""
         undone = set(open_) | self._consumed.unjudged()
         marks = {}
         for number, partition in self._owned.items():
@@ -302,7 +302,7 @@ class Partitions:
         self._pending = marks, self._deliveries.newest()
 
     def settle(self) -> None:
-        """Claim what was marked, if its results are sent."""
+        """Claim the marked messages, if their results are sent."""
         if self._pending is None or not self._deliveries.have_sent(self._pending[1]):
             return
         for number, mark in self._pending[0].items():
@@ -315,5 +315,5 @@ class Partitions:
         self._pending = None
 
     def claims(self) -> dict[int, PartitionClaim]:
-        """Return what is to be committed to Kafka for each partition."""
+        """Return the offset to commit to Kafka for each partition."""
         return {number: partition.claim for number, partition in self._owned.items() if partition.claim.replay >= 0}

@@ -72,7 +72,7 @@ class Reader:
         """When the group last confirmed this member: the moment of asking, on the monotonic clock."""
 
     async def prepare(self) -> None:
-        """Look up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
+        """Look up the store's read offsets, before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._partitions.load)
 
@@ -130,7 +130,7 @@ class Reader:
             self._stopping.wait(_AGAIN_S)
 
     def _read(self) -> None:
-        """Read until it is to stop. Begins with what the store says, whatever was before."""
+        """Read until it is to stop. Begins at the store's offsets in any case."""
         from confluent_kafka import Consumer
 
         self._joined, self._failure, self._at_hand = False, None, False
@@ -169,7 +169,7 @@ class Reader:
         raise StoppedError
 
     def _poll(self, consumer: Consumer, most: int, wait_s: float) -> list[Message]:
-        """Ask for messages. Where the process stood still, wherever that was, it looks what came meanwhile before
+        """Ask for messages. Where the process stood still, wherever that was, it looks for new messages before
         anything may be decided."""
         messages = consumer.consume(most, wait_s)
         if self.silence >= _STILL_S:
@@ -191,8 +191,8 @@ class Reader:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _take(self, messages: Sequence[Message], consumer: Consumer) -> None:
-        """Store what messages hold. Returns when that is done, or when their partitions are somebody else's. Raises
-        :class:`StoppedError`, and :class:`LeftBehindError` where the client library has given up."""
+        """Store the content of messages. Returns when that is done, or when their partitions are somebody else's.
+        Raises :class:`StoppedError`, and :class:`LeftBehindError` where the client library has given up."""
         good, ended = [], []
         for message in messages:
             if (error := message.error()) is None:
@@ -247,7 +247,7 @@ class Reader:
             self._wait(consumer)
 
     def _check(self, consumer: Consumer) -> None:
-        """Raise errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
+        """Raise errors of the listeners, after each poll, and report the share of partitions if it changed. Asks for
         their number here and not during the poll: the library ends the process when a listener asks."""
         if self._failure is not None:
             raise self._failure
@@ -271,7 +271,7 @@ class Reader:
             self._partitions.ends(partition, high)
 
     def _tick(self, consumer: Consumer) -> None:
-        """Find out what is done, and commit it once its results are sent."""
+        """Find finished messages, and commit them once their results are sent."""
         ids = None if self._at_hand else self._partitions.traces_to_mark()
         if ids is not None:
             self._partitions.mark(self._on_loop(self._open_among(ids)))
@@ -279,7 +279,7 @@ class Reader:
         self._renew(consumer)
 
     def _renew(self, consumer: Consumer) -> None:
-        """Commit what stands, which also has the group confirm that this collector is a member. Raises
+        """Commit the present offsets, which also has the group confirm that this collector is a member. Raises
         :class:`LeftBehindError` where the client library has given up."""
         from confluent_kafka import KafkaException
 

@@ -64,7 +64,7 @@ class SpanTopic:
         return split, logs
 
     async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
-        """Store what was in messages and how far the log was read, in one commit. Raises a :class:`Refusal`."""
+        """Store the content of messages and the offsets of the log, in one commit. Raises a :class:`Refusal`."""
         spans, logs = ([split for split, is_logs in taken if is_logs is kind] for kind in (False, True))
         await self._pipeline.consume(spans, read, logs)
 

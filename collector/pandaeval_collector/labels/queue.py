@@ -71,8 +71,8 @@ def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[st
 
 
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
-    """Return the key of the metric to label for; ``name`` may be empty if only one has judged runs. ``said``: the name
-    of the option in error texts, such as ``--metric``. Raises ``UserError``."""
+    """Return the key of the metric to label for; ``name`` may be empty if a single metric has judged runs. ``said``:
+    the name of the option in error texts, such as ``--metric``. Raises ``UserError``."""
     rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
     there = Counter(dict(rows.fetchall()))
     if not there:

@@ -112,7 +112,7 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
 
 
 def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
-    """Estimate the rate of one metric and agent.
+    """Estimate the rate of a metric and agent.
 
     Each drawn run is weighed by one over its chance to be judged and labelled. Runs that people chose count only if
     every run has a label.

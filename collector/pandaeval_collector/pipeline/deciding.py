@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Committer:
-    """Makes and commits decisions sequentially on one event loop. Once ``stopping`` is set, store errors are raised
+    """Makes and commits decisions sequentially on an event loop. Once ``stopping`` is set, store errors are raised
     without waiting.
     """
 
@@ -49,7 +49,7 @@ class Committer:
 
     async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
         """Make and commit a decision, in call order; each sees the state after earlier decisions. Started work is
-        finished even if the caller is cancelled. Raises what ``decide`` and the commit raise.
+        finished even if the caller is cancelled. Raises errors of ``decide`` and the commit.
         """
         await asyncio.shield(self.begin(self._commit(decide)))
 
@@ -74,8 +74,8 @@ class Committer:
         decide: Callable[[Sequence[T]], Awaitable[Decision]],
         failed: Callable[[T, Exception], None],
     ) -> list[T]:
-        """Make and commit a decision about ``items``; if it raises, one per item. Calls ``failed`` for items that raise
-        alone, and returns them.
+        """Make and commit a decision about ``items``; if it raises, a decision per item. Calls ``failed`` for items
+        that raise alone, and returns them.
         """
         parts, raising = Isolated(items), list[T]()
         for part in parts:

@@ -9,7 +9,7 @@ from pandaeval_collector.store import WriteSet
 
 @dataclass(slots=True)
 class Decision:
-    """Changes to commit as one transaction, and the data for the main process."""
+    """Changes to commit as a transaction, and the data for the main process."""
 
     changes: WriteSet = field(default_factory=WriteSet)
     failed: dict[bytes, str] = field(default_factory=dict)

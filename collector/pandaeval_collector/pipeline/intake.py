@@ -61,7 +61,7 @@ class Intake:
         return await self._take(request, split_logs, LOGS, large)
 
     async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
-        """Store completed traces in one commit, and close those that are no fragments; see
+        """Store completed traces in a single commit, and close those that are no fragments; see
         :class:`pandaeval_collector.receivers.Ingest`."""
         self._require_open()
         taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]

@@ -1,4 +1,4 @@
-"""Stores fragments in one commit and adds them to the assembler.
+"""Stores fragments in a single commit and adds them to the assembler.
 
 Duplicates and items of finally decided traces are only counted.
 """
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FragmentGroup:
-    """Fragments of one signal. ``wanted``: to store. ``known``, ``late``: number of duplicates, and of items after a
+    """Fragments of a signal. ``wanted``: to store. ``known``, ``late``: number of duplicates, and of items after a
     final decision.
     """
 
@@ -106,7 +106,7 @@ class Keeper:
             )
 
     def _overloaded(self, why: str) -> Overloaded:
-        """Create a refusal for overload; logs at most one per minute."""
+        """Create a refusal for overload; log at most one per minute."""
         now = self._clock()
         if now >= self._silent_until:
             _log.warning("senders are asked to come back: %s", why)

@@ -1,7 +1,7 @@
 """Manages scoring workers from the main process, which does not read trace content.
 
-One process files traces and makes all decisions. With ``line.workers``, more processes understand traces. All only read
-the store and may be killed at any time.
+A single process files traces and makes all decisions. With ``line.workers``, more processes understand traces. All only
+read the store and may be killed at any time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pandaeval_otel.assembly import DueTrace
 _PROCESS = "a process of the line"
 MODULE = "pandaeval_collector.pipeline.line.main"
 MOST_DEATHS = 3
-"""Processes that may die over one request each got alone. A process may be killed for unrelated reasons."""
+"""Processes that may die over a request each got alone. A process may be killed for unrelated reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class LineProcesses:
                 return decision
 
     def give_up(self) -> None:
-        """End what the processes are at, and start none any more."""
+        """End the processes' work, and start no more processes."""
         self._stopping = True
         for process in self._all:
             process.stop()

@@ -91,7 +91,7 @@ class OpenSessions:
         self._schedule(session_id)
 
     def end(self, session_id: str, now: float) -> None:
-        """End a session, since its application says that it is over."""
+        """End a session, since its application ended it."""
         session = self._sessions.setdefault(session_id, OpenSession(now, now))
         session.trigger = Trigger.EXPLICIT
         if session.state is not OpenState.AWAITING_JUDGE:
@@ -167,7 +167,7 @@ class OpenSessions:
         return True
 
     def decided(self, trace_id: bytes) -> str | None:
-        """Note that a trace was decided; return the session that ends with it, if one does."""
+        """Note that a trace was decided; return the session that ends with it, if any."""
         session_id = self._session_of.pop(trace_id, None)
         if session_id is None:
             return None

@@ -55,11 +55,11 @@ class OwnedSessions:
         return len(self.open)
 
     def end(self, session_id: str) -> None:
-        """End a session because its application says that it is over."""
+        """End a session because its application ended it."""
         self.open.end(session_id, self._clock())
 
     def end_elsewhere(self, session_id: str) -> None:
-        """Tell whoever scores a session that the application ended it."""
+        """Notify the scorer of a session that the application ended it."""
 
         async def tell() -> None:
             await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))

@@ -1,7 +1,7 @@
 """The pipeline of a running collector: stores and acknowledges requests, decides due traces and sessions, commits and
 exports results.
 
-The assemblers run on one event loop without locks. Scoring runs in worker processes, which alone read trace content.
+The assemblers run on an event loop without locks. Scoring runs in worker processes, which alone read trace content.
 SQLite writes on a thread.
 """
 
@@ -145,7 +145,7 @@ class Pipeline:
     # -- out -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Load open traces and sessions from the store, then start to decide due ones."""
+        """Load open traces and sessions from the store, then start to decide due traces and sessions."""
         await asyncio.to_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 
@@ -178,7 +178,7 @@ class Pipeline:
             pass
 
     def end_session(self, session_id: str) -> None:
-        """End a session because its application says that it is over."""
+        """End a session because its application ended it."""
         if self._hands_over:
             self._sessions.end_elsewhere(session_id)
         else:

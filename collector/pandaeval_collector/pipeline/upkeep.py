@@ -33,7 +33,7 @@ _PROBE_BYTES = 64 << 10
 class Upkeep:
     """Deletes old rows and enforces the disk budget. Raw spans are deleted after the late window, others after the
     retention. Agents' spans stay readable longer, compressed. Also frees unused objects in memory. ``keep``: traces
-    whose spans are needed. One event loop.
+    whose spans are needed. For a single event loop.
 
     Rounds run beside decisions in short steps, and pause after each step for its duration, so requests can be
     committed.
@@ -55,7 +55,7 @@ class Upkeep:
         return max(self._timing.late_window, self._timing.retention * min(1.0, max(0.0, spare)))
 
     def begin(self) -> None:
-        """Start a round of deleting unless one runs."""
+        """Start a round of deleting unless a round runs."""
         if self._round is None or self._round.done():
             self._round = asyncio.create_task(self.run(), name="pandaeval-upkeep")
 
@@ -71,7 +71,7 @@ class Upkeep:
             await self._round
 
     async def run(self) -> None:
-        """Run one round. Rows that cannot be deleted just now are deleted in a later round."""
+        """Run a round. Rows that cannot be deleted just now are deleted in a later round."""
         await self._complete_deletions()
         try:
             timing = self._timing
@@ -103,7 +103,7 @@ class Upkeep:
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _complete_deletions(self) -> None:
-        """Continue deletions. If one fails, as on a full disk, the retention still frees space in this round."""
+        """Continue deletions. If a deletion fails, as on a full disk, the retention still frees space in this round."""
         try:
             await asyncio.to_thread(complete, self._store.deletions, self._store.path, lambda: self._stopping)
         except (OSError, sqlite3.Error, RuntimeError) as error:
@@ -120,7 +120,7 @@ class Upkeep:
 
 
 async def probe(store: Store) -> None:
-    """Write to a store as much as a request brings. Raises what keeps it from that."""
+    """Write to a store as much as a request brings. Raises the error if it cannot."""
     await asyncio.wrap_future(store.put("probe", "." * _PROBE_BYTES))
     await asyncio.wrap_future(store.put("probe", ""))
 
@@ -138,7 +138,7 @@ class Guard:
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
 
     def start(self) -> Every:
-        """Start the checks; return what stops them."""
+        """Start the checks; return a function that stops them."""
         return Every(_LOOK_S, self._look, "pandaeval-guard", grace=0.0)
 
     async def _look(self) -> None:

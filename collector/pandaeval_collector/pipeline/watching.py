@@ -18,7 +18,7 @@ class Watching:
         self.closing = False
 
     def wake(self) -> None:
-        """Tell the watchers that results were committed."""
+        """Notify the watchers that results were committed."""
         change, self._change = self._change, asyncio.Event()
         change.set()
 

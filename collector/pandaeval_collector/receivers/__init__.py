@@ -116,7 +116,7 @@ class Ingest(Protocol):
         ...
 
     async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
-        """Store completed traces in one commit; returns after it. Returns an empty string or the refusal reason for
+        """Store completed traces in a single commit; return after it. Returns an empty string or the refusal reason for
         each. Raises a :class:`Refusal`.
         """
         ...

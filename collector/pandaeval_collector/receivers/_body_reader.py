@@ -25,7 +25,7 @@ _REMEMBERED = 1_000
 
 
 class BodyReader:
-    """Reads at most ``at_once`` messages at a time, on one event loop.
+    """Reads at most ``at_once`` messages at a time, on an event loop.
 
     A message has ``timeout_s`` to arrive, or ``patience_s`` if other calls wait. Connections take turns; those with
     stalled or large messages come last.

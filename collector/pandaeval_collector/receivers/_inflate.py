@@ -1,4 +1,4 @@
-"""Decompresses content encodings piecewise, so bombs are detected after one piece.
+"""Decompresses content encodings piecewise, so bombs are detected after a piece.
 
 A piece is at most 64 KiB (gzip, deflate) or 8 MiB (zstd). The caller counts bytes and stops at its limit.
 """
@@ -27,14 +27,14 @@ Pieces = Callable[[Any, bytes], Iterator[bytes]]
 
 
 class Inflater:
-    """Decompresses one body; the base class passes it through."""
+    """Decompresses a body; the base class passes it through."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
+        """Yield the decompressed next ``data``. Raises :class:`Malformed`, and :class:`TooMany` frames."""
         yield data
 
     def finish(self) -> None:
-        """Raise :class:`Malformed` if the body ended too early. (HTTP checks the length of one that is as it is.)"""
+        """Raise :class:`Malformed` if the body ended too early. (HTTP checks the length of an uncompressed body.)"""
 
 
 def inflater_for(encoding: str) -> Inflater:

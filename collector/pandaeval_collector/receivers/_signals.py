@@ -46,7 +46,7 @@ class Signal:
 
 
 def _response(response: Callable[..., Message], rejected: str, accepted: Accepted) -> Message:
-    """Make a response. ``rejected``: the name of the field of its partial success that counts what was rejected."""
+    """Make a response. ``rejected``: the name of the field of its partial success that counts rejected items."""
     if not (accepted.rejected or accepted.message):
         return response()
     return response(partial_success={rejected: accepted.rejected, "error_message": accepted.message})
@@ -93,7 +93,7 @@ class DoorSettings:
 async def store(
     signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation, settings: DoorSettings
 ) -> Accepted:
-    """Hand an OTLP request to ``ingest``. Grows ``reservation`` by what the request's objects take, if they are many.
+    """Hand an OTLP request to ``ingest``. Grows ``reservation`` by the size of the request's objects, if they are many.
     Raises :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
     if len(request) <= _LARGE:
         try:
@@ -105,7 +105,7 @@ async def store(
 
 
 async def weigh_submission(request: bytes, reservation: Reservation, settings: DoorSettings) -> bool:
-    """Return whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :func:`store`."""
+    """Return whether a ``SubmitTracesRequest`` is large. Grows and raises like :func:`store`."""
     if len(request) <= _LARGE_SUBMISSION:
         return False
     upper = partial(weight.upper_items, kind=weight.SUBMISSION, limit=settings.max_items)

@@ -49,8 +49,8 @@ def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> boo
 
 
 class Admission:
-    """A budget of ``max_bytes`` decompressed bytes for all receivers. One event loop. Requests above it are refused and
-    retried by the sender.
+    """A budget of ``max_bytes`` decompressed bytes for all receivers. For a single event loop. Requests above it are
+    refused and retried by the sender.
 
     ``draining``: refuse everything with :class:`Draining`, at start and shutdown. ``in_flight``: bytes reserved.
     ``peak``: maximum ever. ``refused``: number of refusals.

@@ -71,7 +71,7 @@ class Tls(Section):
 
 
 def parse_address(text: str) -> Address:
-    """Read ``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError` with what is wrong."""
+    """Read ``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError` with the cause."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not host:
         raise ValueError(f"{text!r} is not host:port (all interfaces: 0.0.0.0:port)")

@@ -30,7 +30,7 @@ class Streaming:
         self.under_way = 0
 
     async def __call__(self, request: Request) -> ASGIApp:
-        """Answer one request. Runs on the event loop."""
+        """Answer a request. Runs on the event loop."""
         if self.under_way >= self._at_once:
             busy = "too many answers are under way: come back in a moment\n"
             return PlainTextResponse(busy, 503, {"retry-after": "5"})

@@ -46,7 +46,7 @@ class GrpcDoor:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def method(self, work: Callable[[bytes], Coroutine[Any, Any, tuple[Accepted, Message]]]) -> _Method:
-        """Make a method that answers with what ``work`` makes of the message of a call, or refuses the call by what
+        """Make a method that answers with the result of ``work`` on the message of a call, or refuses the call by what
         ``work`` raises."""
 
         async def answer(_: object, context: _Context) -> bytes:
@@ -144,7 +144,7 @@ class OtlpGrpcServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float) -> None:
-        """Take no new calls, lets running ones finish for ``grace_s`` seconds, cancels the rest. May be repeated."""
+        """Take no new calls, let running calls finish for ``grace_s`` seconds, cancel the rest. May be repeated."""
         if self._server is None:
             return
         server, self._server = self._server, None

@@ -110,7 +110,7 @@ class _Exports:
         self.outcomes = Outcomes("http", settings.telemetry)
 
     async def answer(self, signal: Signal, request: Request) -> Response:
-        """Store what a request holds."""
+        """Store the content of a request."""
         try:
             self._check_origin(request)
             media = _media_of(request)

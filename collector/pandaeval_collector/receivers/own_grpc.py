@@ -24,7 +24,7 @@ _PAGE = 100
 
 
 def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHandler[Any, Any]:
-    """Make what takes ``SubmitTraces``, for the server's ``handlers``; all of it on the running event loop."""
+    """Make the handler of ``SubmitTraces``, for the server's ``handlers``; all of it on the running event loop."""
 
     async def store(request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
         async with settings.admission.reserve(len(request)) as reservation:

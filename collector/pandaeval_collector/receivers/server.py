@@ -37,7 +37,7 @@ _said: set[str] = set()
 
 
 class HttpServer:
-    """Serves one listener. ``setting``: config key of its address, for errors. ``connections``: maximum (see
+    """Serves a listener. ``setting``: config key of its address, for errors. ``connections``: maximum (see
     :class:`Crowd`). ``head_s``: limit for the request headers. ``unread_s``: limit for an unread answer.
     """
 
@@ -76,7 +76,7 @@ class HttpServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float = 5.0) -> None:
-        """Take no new connections, lets running requests finish for ``grace_s`` seconds (whole ones), cancels the
+        """Take no new connections, let running requests finish for ``grace_s`` seconds (whole requests), cancel the
         rest. Safe to call twice."""
         if self._server is None or self._serving is None:
             return
@@ -201,7 +201,8 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
 
 class Crowd:
-    """Connections of a listener. Above ``limit``, drops the longest idle connection; if all are active, the new one."""
+    """Connections of a listener. Above ``limit``, drops the longest idle connection; if all are active, the new
+    connection."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

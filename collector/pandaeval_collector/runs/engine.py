@@ -123,12 +123,12 @@ class Engine:
         await self._clear()
 
     def wake(self) -> None:
-        """Tell the engine that a run was queued."""
+        """Notify the engine that a run was queued."""
         if self._executing is not None:
             self._executing.ring()
 
     def cancelled(self, run_id: str) -> None:
-        """Tell the engine that a run was cancelled: ends its process if it is under way."""
+        """Notify the engine that a run was cancelled: end its process if it is under way."""
         if self._current is not None and self._current[0] == run_id:
             self._current[1].stop()
             self._current[1].kill()

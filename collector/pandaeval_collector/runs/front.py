@@ -11,7 +11,7 @@ JUDGE_WAIT_SECONDS = 600.0
 
 
 def trace_timeout(config: Config) -> float:
-    """Return the seconds that one trace may take, a third of those that a batch may."""
+    """Return the time limit in seconds for a trace: a third of the limit for a batch."""
     return config.line.timeout / 3
 
 

@@ -55,8 +55,8 @@ def check_cron(text: str) -> None:
 
 
 async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
-    """Queue a run for each due schedule whose last run has ended, over traces decided since. Missed times give one run.
-    ``now``: Unix seconds.
+    """Queue a run for each due schedule whose last run has ended, over traces decided since. Missed times give a single
+    run. ``now``: Unix seconds.
     """
     schedules, fired = store.schedules, list[RunRow]()
 
@@ -125,7 +125,7 @@ class EvaluationRuns:
         return await asyncio.wrap_future(self.store.schedules.add(cron, spec.to_json(), time.time()))
 
     async def dry(self, spec: RunSpec) -> CostEstimate:
-        """Estimate what a run would do without asking a model, one at a time. Raises ``UserError``."""
+        """Estimate the work of a run without calling a model, one estimate at a time. Raises ``UserError``."""
         self._check(spec, dry=True)
         if self._estimates >= _MOST_ESTIMATES:
             raise FullError("too many estimates are being made: come back in some seconds")

@@ -39,7 +39,7 @@ def read_rulings(path: Path) -> list[Ruling]:
 
 
 def write_rulings(rulings: Sequence[Ruling], path: Path) -> None:
-    """Replace the file in one step. Raises ``UserError`` if it cannot be written."""
+    """Replace the file atomically. Raises ``UserError`` if it cannot be written."""
     held = [each.model_dump(mode="json", exclude_defaults=True) for each in rulings]
     new = path.with_name(f".{path.name}.new")
     try:

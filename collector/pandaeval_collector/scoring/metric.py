@@ -200,7 +200,7 @@ class JudgedMetric(Metric[S, C]):
 
 
 def answered_with(metric: JudgedMetric[Any, Any], others: Iterable[JudgedMetric[Any, Any]]) -> list[str]:
-    """Return the keys of the metrics that the question of ``metric`` answers: one call may answer several."""
+    """Return the keys of the metrics that the question of ``metric`` answers: a call may answer several."""
     return [metric.key, *(each.key for each in others if (each.level, each.asks) == (metric.level, metric.asks))]
 
 

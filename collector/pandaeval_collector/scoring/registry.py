@@ -56,7 +56,7 @@ def of_packages() -> Plugins:
 
 
 def _of_ours(metric: Metric[Any, Any]) -> Mapping[str, Metric[Any, Any]]:
-    """Return those of ours among which one of this metric's level would be."""
+    """Return our metrics of this metric's level."""
     return _ours(GRADERS if metric.level == "trial" else _OURS)
 
 

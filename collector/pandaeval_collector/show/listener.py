@@ -84,7 +84,7 @@ class BoundedAnswers:
         return sending
 
     def _fits(self, body: bytes) -> bool:
-        """Return whether there is room for a body; there is always if no other one is held."""
+        """Return whether there is room for a body; there is always room if no other body is held."""
         size = len(body)
         return size <= _SMALL or not self._held or self._held + size <= self._most_bytes
 

@@ -1,6 +1,6 @@
 """The store as each process sees it: reads the file directly; tables send writes to the main process.
 
-Child processes request table methods by name; the main process runs only permitted ones.
+Child processes request table methods by name; the main process runs only permitted methods.
 """
 
 from __future__ import annotations

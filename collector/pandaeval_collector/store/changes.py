@@ -136,7 +136,7 @@ def _decision(t: DecidedTrace, now: float) -> tuple[object, ...]:
 
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:
-    """Pack span ids (8 bytes) and log ids (9 bytes) into one blob, sorted."""
+    """Pack span ids (8 bytes) and log ids (9 bytes) into a blob, sorted."""
     sizes = {*map(len, ids)}
     if len(sizes) == 1:  # most traces have no logs, and there are many
         size = bytes(sizes)
@@ -189,7 +189,7 @@ def _apply_sessions(
 def _know_strangers(
     connection: sqlite3.Connection, digests: Mapping[bytes, str], contents: Mapping[bytes, bytes], now: float
 ) -> None:
-    """Give numbers to traces that other collectors decided: rows of revision 0, which says that none of their spans
+    """Give numbers to traces that other collectors decided: rows of revision 0, which means that none of their spans
     was decided here. Keeps their ``contents``."""
     if not digests:
         return
@@ -214,7 +214,7 @@ def _insert_results(
     first_time: Collection[bytes],
     now: float,
 ) -> list[tuple[ResultRow, int]]:
-    """Insert the results that are new and returns them, numbered, with the numbers of what they are about: of a trace,
+    """Insert the results that are new and returns them, numbered, with the numbers of their subjects: of a trace,
     or of a session, below zero. The store has no results of ``first_time``."""
     about = _about(connection, results, of_trace)
     fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
@@ -281,7 +281,7 @@ def _stands(connection: sqlite3.Connection, seq: int) -> bool:
 def _numbers(
     connection: sqlite3.Connection, changes: WriteSet, known: Mapping[bytes, int], now: float
 ) -> Mapping[bytes, int]:
-    """Return the number of each trace that is named. One that is not there any more leaves a tombstone again."""
+    """Return the number of each trace that is named. A missing trace leaves a tombstone again."""
     units = {row.unit for row in changes.results if row.metric.startswith(_IN_TRACE)}
     named = {bytes.fromhex(id_) for id_ in map(numbers.trace_of, units) if id_}
     named.update(row.trace_id for row in changes.session_traces)

@@ -59,7 +59,7 @@ class Damage:
 
 
 def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
-    """Yield everything that is damaged. The whole file is read as it was at one moment."""
+    """Yield everything that is damaged. The whole file is read in a single snapshot."""
     connection.execute("BEGIN")
     try:
         for (finding,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
@@ -76,7 +76,7 @@ def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
 
 
 def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> tuple[str, str] | None:
-    """Return what a damaged row is about, as far as it tells, and what is wrong with it."""
+    """Return the subject of a damaged row, if readable, and the damage."""
     _, about, *rest = row
     about = hex_of(about) if kind not in ("results", "outbox") else str(about)
     try:

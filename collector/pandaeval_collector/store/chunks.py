@@ -168,8 +168,8 @@ class KeptTraces(StoreTable):
     def forget(
         self, connection: sqlite3.Connection, retention_s: float, max_bytes: int, now: float, limit: int = 500
     ) -> int:
-        """Delete kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
-        take more than ``max_bytes``; at most ``limit``. Returns how many."""
+        """Delete kept contents older than ``retention_s`` seconds at ``now``, and the oldest contents while all
+        together take more than ``max_bytes``; at most ``limit``. Returns how many."""
         (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
         oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
         old = []
@@ -218,7 +218,7 @@ def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
 
 
 def packed_contents(parts: Iterable[Part]) -> bytes:
-    """Pack the requests of a trace, oldest first, into one compressed blob."""
+    """Pack the requests of a trace, oldest first, into a compressed blob."""
     whole = b"".join(_HEAD.pack(logs, len(data)) + data for logs, data in parts)
     return zstandard.ZstdCompressor(level=_KEPT_LEVEL, write_checksum=True).compress(whole)
 

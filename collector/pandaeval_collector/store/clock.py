@@ -20,7 +20,7 @@ _CREDIT_S = 86_400.0
 
 
 class Times(NamedTuple):
-    """One moment, in seconds. ``wall``: system clock, for display. ``calendar`` and ``running``: see
+    """A moment, in seconds. ``wall``: system clock, for display. ``calendar`` and ``running``: see
     :class:`StoreClock`.
     """
 
@@ -57,11 +57,11 @@ class StoreClock:
         return self._running + self._passed()
 
     def calendar(self) -> float:
-        """Return what ``running`` does, plus the time in which no collector ran."""
+        """Return ``running`` plus the time in which no collector ran."""
         return self._calendar + self._passed()
 
     def now(self) -> Times:
-        """Read all clocks at one moment."""
+        """Read all clocks at the same moment."""
         passed = self._passed()
         return Times(self._wall(), self._calendar + passed, self._running + passed)
 

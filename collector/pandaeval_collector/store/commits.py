@@ -1,6 +1,6 @@
 """A single writer thread with group commit.
 
-All waiting work shares one transaction and fsync, which makes acknowledgement after commit cheap. Failed work is undone
+All waiting work shares a transaction and fsync, which makes acknowledgement after commit cheap. Failed work is undone
 alone.
 """
 
@@ -60,7 +60,7 @@ class Writer:
         """What kept the last transaction from being written, as SQLite says it; empty after one that was."""
 
     def start(self) -> None:
-        """Open the connection on the writer's own thread; raise what opening raises."""
+        """Open the connection on the writer's own thread; raise its errors."""
         self._thread.start()
         self._started.result()
 
@@ -85,7 +85,7 @@ class Writer:
         return self._queue.qsize()
 
     def close(self) -> None:
-        """Finish what was submitted, then close the connection. Safe to call twice."""
+        """Finish submitted work, then close the connection. Safe to call twice."""
         with self._lock:
             if not self._closed:
                 self._closed = True

@@ -54,8 +54,8 @@ def create(file: Path, durability: Durability) -> bool:
 
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
-    """Open a connection in autocommit mode (transactions are written out), usable from one thread. The file must be
-    there: a new one in the place of one that was removed would be taken for the store. Raises
+    """Open a connection in autocommit mode (transactions are written out), usable from a single thread. The file must
+    be there: a new file in the place of a removed file would be taken for the store. Raises
     :class:`pandaeval_collector.store.schema.StoreVersionError`."""
     existing = f"{file.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(

@@ -44,7 +44,7 @@ class ConsumedTables(StoreTable):
 
     @written
     def open(self, connection: sqlite3.Connection, log: str) -> None:
-        """Delete what the tables hold of another log than ``log`` (cluster, topic and group): its offsets mean nothing
+        """Delete the tables' rows of another log than ``log`` (cluster, topic and group): its offsets mean nothing
         in this one."""
         known = connection.execute("SELECT value FROM meta WHERE key = ?", (self._log,)).fetchone()
         if known != (log,):
@@ -53,7 +53,7 @@ class ConsumedTables(StoreTable):
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._log, log))
 
     def load(self) -> dict[int, Consumed]:
-        """Return what was read of each partition, by partition. ``next`` is -1 for one that was released."""
+        """Return the read offsets, by partition. ``next`` is -1 for a released partition."""
         rows = self._rows(f"SELECT partition, next, settled_below FROM {self._log}_partitions")  # noqa: S608
         partitions = {row[0]: Consumed(*row) for row in rows}
         rows = self._rows(f"SELECT partition, trace_id, first, last, elsewhere FROM {self._log}_traces")  # noqa: S608
@@ -75,7 +75,7 @@ class ConsumedTables(StoreTable):
 
     @written
     def release(self, connection: sqlite3.Connection, partition: int, keep: Collection[bytes] = ()) -> None:
-        """Delete what is known of a partition, except for the extents of the traces to ``keep``."""
+        """Delete the rows of a partition, except for the extents of the traces to ``keep``."""
         delete = f"DELETE FROM {self._log}_traces WHERE partition = ? AND hex(trace_id) NOT IN {_LISTED}"  # noqa: S608
         connection.execute(delete, (partition, _hex_list(keep)))
         connection.execute(f"DELETE FROM {self._log}_partitions WHERE partition = ?", (partition,))  # noqa: S608
@@ -128,7 +128,7 @@ class ConsumedMembers(ConsumedTables):
 
 
 def write(connection: sqlite3.Connection, read: Iterable[Consumed], log: str = SPANS) -> None:
-    """Note what was read, inside the transaction that stores it."""
+    """Note the read offsets, inside the transaction that stores it."""
     for partition in read:
         connection.execute(
             f"INSERT OR REPLACE INTO {log}_partitions VALUES (?, ?, ?)",  # noqa: S608

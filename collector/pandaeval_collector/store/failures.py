@@ -157,7 +157,7 @@ def plain(text: str) -> str:
 
 
 def severity_of(label: str) -> str:
-    """Return the severity that a label has by itself; ``high`` for one that no table names."""
+    """Return the severity that a label has by itself; ``high`` for a label that no table names."""
     return _BY_LABEL.get(label, HIGH)
 
 
@@ -172,5 +172,5 @@ def group_id(result: str) -> str:
 
 
 def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
-    """Return the sort key of failures in every list: claims of what was not done come first, then the gravest."""
+    """Return the sort key of failures in every list: claims of undone work come first, then the most severe."""
     return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)

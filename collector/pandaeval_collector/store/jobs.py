@@ -26,8 +26,8 @@ class Jobs(StoreTable):
 
     @written
     def lease(self, connection: sqlite3.Connection, now: float, count: int) -> list[Job]:
-        """Lease the newest ``count`` due jobs. If more than one, also other due jobs about the same traces, which share
-        calls. The attempt is counted first.
+        """Lease the newest ``count`` due jobs. If ``count`` is above 1, also other due jobs about the same traces,
+        which share calls. The attempt is counted first.
         """
         return _lease(connection, "due_at <= ? ORDER BY created_at DESC", now, count)
 

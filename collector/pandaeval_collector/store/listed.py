@@ -2,7 +2,7 @@
 zero), ordered by badness. Also configured attributes of spans or resources.
 
 A pair ``key=value`` is stored once; each trace has a two-number row per pair. Rows of a pair are in order of arrival,
-so a commit writes one page per pair.
+so a commit writes a single page per pair.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ NO_SCORE = 2.0
 """Replaces a missing signal; sorts last."""
 NOT_FAILED = 10.0
 """Added to the signal of units without failure, so they sort after failed units."""
-
-
+BODY = "CAST(r.body AS TEXT)"
 _OF_SESSION = "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0"
 _LEAST = "json_extract(CAST({t}.facts AS TEXT), '$.FACT') >= ?"
 _OF_ANY = """CASE WHEN {t}.no > 0 THEN {of_trace} ELSE EXISTS (
@@ -198,13 +197,13 @@ class Conditions(NamedTuple):
         return " AND ".join(self.conditions) or "1"
 
     def also(self, condition: str, *values: Any) -> Conditions:
-        """Return these conditions and another one."""
+        """Return these conditions and another condition."""
         return Conditions([*self.conditions, condition], [*self.values, *values])
 
 
 def conditions(wanted: Wanted, table: str = "l") -> Conditions:
-    """Return the conditions on rows of ``listed``. A session has what any of its traces carries; a trace has its own
-    results, and those of its session that name it."""
+    """Return the conditions on rows of ``listed``. A session has the properties of any of its traces; a trace has its
+    own results, and those of its session that name it."""
     where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
     own, of_member = carried(wanted, table), carried(wanted, "m")
     if own.conditions:
@@ -244,7 +243,7 @@ def _given(demands: Iterable[tuple[str, Any]]) -> Conditions:
 
 
 def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
-    """Yield what the row of a unit itself has to fulfil: conditions, and their values (``None``: not asked for)."""
+    """Yield the conditions on the row of a unit itself: conditions, and their values (``None``: not asked for)."""
     yield "{t}.at >= ?", wanted.since_ms
     yield "{t}.at < ?", wanted.until_ms
     yield _OF_SESSION, wanted.session
@@ -253,7 +252,7 @@ def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
 
 
 def _carried(wanted: Wanted) -> Iterator[tuple[str, Any]]:
-    """Yield what a trace has to fulfil, and any trace of a session: conditions, and their values."""
+    """Yield the conditions on a trace, and on any trace of a session: conditions, and their values."""
     for name in ("agent", "service", "environment", "user"):
         yield f"{{t}}.{name} = ?", getattr(wanted, name)
     for pair in wanted.attribute:

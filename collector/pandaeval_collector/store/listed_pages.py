@@ -89,7 +89,7 @@ def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list
 
 
 def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[ListedSession]:
-    """Make :class:`ListedSession` of rows of :data:`COLUMNS`. A session is there as one row (that of a trace, or the
+    """Make :class:`ListedSession` of rows of :data:`COLUMNS`. A session is there as a row (that of a trace, or the
     session's own), a trace without a session as its own."""
     of_session = f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1"  # noqa: S608
     worst = [row if row[0] > 0 else reader.execute(of_session, (row[1],)).fetchone() for row in rows]
@@ -133,7 +133,7 @@ def _sums_of(trace: Listed) -> dict[str, Any]:
 
 
 def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Return, by session, what :class:`ListedSession` says of all its traces."""
+    """Return, by session, the fields of :class:`ListedSession` about all its traces."""
     (text,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,

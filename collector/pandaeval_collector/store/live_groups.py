@@ -19,8 +19,8 @@ from pandaeval_collector.store.failures import Failure, failure_of, group_id, pl
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 
 SURE, UNLIKE = 0.8, 0.5
-"""Cosine limits between two failures with one label: above the first, the same cause; below the second, another. A
-judge decides between, if there is one.
+"""Cosine limits between two failures with the same label: above the first, the same cause; below the second, another. A
+judge decides between, if configured.
 """
 NEAR = 0.65
 """The cosine from which on the cause is the same where no judge can be asked."""
@@ -64,7 +64,7 @@ class LiveGroups:
         return near[:1] if near and near[0][0] >= SURE else near[:most]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
-        """Return the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
+        """Return the group of a failure, a new group if no group is similar enough. ``said``: a judge's answer about it
         before: the id of a group, ``""`` for none of them."""
         with self._lock:
             live = self._known(failure, said) or self._begin(failure)

@@ -22,13 +22,13 @@ _TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")
 
 
 def each_of(connection: sqlite3.Connection, query: str, values: Iterable[object], *first: object) -> Iterator[Any]:
-    """Yield the rows of a query over many values, ``IN ({marks})``, group by group; ``first``: what stands before."""
+    """Yield the rows of a query over many values, ``IN ({marks})``, group by group; ``first``: the values before."""
     for marks, group in batched(values):
         yield from connection.execute(query.format(marks=marks), (*first, *group)).fetchall()
 
 
 def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Split values into groups that fit into one statement, each with its question marks."""
+    """Split values into groups that fit into a statement, each with its question marks."""
     rest = iter(values)
     while group := list(islice(rest, _MANY)):
         yield ",".join("?" * len(group)), group
@@ -70,6 +70,6 @@ def of_units(connection: sqlite3.Connection, units: Collection[str]) -> list[int
 
 
 def trace_of(unit: str) -> str:
-    """Return the id of the trace that a unit is or, as one of its turns, belongs to; ``""`` for a session."""
+    """Return the id of the trace that a unit is or, as a turn, belongs to; ``""`` for a session."""
     found = _TRACE_OR_TURN.fullmatch(unit)
     return "" if found is None else found[1]

@@ -60,7 +60,7 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
 
 
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
-    """Keep verdicts, the last one per run, metric and annotator. Verdicts without a time get ``now`` (Unix seconds)
+    """Keep the last verdict per run, metric and annotator. Verdicts without a time get ``now`` (Unix seconds)
     unless they repeat; later times are capped. Returns the numbers of new, changed and known (or older) verdicts.
     """
     fates: Fates = Counter()
@@ -134,7 +134,7 @@ def counts(connection: sqlite3.Connection) -> dict[str, int]:
 def judged(
     connection: sqlite3.Connection, metric: str = "", agent: str = "", *, picked: bool = True
 ) -> list[tuple[JudgedRow, bool]]:
-    """Return the standing scores, of one metric and agent or all, each with whether somebody labelled its run.
+    """Return the standing scores, of a metric and agent or all, each with whether somebody labelled its run.
     ``picked``: a label counts even if its run was picked as unclear (:data:`PICKED`)."""
     which = "1" if picked else f"l.probability IS NOT {PICKED}"
     rows = connection.execute(
@@ -151,7 +151,7 @@ def judged(
 
 
 def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: float) -> None:
-    """Note which runs were drawn. One that was drawn before keeps the larger chance."""
+    """Note which runs were drawn. A run that was drawn before keeps the larger chance."""
     connection.executemany(
         """INSERT INTO label_draws VALUES (?, ?, ?, ?) ON CONFLICT (unit, metric)
            DO UPDATE SET probability = max(probability, excluded.probability)""",

@@ -64,7 +64,7 @@ class StoreReader(StoreTable):
         return None if row is None else str(row[0])
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-        """Read ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace
+        """Read ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when a chunk is gone: half a trace
         must not be taken for the whole."""
         return chunk_contents(self._reader(), ids)
 
@@ -91,7 +91,7 @@ class StoreReader(StoreTable):
         return contents(self._reader(), trace_id)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Return what the store remembers of those of the given traces that were decided before."""
+        """Return the store's memory of the given traces that were decided before."""
         reader = self._reader()
         query = f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
                     WHERE revision > 0 AND {numbers.BY_ID}"""  # noqa: S608
@@ -139,15 +139,15 @@ class StoreReader(StoreTable):
         return int(self._row("SELECT coalesce(max(seq), 0) FROM results")[0])
 
     def failure_groups(self) -> list[FailureGroupRow]:
-        """Return the groups of failures, the one with the newest failure first."""
+        """Return the groups of failures, the group with the newest failure first."""
         return groups(self._reader())
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
-        """Return what the decided traces of a session left behind, in session order."""
+        """Return the members of the decided traces of a session, in session order."""
         return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
-        """Yield the same without answers, one at a time: answers are most of the bytes of a large session."""
+        """Yield the same without answers, in turn: answers are most of the bytes of a large session."""
         return self._members(session_id, FACTS)
 
     def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
@@ -160,7 +160,7 @@ class StoreReader(StoreTable):
         return checked_members(rows)
 
     def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, tuple[int, list[SessionTraceRow]]]:
-        """Return how many traces each session has, and what the ``newest`` of them left behind, in any order: in one
+        """Return how many traces each session has, and the members of the ``newest`` of them, in any order: in one
         query, for half the price."""
         reader = self._reader()
         names = {number: session_id for session_id, number in numbers.of_sessions(reader, session_ids).items()}
@@ -182,7 +182,7 @@ class StoreReader(StoreTable):
         return found
 
     def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
-        """Return what decided traces left behind for their sessions, or for one that they may come into."""
+        """Return the members of decided traces for their sessions, or for a session that they may join."""
         reader = self._reader()
         query = f"""SELECT coalesce(session_id, ''), {MEMBER}
                     FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({{marks}})"""  # noqa: S608
@@ -217,7 +217,7 @@ class StoreReader(StoreTable):
 
 
 def _decided(revision: int, final: int, packed: bytes, chunks: bytes, size: int) -> Decided:
-    """Read what is remembered of a decided trace; a tombstone, which has no chunks, is final."""
+    """Read the memory of a decided trace; a tombstone, which has no chunks, is final."""
     ids, at = set(), 0
     while at < len(packed):  # see :func:`pandaeval_collector.store.changes.pack_ids`
         end = at + 1 + packed[at]

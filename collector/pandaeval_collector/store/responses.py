@@ -26,7 +26,7 @@ class Responses(StoreTable):
     seen: Seen | None = None
 
     def traces(self, response_ids: Collection[str], *, continued: bool) -> list[SessionTraceRow]:
-        """Return what the decided traces left behind that gave one of these responses, or those that go on from one
+        """Return the members of decided traces that gave any of these responses, or that continue from one
         (``continued``); perhaps a few others too."""
         digests = [digest for digest in map(response_digest, response_ids) if self.seen is None or digest in self.seen]
         if not digests:

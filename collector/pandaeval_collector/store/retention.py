@@ -79,7 +79,7 @@ def forget(
 def _forget_chunks(
     connection: sqlite3.Connection, late: float, old: float, keep: Collection[bytes], limit: int, unlisted_only: bool
 ) -> int:
-    """Delete the chunks of traces that were decided before ``late``; of listed ones, if they are left to
+    """Delete the chunks of traces that were decided before ``late``; of listed traces, if they are left to
     :meth:`KeptTraces.keep`, before ``old``."""
     rows = connection.execute(
         """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0
@@ -109,7 +109,7 @@ def _forget_results(connection: sqlite3.Connection, old: float, limit: int) -> i
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> None:
-    """Shrink the file a little while more than a quarter of it is free: what a busy store frees it soon fills again,
+    """Shrink the file a little while more than a quarter of it is free: a busy store soon fills freed space again,
     and giving back a page means to write another one in its place. The pragma gives back one at each step, and
     ``execute`` takes one step."""
     free, pages = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count"))

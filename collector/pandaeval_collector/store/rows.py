@@ -219,7 +219,7 @@ def member_sums(row: SessionTraceRow) -> tuple[int, int]:
 
 
 def checksum_of(row: ResultRow) -> int:
-    """Compute the checksum of a result, its place among all results included; -1 where the row cannot be one that was
+    """Compute the checksum of a result, its place among all results included; -1 if the row cannot be a row that was
     stored."""
     if type(row.body) is not bytes:
         return -1
@@ -227,7 +227,7 @@ def checksum_of(row: ResultRow) -> int:
 
 
 def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
-    """Read members from rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for one that was
+    """Read members from rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for a row that was
     damaged: no session is scored without it, nor a trace that is compared with it."""
     for session_id, trace_id, start_ns, end_ns, body, body_sum, answer, answer_sum in rows:
         try:
@@ -243,5 +243,5 @@ def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
 
 
 def hex_of(trace_id: object) -> str:
-    """Write what stands in the place of a trace's id, which may be damaged."""
+    """Write the value in the place of a trace's id, which may be damaged."""
     return trace_id.hex() if isinstance(trace_id, bytes) else ascii(trace_id)

@@ -1,7 +1,7 @@
 """Evaluation runs in the store: request, traces, progress and results.
 
 A run is ``queued``, ``running``, ``done`` or ``cancelled``; each trace (item) ``pending``, ``done`` or ``failed``. A
-batch's results and item states are one transaction, so a crash only repeats a batch.
+batch's results and item states share a transaction, so a crash only repeats a batch.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class RunTable(StoreTable):
         add(connection, [batch])
 
     def next(self) -> RunRow | None:
-        """Return the run to go on with: one that is running, else the oldest that is queued."""
+        """Return the run to continue: a running run, else the oldest that is queued."""
         return self._first("state = 'running' ORDER BY no") or self._first("state = 'queued' ORDER BY no")
 
     def chosen(
@@ -268,7 +268,7 @@ class RunTable(StoreTable):
         return {(metric, outcome): count for metric, outcome, count in self._rows(query, no)}
 
     def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
-        """Yield (metric, about, session, score, success, by) of one run, the last three of another, and the share of
+        """Yield (metric, about, session, score, success, by) of a run, the last three of another, and the share of
         people who pass the unit, for units and metrics in both. ``second`` of ``None``: live results. Streams on the
         thread's connection.
         """
@@ -292,7 +292,7 @@ class RunTable(StoreTable):
         )
 
     def body(self, no: int, metric: str, about: int) -> bytes | None:
-        """Return the JSON object of one result of a run."""
+        """Return the JSON object of a result of a run."""
         row = self._row("SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?", *(no, metric, about))
         return None if row is None else bytes(row[0])
 
@@ -301,7 +301,7 @@ class RunTable(StoreTable):
 
 
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
-    """Store what batches of runs came to: results, which replace earlier ones, and states of their items."""
+    """Store the outcome of batches of runs: results, which replace earlier results, and states of their items."""
     for batch in batches:
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)

@@ -41,7 +41,7 @@ class Schedules(StoreTable):
 
     @written
     def add(self, connection: sqlite3.Connection, cron: str, body: bytes, now: float) -> ScheduleRow:
-        """Add a schedule, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
+        """Add a schedule, whose first run is about decisions from now on. ``now``: Unix seconds. Raises
         :class:`FullError` where there are too many."""
         (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
         if kept >= MOST_WAITING:
@@ -57,7 +57,7 @@ class Schedules(StoreTable):
 
     @written
     def fire(self, connection: sqlite3.Connection, id_: str, body: bytes, now: float, until: float) -> RunRow | None:
-        """Queue a run of what was decided since the schedule fired last, up to ``until`` (in the store's calendar),
+        """Queue a run of the traces decided since the schedule fired last, up to ``until`` (in the store's calendar),
         and notes that, in one transaction. ``body``: what is asked for. Returns ``None`` for a schedule that was
         removed."""
         statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"

@@ -179,7 +179,7 @@ class Increment:
     _shown: dict[int, tuple[Result, float | None]] = field(default_factory=dict)
 
     def observe(self, value: float, result: Result | None, shown: float | None = None) -> None:
-        """Add one measurement; for a counter ``value`` is 1. ``result``: kept as an example of it, ``shown`` with this
+        """Add a measurement; for a counter ``value`` is 1. ``result``: kept as an example of it, ``shown`` with this
         value instead of the score; ``None`` for no example."""
         self.count += 1
         self.total += value
@@ -256,7 +256,7 @@ class _Batch:
         self.at(REVISIONS, self._labels.named(result.wire_name, unit.level, "", unit.service, "")).observe(1.0, result)
 
     def judge(self, result: Result) -> None:
-        """Add what a judged result took."""
+        """Add the time and costs of a judged result."""
         asked = filled(
             ("gen_ai.evaluation.name", bounded(result.wire_name)),
             ("gen_ai.request.model", self._labels.admit("model", result.evaluator.model or "")),
@@ -278,8 +278,8 @@ def _about(result: Result) -> tuple[str, str, str, str, str | None]:
 def increments(
     results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
 ) -> list[Increment]:
-    """Return what results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
-    ``first``: ids of those that no result for good came before, whatever their revision."""
+    """Return the results' additions to the series. ``counted``: ids of results whose unit has entered the histogram
+    before; ``first``: ids of those that no result for good came before, whatever their revision."""
     batch = _Batch(labels)
     for result in results:
         batch.count(result)
@@ -296,7 +296,7 @@ def increments(
 
 
 def spent(rows: Iterable[ListedRow], labels: SeriesLabels) -> list[Increment]:
-    """Return what the tokens and costs of new runs add to the series of their agents and services."""
+    """Return the additions of new runs' tokens and costs to the series of their agents and services."""
     batch = _Batch(labels)
     for row in rows:
         facts = orjson.loads(row.facts)

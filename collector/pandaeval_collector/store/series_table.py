@@ -22,7 +22,7 @@ class SeriesTable(StoreTable):
     """The table of score series: increments are added, and it is read in pages."""
 
     def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[Point]:
-        """Return up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
+        """Return up to ``limit`` score series of a name in order of their keys, from behind the key ``after``.
         ``reader``: ``otlp`` or ``scrape``."""
         rows = self._rows(
             f"""SELECT attributes, start_ns, count, total, buckets, exemplars, key, {_ZEROS[reader]}

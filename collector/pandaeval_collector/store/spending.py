@@ -31,7 +31,7 @@ class Spending(StoreTable):
 
     @written
     def reserve(self, connection: sqlite3.Connection, usd: float, most: float | None, now: float) -> bool:
-        """Reserve money of the day (UTC) for one call. Returns ``False`` if less is left. ``most``: US dollars of the
+        """Reserve money of the day (UTC) for a call. Returns ``False`` if less is left. ``most``: US dollars of the
         day, ``None``: no limit."""
         day = _day(now)
         connection.execute(_BEGIN, (day,))
@@ -53,7 +53,7 @@ class Spending(StoreTable):
 
     @written
     def settle_all(self, connection: sqlite3.Connection) -> None:
-        """Count what a process that died had set aside as spent: its calls may have been made."""
+        """Count a dead process's reserved money as spent: its calls may have been made."""
         connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
 
     def spent(self, now: float) -> float:

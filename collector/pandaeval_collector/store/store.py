@@ -1,6 +1,6 @@
 """The store: data is acknowledged after commit, and a restart continues.
 
-One thread writes (:mod:`commits`); readers have their own connections. Only the index of open traces is in memory.
+A single thread writes (:mod:`commits`); readers have their own connections. Only the index of open traces is in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pandaeval_otel.assembly import Decided
 
 
 class Store(StoreAccess):
-    """Writes the store in one locked data directory; ``reads`` reads it. Thread-safe. ``durability``: ``full`` survives
+    """Writes the store in a locked data directory; ``reads`` reads it. Thread-safe. ``durability``: ``full`` survives
     power cuts; ``normal`` process crashes (a power cut may lose the last commits); ``off`` for temporary stores.
     ``max_bytes``: disk budget.
     """
@@ -120,7 +120,7 @@ class Store(StoreAccess):
     # -- decisions -----------------------------------------------------------------------------------------------
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Return what the store remembers of those of the given traces that were decided before. A filter in memory
+        """Return the store's memory of the given traces that were decided before. A filter in memory
         answers for most new traces that they were not."""
         asked = [*trace_ids]
         perhaps = [trace_id for trace_id in asked if trace_id in self._decided]
@@ -155,7 +155,7 @@ class Store(StoreAccess):
     forget = written(retention.forget)
 
     def checkpoint(self) -> None:
-        """Move what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""
+        """Move the write-ahead log into the main file, as far as readers allow. Blocks; any thread."""
         with closing(connect(self._file, self._durability)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -167,7 +167,7 @@ class Store(StoreAccess):
         return self._writer.failing
 
     def close(self) -> None:
-        """Commit what is queued and unlock the directory. Safe to call twice."""
+        """Commit queued work and unlock the directory. Safe to call twice."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -23,7 +23,7 @@ _MOST = 10_000
 @dataclass(frozen=True, slots=True)
 class Triage:
     """What people say of an incident: ``new`` (nothing, or it came back after it was resolved), ``known``, ``resolved``
-    or ``muted``. ``by``: who; ``at``: when, Unix milliseconds, ``None`` where nobody said anything; ``back_at``: when
+    or ``muted``. ``by``: who; ``at``: when, Unix milliseconds, ``None`` without a state; ``back_at``: when
     it came back after it was resolved."""
 
     state: State = "new"
@@ -33,8 +33,8 @@ class Triage:
     back_at: int | None = None
 
     def now(self, times: Iterable[int]) -> Triage:
-        """Return it for an incident whose runs began at these ``times`` (Unix milliseconds): one that comes back after
-        it was resolved is new again."""
+        """Return it for an incident whose runs began at these ``times`` (Unix milliseconds): an incident that returns
+        after it was resolved is new again."""
         later = [at for at in times if at > (self.at or 0)]
         return replace(self, state="new", back_at=min(later)) if self.state == "resolved" and later else self
 
@@ -57,13 +57,13 @@ class TriageTable(StoreTable):
 
 
 def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
-    """Return what was said last of each incident, by its id."""
+    """Return the last state of each incident, by its id."""
     query = "SELECT id, state, note, person, max(at) FROM incident_states GROUP BY id"
     return {id_: Triage(*row) for id_, *row in connection.execute(query)}
 
 
 def history(connection: sqlite3.Connection, ids: Collection[str]) -> list[Triage]:
-    """Return all that was said of an incident with these ids, newest first."""
+    """Return all states of an incident with these ids, newest first."""
     marks = ",".join("?" * len(ids))
     query = f"SELECT DISTINCT state, note, person, at FROM incident_states WHERE id IN ({marks}) ORDER BY at DESC"  # noqa: S608
     return [Triage(*row) for row in connection.execute(query, (*ids,))]

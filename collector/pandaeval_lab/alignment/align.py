@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
 
 Judging = Callable[[str, Sequence["LabelledRun"]], Mapping[str, "JudgedUnit"]]
-"""Judges runs with one more ruling (``""``: none); returns the verdicts by unit."""
+"""Judges runs with an added ruling (``""``: none); returns the verdicts by unit."""
 Proposing = Callable[[Sequence[tuple["LabelledRun", "JudgedUnit"]]], Sequence[str]]
 """Proposes rulings for runs that the judge got wrong."""
 LEAST = 40
@@ -80,8 +80,9 @@ def align(
     proposing: Proposing = lambda errors: (),
     room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """Try rulings on one half and the best on the other half. ``written``: candidates from people. ``room``: whether
-    the budget allows that many verdicts; otherwise a ruling is skipped. Raises ``ValueError`` below :data:`LEAST` runs.
+    """Try rulings on the first half and the best ruling on the other half. ``written``: candidates from people.
+    ``room``: whether the budget allows that many verdicts; otherwise a ruling is skipped. Raises ``ValueError`` below
+    :data:`LEAST` runs.
     """
     if len(runs) < LEAST:
         raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
@@ -118,7 +119,8 @@ def _change(
 @dataclass(frozen=True, slots=True)
 class VerdictChange:
     """Comparison of two ways of judging ``n`` labelled runs. ``before``, ``after``: number that agree with people.
-    ``differ``: only one way was right. ``low`` to ``high``: 95 % interval of the gain, ``None`` if unknown.
+    ``differ``: only the first or only the second way was right. ``low`` to ``high``: 95 % interval of the gain,
+    ``None`` if unknown.
     """
 
     n: int
@@ -139,7 +141,7 @@ class VerdictChange:
 
 
 def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange:
-    """Compare two ways of judging. ``before``, ``after``: by run, of which there is one at least, whether it was
+    """Compare two ways of judging. ``before``, ``after``: by run, at least one, whether it was
     judged as people do; ``clusters``: its session."""
     n = len(before)
     apart = [at for at in range(n) if before[at] != after[at]]

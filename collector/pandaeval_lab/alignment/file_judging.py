@@ -1,4 +1,4 @@
-"""Judges the runs of files under one metric, with one more ruling."""
+"""Judges the runs of files under a metric, with an added ruling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OnJudged = Callable[[int, int], None]
 
 @dataclass
 class FileJudging:
-    """Judges one metric (its key) of the runs in ``requests``. ``agent``: the agent that a ruling is for, ``""`` for
+    """Judges a metric (its key) of the runs in ``requests``. ``agent``: the agent that a ruling is for, ``""`` for
     all; ``usd``: the most that all judging may cost."""
 
     config: Config
@@ -42,7 +42,7 @@ class FileJudging:
         return self._results("", set(units))
 
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
-        """Return what the judge says of ``runs`` when it heeds the ruling ``text`` too."""
+        """Return the judge's verdicts on ``runs`` when it also follows the ruling ``text``."""
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
 
     def room(self, verdicts: int) -> bool:

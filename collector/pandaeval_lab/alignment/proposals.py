@@ -68,5 +68,5 @@ def _line(run: LabelledRun, judged: JudgedUnit) -> str:
 
 
 def plain(text: str) -> str:
-    """Clean a proposal for use in a question: one line, without what looks like a fence."""
+    """Clean a proposal for use in a question: a single line, without anything like a fence."""
     return one_line(neutral(text))[:MOST_CHARS]

@@ -1,6 +1,6 @@
 """Cases with references: the case file model and grading of trials.
 
-A case states expectations of a run. A trial is one attempt, whose traces name the case.
+A case states expectations of a run. A trial is an attempt, whose traces name the case.
 
 Imports no other room.
 """

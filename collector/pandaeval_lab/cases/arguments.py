@@ -40,7 +40,7 @@ def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
 def _place(
     row: int, worth: Sequence[Sequence[float]], row_price: list[float], column_price: list[float], taken_by: list[int]
 ) -> None:
-    """Give ``row`` a column, and others another one where that is better for all."""
+    """Give ``row`` a column, and other rows another column if that is better for all."""
     size = len(column_price)
     slack, came_from, seen = [float("inf")] * size, [0] * size, [False] * size
     taken_by[0], column = row, 0
@@ -79,7 +79,7 @@ def same(expected: Any, actual: Any) -> bool:
 
 
 def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
-    """Return whether an argument has the expected or an acceptable value, compared as the case says."""
+    """Return whether an argument has the expected or an acceptable value, compared by the case's rules."""
     how = call.compare_args[name] if isinstance(call.compare_args, Mapping) and name in call.compare_args else "exact"
     expected = call.parameters or {}
     candidates = [*([expected[name]] if name in expected else ()), *call.acceptable.get(name, ())]
@@ -95,7 +95,7 @@ def agreement(expected: ExpectedCall, call: ToolCall) -> float:
 
 
 def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
-    """Return the share of the expected arguments that are equal; ``None`` where nothing is said of them."""
+    """Return the share of the expected arguments that are equal; ``None`` if the case states none."""
     compared = _compared(expected, call)
     if compared is None:
         return None
@@ -110,12 +110,12 @@ def differing(expected: ExpectedCall, call: ToolCall) -> list[str]:
 
 
 def _expected(call: ExpectedCall) -> set[str]:
-    """Return the arguments of which the case says a value."""
+    """Return the arguments for which the case has a value."""
     return {*(call.parameters or {}), *call.acceptable}
 
 
 def _compared(expected: ExpectedCall, call: ToolCall) -> dict[str, bool] | None:
-    """Return whether each compared argument is as expected; ``None`` where the case says nothing of arguments."""
+    """Return whether each compared argument is as expected; ``None`` if the case states no arguments."""
     if expected.parameters is None and not expected.acceptable:
         return None
     arguments, known = given(call), _expected(expected)

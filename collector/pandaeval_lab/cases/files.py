@@ -68,14 +68,14 @@ _ABSENT = """\
 # A trial fails if it has a finding of "absent" again. You can add further expectations, such as expected_tools.
 """
 _OPEN = """\
-# The recording does not show what the agent should have done:
+# The recording does not show the right actions of the agent:
 #   1. Write expected_tools (the calls of tools that change something; [] for none), or an expected outcome.
 #   2. Remove the fields that you filled in from "open", or remove the line. Until then, no trial is graded.
 """
 
 
 def sentence(problem: Mapping[str, Any]) -> str:
-    """Write one of pydantic's errors as a sentence with the cure."""
+    """Write an error of pydantic as a sentence with the cure."""
     place, given = problem["loc"], problem["input"]
     match problem["type"]:
         case "extra_forbidden":
@@ -139,7 +139,7 @@ class CaseFileError(UserError):
 
 
 def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
-    """Read the cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
+    """Read the cases of a file, YAML or JSON: a list, a map with ``cases``, or a case. ``modules``: the user's own
     metrics, which may be graders. Raises :class:`CaseFileError`."""
     try:
         text = read_given(path, _MOST_BYTES).decode("utf-8-sig")

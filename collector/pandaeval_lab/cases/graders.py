@@ -86,7 +86,7 @@ def declared(case: Case) -> tuple[str, ...]:
 
 
 def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
-    """Yield what is wrong with thresholds of scenarios, which any metric may have. ``modules``: the user's own."""
+    """Yield the errors in thresholds of scenarios, which any metric may have. ``modules``: the user's own."""
     if not any(case.scenario and case.scenario.thresholds for case in suite.cases):
         return
     known = registry((GRADERS, *modules))

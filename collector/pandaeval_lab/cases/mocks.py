@@ -67,7 +67,7 @@ class Mocks:
         self._lock = threading.Lock()
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
-        """Answer a call with the arguments ``given``. ``defaults``: what arguments are that are left out."""
+        """Answer a call with the arguments ``given``. ``defaults``: values of omitted arguments."""
         if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
             if self._case.unmocked == "pass":
                 return MockAnswer("passed")
@@ -107,7 +107,7 @@ def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Map
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; what is no JSON as text."""
+    """Return a value as JSON; other values as text."""
     return to_jsonable_python(value, bytes_mode="base64", fallback=str)
 
 

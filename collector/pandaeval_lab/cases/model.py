@@ -108,7 +108,7 @@ class CountedCalls(_Part):
 
 
 class Interaction(_Part):
-    """Expectations of one interaction: a user message and the following steps."""
+    """Expectations of an interaction: a user message and the following steps."""
 
     input: str | None = Field(default=None, description="The user's message, for people.")
     expected_answer: str | None = Field(default=None, description="What the answer should say; a judge compares.")

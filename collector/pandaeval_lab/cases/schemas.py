@@ -52,7 +52,7 @@ class BadSchemaError(Exception):
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:
-    """Return what is wrong with a value, at most 10 sentences with the place of each. Formats are annotations, as in
+    """Return the errors of a value, at most 10 sentences with the place of each. Formats are annotations, as in
     the standard; references to other documents are not followed. Raises :class:`BadSchemaError`."""
     _left.steps = _MOST_STEPS
     try:
@@ -63,7 +63,7 @@ def schema_errors(schema: Any, value: Any) -> list[str]:
 
 
 def validator_of(schema: Any) -> Validator:
-    """Make the validator of a schema. Raises :class:`BadSchemaError`, with what to write instead if possible."""
+    """Make the validator of a schema. Raises :class:`BadSchemaError`, with a correction if possible."""
     return _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
 
 

@@ -24,7 +24,7 @@ _CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 
 
 def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each demand that is not met. ``answer``: the last one; ``answers``: all, in which the
+    """Yield a sentence for each demand that is not met. ``answer``: the last answer; ``answers``: all, in which the
     wanted texts may stand."""
     if wanted.type == "json" or wanted.json_schema is not None:
         try:
@@ -83,7 +83,7 @@ def _first(item: str, names: Sequence[str]) -> str | None:
 
 
 def _before_acting(trace: Trace) -> Iterator[str]:
-    """Yield what the model thought and said up to its first call, in order."""
+    """Yield the model's thoughts and texts up to its first call, in order."""
     first = min((call.start_ns for call in trace.tool_calls if call.start_ns), default=None)
     for span in trace.spans:
         if span.kind is not Kind.LLM or (first is not None and span.start_ns > first):
@@ -106,7 +106,7 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str
 
 
 def exit_code_of(trial: Trial) -> int | None:
-    """Read the exit code from the attribute ``pandaeval.exit_code``, else in the result of the last call that tells
+    """Read the exit code from the attribute ``pandaeval.exit_code``, else in the result of the last call that has one
     one."""
     stated = _whole(trial.stated(EXIT_CODE))
     if stated is not None:

@@ -53,7 +53,7 @@ def function(spec: str) -> Function:
 
 
 def source_of(spec: str) -> str:
-    """Return 12 hex digits of a function's source; ``""`` for one without source, such as a built-in."""
+    """Return 12 hex digits of a function's source; ``""`` for a function without source, such as a built-in."""
     try:
         return source_digest(function(spec))
     except (ValueError, AttributeError):  # a partial, an instance, a function of C
@@ -157,7 +157,7 @@ class Trial:
         return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
-        """Return the names of the expected calls; those of one step in the order that fits ``actual`` best."""
+        """Return the names of the expected calls; those of a step in the order that fits ``actual`` best."""
         return in_best_order(self.expected or (), actual)
 
     @cached_property
@@ -186,7 +186,7 @@ class Trial:
         return tuple(text for text in said if text)
 
     def stated(self, name: str) -> Any:
-        """Return the value of an attribute ``pandaeval.…`` of the spans or their events, JSON parsed; the last one
+        """Return the value of an attribute ``pandaeval.…`` of the spans or their events, JSON parsed; the last value
         counts. ``None`` without one."""
         found = [span.attributes[name] for trace in self.traces for span in trace.spans if name in span.attributes]
         if not found or not isinstance(found[-1], str):
@@ -204,7 +204,7 @@ class Trial:
 
     @property
     def past_mocks(self) -> list[str]:
-        """Tools of ``cases run`` attempts that bypassed mocks, one entry per call."""
+        """Tools of ``cases run`` attempts that bypassed mocks, an entry per call."""
         if not self.case.is_mocked or not any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans):
             return []
         left = Counter(call.name for call in self.all_calls)
@@ -296,8 +296,8 @@ class TrialMatcher:
     """Groups traces into trials, without content, by start time.
 
     A trace belongs to the case its spans name; else to the case frozen from it; else to its session's earlier case;
-    else to the only case whose ``inputs.task`` is its input. A trial has one case and one ``pandaeval.trial``, else one
-    session, else one trace.
+    else to the only case whose ``inputs.task`` is its input. A trial has one case and one ``pandaeval.trial``, else a
+    single session, else a single trace.
     """
 
     def __init__(self, suite: Suite) -> None:

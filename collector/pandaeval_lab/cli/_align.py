@@ -1,4 +1,4 @@
-"""What `pandaeval judge align` does: rulings tried, guarded, kept in their file, and shown."""
+"""The work of `pandaeval judge align`: try rulings, guard them, keep them in their file, and show them."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
 
 
 def write(path: Path, entries: Sequence[Ruling], judging: FileJudging, found: Alignment, drilled: str) -> None:
-    """Writes what became of each ruling that was tried into the file of rulings."""
+    """Writes the outcome of each tried ruling into the file of rulings."""
     by_text = {each.text: each for each in found.tried}
     told = {each.text for each in entries if _concerns(each, judging)}
     kept = [each for each in entries if each.text not in by_text or each.state != "candidate"]
@@ -167,7 +167,7 @@ def _figures(change: VerdictChange) -> dict[str, float]:
 
 
 def print_alignment(found: Alignment, drilled: str, judging: FileJudging, path: Path, format_: RunFormat) -> None:
-    """Prints how each ruling did, and what it cost to find out."""
+    """Prints how each ruling did, and the cost of the trials."""
     entries = [_entry(each, judging, drilled) for each in found.tried]
     if format_ == "json":
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}

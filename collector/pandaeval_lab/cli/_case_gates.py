@@ -38,7 +38,7 @@ class CaseGates:
     no_fail: bool = False
 
     def outcomes(self, report: LayerReport) -> Iterator[GateOutcome]:
-        """Yields an outcome for each failing case, worst first, and one if no attempt ran to its end."""
+        """Yields an outcome for each failing case, worst first, and another outcome if no attempt ran to its end."""
         for case, count in report.cases().items():
             if not count.fails:
                 continue

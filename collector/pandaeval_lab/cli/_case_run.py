@@ -92,7 +92,7 @@ def run(options: CaseRunOptions) -> None:
     """Run the agent under test on every case, and grade it.
 
     A function gets (message, context); it returns a text or is a coroutine. An object with a method `send` works too.
-    An HTTP address gets one POST per turn.
+    An HTTP address gets a POST per turn.
 
     Each turn is a trace that names case, trial and session on its first span and as baggage. This command runs a
     collector for the spans. If the agent is an address, it listens on server.grpc and server.http (4327, 4328).

@@ -1,4 +1,4 @@
-"""What runs and their verdicts cost, added up by session, user, agent and day."""
+"""Costs of runs and their verdicts, added up by session, user, agent and day."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class CostSums:
 
 
 def print_costs(costs: CostSums, out: Console) -> None:
-    """Prints what the runs and their verdicts cost; nothing if no run states tokens or a cost."""
+    """Prints the costs of the runs and their verdicts; nothing if no run states tokens or a cost."""
     if any(cost.tokens or cost.usd for cost in costs.sums.values()):
         print_list(("by", "name", "runs", "tokens", "cost"), costs.rows(), "Cost of the runs", out)
     if costs.judge.runs:

@@ -209,7 +209,7 @@ class SessionSummaryRow:
     traces: int = 0
     reliability: ResultView | None = None
     verdict: ResultView | None = None
-    """Whether a judge found that it was handled correctly: the session, or the trace without one."""
+    """Whether a judge found that it was handled correctly: the session, or the trace without a session."""
     failures: int = 0
     lowest: float = NO_SCORE
     _of_traces: ResultView | None = None

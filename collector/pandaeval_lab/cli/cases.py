@@ -134,7 +134,7 @@ Runs = list[dict[str, Any]]
 
 def failure_at_collector(group_id: str, api: ApiClient) -> tuple[dict[str, str], Runs]:
     """Returns metric, label and reason of an incident at a running collector, and its newest failure whose spans are
-    kept: the traces of the conversation up to the one that failed. Raises ``UserError``."""
+    kept: the traces of the conversation up to the failed trace. Raises ``UserError``."""
     group = api.get(f"/incidents/{quote(group_id, safe='')}")
     for example in group["examples"]:
         session, last = example["session_id"], example["trace_id"]

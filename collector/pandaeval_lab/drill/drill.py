@@ -1,7 +1,7 @@
 """Injects known faults into good runs and scores them like the originals.
 
-A faulty run keeps its ids and replaces the original after its session's earlier runs. A session holds one fault at a
-time, so faults of all sessions share rounds.
+A faulty run keeps its ids and replaces the original after its session's earlier runs. A session holds a single fault at
+a time, so faults of all sessions share rounds.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _before(trace: Trace) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A kind of fault. ``text``: description in one sentence. ``edit``: returns the change, or raises
+    """A kind of fault. ``text``: description in a sentence. ``edit``: returns the change, or raises
     :class:`NotApplicableError`; it uses only the given random source.
 
     >>> Fault("claim", "The answer is cut off.", lambda run, rng: AnswerEdit(run.answer[:20], "cut off")).family

@@ -2,7 +2,7 @@
 
 An interaction is correct if its answer passes ``answer_correctness`` and its tool calls pass ``tool_correctness``. The
 conversation is correct if all interactions are correct. Interactions that the trial did not reach are not correct.
-What cannot be told (an answer that was not judged, arguments that were not captured, the use of results that nobody
+Unknown parts (an answer that was not judged, arguments that were not captured, the use of results that nobody
 judged) makes nothing correct or wrong. It does not judge other qualities of the conversation.
 
 Scale: 1 or 0; ``metadata.correct_interactions`` of ``metadata.total_interactions``.

@@ -3,7 +3,7 @@
 Every field of the expected end state must have the same value in the actual end state. The expected fields are in
 ``expected_outcome.end_state``, and in your own keys of ``expected_outcome``. Other fields of the actual end state may
 have any value. The state comes from the function ``end_state_from``, else from the attribute ``pandaeval.end_state``
-(JSON) on a span or an event of it; the last one counts. It does not judge how the agent reached the end state.
+(JSON) on a span or an event of it; the last value counts. It does not judge how the agent reached the end state.
 
 Scale: 1 if every expected field is equal, else 0.
 Source: Agent Evaluation Framework, layer 3, *Task completion*.

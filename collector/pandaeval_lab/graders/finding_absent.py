@@ -1,6 +1,6 @@
 """Is the finding from which the case was made absent now?
 
-The trial fails if a metric by code reports a finding of ``absent`` for one of its traces. The grader uses the rule of
+The trial fails if a metric by code reports a finding of ``absent`` for any of its traces. The grader uses the rule of
 that metric: a case made from a ``false_success`` fails each agent that claims success again.
 It does not judge anything else.
 

@@ -2,10 +2,10 @@
 
 The score is the mean over the expected calls. If a call fits its schema, it scores the share of expected arguments that
 are equal, otherwise 0. A missing call scores 0. Actual calls are matched to expected calls so that the sum is highest.
-The schema is the case's (``tool_schemas``), else the one that the trace declares, of which regular expressions are not
-evaluated. An argument is equal as JSON has it, or as ``acceptable``, ``optional`` and ``compare_args`` say. It does not
-judge unexpected calls. Where the case expects no call, 1.0 is assumed. A call of which neither schema nor expected
-arguments are known says nothing; if all are like that, there is no score.
+The schema is the case's (``tool_schemas``), else the schema that the trace declares, of which regular expressions are
+not evaluated. An argument is equal as JSON has it, or as ``acceptable``, ``optional`` and ``compare_args`` state. It
+does not judge unexpected calls. Where the case expects no call, 1.0 is assumed. A call of which neither schema nor
+expected arguments are known counts for nothing; if all are like that, there is no score.
 
 Scale: 0..1, the mean over the expected calls.
 Source: Agent Evaluation Framework, layer 2, *Parameter correctness*.

@@ -2,7 +2,7 @@
 
 The score is the share of planned tools that the agent called in the planned order (longest common subsequence). The
 plan is read from the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``), else from a
-numbered or bulleted list of at least two lines in what the model thought or said before its first call: each line
+numbered or bulleted list of at least two lines in the model's thoughts or texts before its first call: each line
 counts for the first tool of the run that it names. Without a plan it does not apply. It does not judge whether the plan
 was good (``plan_quality``).
 

@@ -61,7 +61,7 @@ class KnownRun:
 
 @cache
 def known_runs() -> tuple[KnownRun, ...]:
-    """Return all known runs, the good ones first."""
+    """Return all known runs, the good runs first."""
     return (
         *(KnownRun(name, _recorded(name), DONE) for name in ("returned", "library", "visit")),
         *(KnownRun(name, _recorded(name), NOT_DONE) for name in ("wrong_tool", "gives_up", "off_topic")),
@@ -105,7 +105,7 @@ def answering(trace: Trace, text: str) -> Trace:
 
 
 def sections_swapped(pack: Pack) -> Pack:
-    """Return the pack with the section of tools and that of what happened swapped, and another digest."""
+    """Return the pack with the section of tools and that of the events swapped, and another digest."""
     titles = list(_TITLE.finditer(pack.text))
     ends = [*(title.start() for title in titles[1:]), len(pack.text)]
     parts = [pack.text[title.end() : end].strip("\n") for title, end in zip(titles, ends, strict=True)]

@@ -1,4 +1,4 @@
-"""Evaluates a model's check replies: one figure per property of a judge."""
+"""Evaluates a model's check replies: a figure per property of a judge."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def probes(replies: Sequence[Reply]) -> list[Figure]:
 
 
 def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[float]]:
-    """Return the scores of one kind of question, by run."""
+    """Return the scores of a kind of question, by run."""
     found: dict[str, list[float]] = {}
     for reply in replies:
         if reply.item.kind == kind and reply.value is not None:
@@ -211,7 +211,7 @@ class CheckResult:
         return self.complete and all(probe.passed for probe in self.probes)
 
     def last_line(self) -> str:
-        """Return the conclusion in one line."""
+        """Return the conclusion in a line."""
         if not self.complete:
             put = f"{self.asked} of {self.planned} questions were put and {self.failed} failed"
             return f"{self.model}: NOT CONCLUDED, {put}"

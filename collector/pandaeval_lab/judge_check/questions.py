@@ -50,7 +50,7 @@ def planned(attacks: int = 40) -> list[CheckItem]:
 
 
 def canaries() -> list[CheckItem]:
-    """Return the questions of a check about sessions, one for each."""
+    """Return the questions of a check about sessions, a question for each."""
     return [_item(SESSION, session, "as it was", session.trace) for session in known_sessions()]
 
 
@@ -69,7 +69,7 @@ def _in_other_order() -> Iterator[CheckItem]:
 
 
 def _attacked(number: int) -> Iterator[CheckItem]:
-    """Yield bad runs with one attack each; runs and places of the attack take turns."""
+    """Yield bad runs with an attack each; runs and places of the attack take turns."""
     bad: Sequence[KnownRun] = [run for run in known_runs() if not run.good]
     for index, (family, text) in enumerate(attacks()[:number]):
         run, place = bad[index % len(bad)], PLACES[index // len(bad) % len(PLACES)]

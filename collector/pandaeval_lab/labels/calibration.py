@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Agreement of a judge's scores with people, for one metric version. ``tied``: excluded runs with equal pass and
+    """Agreement of a judge's scores with people, for a metric version. ``tied``: excluded runs with equal pass and
     fail labels.
     """
 
@@ -45,8 +45,8 @@ class Calibrations:
 
 
 def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -> Calibrations:
-    """Compare scores with labels. ``standing``: scores by unit and metric. Several labels of a run count as one, that
-    of the majority."""
+    """Compare scores with labels. ``standing``: scores by unit and metric. Several labels of a run count as a single
+    label, that of the majority."""
     groups: dict[tuple[str, str, str], list[tuple[JudgedRow, list[HumanLabel]]]] = defaultdict(list)
     unmatched: dict[str, int] = defaultdict(int)
     for key, verdicts in by_run(labels).items():
@@ -68,7 +68,7 @@ def by_run(labels: Iterable[HumanLabel]) -> dict[Key, list[HumanLabel]]:
 
 
 def word_of_most(labels: Iterable[HumanLabel]) -> dict[Key, tuple[bool, str]]:
-    """Map each run, by unit and metric, to whether most people pass it, and a comment of one of them; leave out
+    """Map each run, by unit and metric, to whether most people pass it, and a comment of a person; leave out
     ties."""
     found = {}
     for key, verdicts in by_run(labels).items():
@@ -157,7 +157,7 @@ def _notes(calibration: Calibration) -> Iterator[str]:
 
 
 def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
-    """Return the scored ones of results as JSON objects: of each unit and metric the one with the highest revision."""
+    """Return the scored results as JSON objects: of each unit and metric the result with the highest revision."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for result in results:
         _add(found, result)

@@ -69,7 +69,7 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
-    """Yield each row of CSV or JSON lines with its line; in place of one that cannot be read, why not.
+    """Yield each row of CSV or JSON lines with its line; in place of an unreadable row, the reason.
 
     Raises ``UserError`` for a file that cannot be read, or lacks a column."""
     try:
@@ -210,7 +210,7 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write labels as one object a line, without empty columns."""
+    """Write labels as an object a line, without empty columns."""
     told = ({key: value for key, value in row.items() if value is not None} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
 

@@ -35,8 +35,8 @@ def jackknifed(
 ) -> tuple[float | None, float | None, float | None]:
     """Return a measure in -1..1 with its interval, ``None`` if undefined.
 
-    ``columns``: each run's contribution to each sum. ``of``: computes the measure from one or many sets of sums (NaN if
-    undefined). Leaves out each session once (Tukey 1958). The interval is symmetric on Fisher's scale with Student's
+    ``columns``: each run's contribution to each sum. ``of``: computes the measure from a set or many sets of sums (NaN
+    if undefined). Leaves out each session once (Tukey 1958). The interval is symmetric on Fisher's scale with Student's
     quantile. Without disagreement the jackknife has no spread; then Wilson's interval is stretched to -1..1.
     """
     parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
@@ -158,7 +158,7 @@ def _share_below(judge: Values, weights: Values) -> Values:
 
 
 def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, present: float) -> float | None:
-    """Return the threshold with the largest gain; of equal ones, the nearest to the present one."""
+    """Return the threshold with the largest gain; of equal thresholds, the nearest to the present threshold."""
     good, bad = labelled.weights * passes, labelled.weights * (1.0 - passes)
     if not good.any() or not bad.any():
         return None
@@ -168,7 +168,8 @@ def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, p
 
 
 def _cuts(judge: Values, threshold: float) -> Values:
-    """Return thresholds that separate scores, midpoints of neighbours, and the present one; not all of very many."""
+    """Return thresholds that separate scores, midpoints of neighbours, and the present threshold; not all of very
+    many."""
     scores = np.unique(judge)
     if len(scores) > 4 * _MOST_THRESHOLDS:
         scores = np.unique(np.quantile(judge, np.linspace(0.0, 1.0, 4 * _MOST_THRESHOLDS)))

@@ -52,7 +52,7 @@ class JudgeReport:
 
 
 def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
-    """Print reports as tables, or as JSON, one object a line."""
+    """Print reports as tables, or as JSON, an object a line."""
     for report in reports:
         if form == "json":
             write_json(json.dumps(report.to_dict()))

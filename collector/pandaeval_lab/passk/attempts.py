@@ -1,9 +1,9 @@
 """Groups results into trials of cases with success.
 
-A result's case is its ``metadata.case``, or that of its session's other results. Results with one ``metadata.trial``
-and session are a trial; without a session, those with one trial; without either, each trace. A result of level
-``trial`` is a trial. A trial succeeded if all its results pass, failed if any does not, and is undetermined if one has
-no score. Assumed values determine nothing.
+A result's case is its ``metadata.case``, or that of its session's other results. Results with the same
+``metadata.trial`` and session are a trial; without a session, those with the same trial; without either, each trace. A
+result of level ``trial`` is a trial. A trial succeeded if all its results pass, failed if any does not, and is
+undetermined if a result has no score. Assumed values determine nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def slim(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
-    """Collect the trials by one metric: ``trial_correct`` or another, by its name or as ``level.name``. ``per``: by
+    """Collect the trials by a metric: ``trial_correct`` or another, by its name or as ``level.name``. ``per``: by
     conversation instead of by case; by default only if no result names a case. Raises ``UserError`` where no trial is
     found."""
     standing = _standing(results)

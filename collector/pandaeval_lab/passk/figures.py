@@ -85,7 +85,7 @@ class Figures:
 
     @property
     def notices(self) -> Iterator[str]:
-        """Write what people should know before they believe the figures."""
+        """Write the limits of the figures that people should know."""
         cases = self.trials.cases
         undetermined = sum(case.undetermined for case in cases)
         if undetermined:
@@ -126,7 +126,7 @@ def conversation(case: CaseOutcomes) -> dict[str, Any]:
 
 
 def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstimate | SuiteEstimate) -> str | None:
-    """Return the label, unless an end of the intervals has another one."""
+    """Return the label, unless an end of the intervals has another label."""
     ends = ((at.ci_low, power.ci_low), (at.ci_high, power.ci_high))
     return label if all(assessment(*end) == label for end in ends) else None
 

@@ -196,7 +196,7 @@ def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
 
 
 def _urn(balls: int, white: int, drawn: int) -> tuple[int, NDArray[np.float64]]:
-    """Return the least number of white balls drawn, and the chance of that number and of each larger one."""
+    """Return the least number of white balls drawn, and the chance of that number and of each larger number."""
     lowest, highest = max(0, drawn - (balls - white)), min(drawn, white)
     ways = math.comb(balls, drawn)
     numbers = range(lowest, highest + 1)

@@ -96,7 +96,7 @@ class Input:
         self._raw.close()
 
     def requests(self) -> Iterator[Request | BadLine]:
-        """Yield every request, or a :class:`BadLine` for one that is unreadable. Raises
+        """Yield every request, or a :class:`BadLine` for an unreadable request. Raises
         :class:`UnusableInputError`."""
         with self._raw:
             raw = self._raw
@@ -122,7 +122,7 @@ class Input:
 
 
 def _json_lines(stream: io.BufferedReader, name: str, number: int) -> Iterator[Request | BadLine]:
-    """Yield one request a line; a file that is one document over many lines, or an array of requests, is read whole.
+    """Yield a request per line; a file that is a document over many lines, or an array of requests, is read whole.
     ``number``: of lines before."""
     first = True
     while line := stream.readline(MAX_REQUEST_BYTES):
@@ -209,7 +209,7 @@ def _length(head: bytes) -> tuple[int, int]:
 
 
 def _classified(data: bytes, place: str) -> Request | BadLine:
-    """Find out whether a request holds spans or log records: only one of them has ids in the right places."""
+    """Find out whether a request holds spans or log records: only the right kind has ids in the right places."""
     try:
         spans = split_traces(data)
         if spans.decoded > spans.rejected:

@@ -42,7 +42,7 @@ class GroupedErrors(BaseModel):
 
 
 def _readable(groups: Any) -> Any:
-    """Drop the groups that cannot be read, where some can: one wrong field costs one group."""
+    """Drop the groups that cannot be read, if some can: a wrong field costs a single group."""
     if not isinstance(groups, list):
         return groups
     kept = []
@@ -121,14 +121,14 @@ class _Named:
         return len(tools) > 1 or len({each.label == FALSE_SUCCESS for each in self.shown}) > 1
 
     def group(self) -> RootCause:
-        """Make the group, never less grave than what a metric declares of one of its failures."""
+        """Make the group, never less severe than a metric's severity for any of its failures."""
         declared = [member.severity for member in self.members if member.severity is not None]
         severity = max((self.said.severity, *declared), key=SEVERITIES.index)
         return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
 
 
 def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
-    """Group failures by root cause, most severe first, with the replay's judge in one call, else by label."""
+    """Group failures by root cause, most severe first, with the replay's judge in a single call, else by label."""
     settings = judge.settings
     if settings is None or not failures:
         return by_code(failures)

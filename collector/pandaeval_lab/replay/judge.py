@@ -104,7 +104,7 @@ class ReplayJudge:
         return self._evaluator.settings.judge
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run what asks a client to its end."""
+        """Run a client's requests to their end."""
         return self._loop.run(work)
 
     def client(self) -> JudgeClient:
@@ -116,7 +116,7 @@ class ReplayJudge:
         return OwnJudge(self._store, hasty(self._config), self._environ)
 
     async def _answers(self, line: Line) -> list[Result]:
-        """Commit one answer at a time."""
+        """Commit answers one at a time."""
         results: list[Result] = []
         turn = asyncio.Lock()
 

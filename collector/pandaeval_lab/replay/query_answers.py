@@ -26,7 +26,7 @@ def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _plain(batch: Any) -> Any:
-    """Convert a batch to spans as OTLP has them. What is no object stays as it is: whoever reads the request refuses
+    """Convert a batch to spans as OTLP has them. Other values stay as they are: the reader of the request refuses
     it."""
     scopes = batch.get("scopeSpans", batch.get("scope_spans")) if isinstance(batch, dict) else None
     if not isinstance(scopes, list):

@@ -101,7 +101,7 @@ def replay(
 def _decisions(
     items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
 ) -> Iterator[Conclusion]:
-    """Yield decisions about ``items``, to be committed one by one; ``failed`` decides about an item that raises alone.
+    """Yield decisions about ``items``, to be committed in turn; ``failed`` decides about an item that raises alone.
     Raises errors of the store."""
     parts = Isolated(items)
     for part in parts:

@@ -37,7 +37,7 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
 
 
 def results_of(file: TextIO, name: str) -> Iterator[dict[str, Any]]:
-    """Read results from lines of text; ``name``: what to call their source. A line that is too long comes in parts,
+    """Read results from lines of text; ``name``: the name of their source. A line that is too long comes in parts,
     which are no results."""
     for number, text in enumerate(iter(lambda: file.readline(_MOST_OF_A_LINE), ""), 1):
         if not text.strip():

@@ -80,5 +80,5 @@ def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[Root
 
 
 def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
-    """Sort groups: those of agents that claim what they did not do, then by severity, then by size."""
+    """Sort groups: those of agents that claim undone work, then by severity, then by size."""
     return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))

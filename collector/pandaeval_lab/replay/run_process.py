@@ -103,7 +103,7 @@ class BatchScorer:
         Store(self._empty, durability="off").close()
 
     def score(self, items: Sequence[Chosen]) -> tuple[RunBatch, list[Result]]:
-        """Score traces. All traces of a session come together. Returns what is to be filed, and the results."""
+        """Score traces. All traces of a session come together. Returns the members to file, and the results."""
         folder = self._setup.folder / f"{next(self._numbers)}"
         shutil.copytree(self._empty, folder)  # a tenth of the time that its tables take
         try:

@@ -69,7 +69,7 @@ class TraceFiles:
         self._own.close()
 
     def add(self, request: Request | BadLine) -> None:
-        """Take in one request. Counts a bad one and notes its problem; the others are not affected."""
+        """Take in a request. Counts a bad request and notes its problem; the others are not affected."""
         if isinstance(request, BadLine):
             self.read.problem(f"{request.place}: {request.reason}")
             return
@@ -120,7 +120,7 @@ class TraceFiles:
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def chains(self) -> Forward:
-        """Read ahead to find which trace continues which: the first trace of a chain does not tell."""
+        """Read ahead to find which trace continues which: the first trace of a chain does not show it."""
         self._flush()
         some = (each for each in self._due() if each.trace_id in self._linked)
         return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if self._linked else ())

@@ -54,7 +54,7 @@ class TrialJudge:
         self._secret = secrets.token_bytes(32)
 
     async def verdicts(self, trial: Trial) -> dict[str, TrialVerdict]:
-        """Return what the judged graders found of a trial, by name; leave out graders that do not apply."""
+        """Return the findings of the judged graders about a trial, by name; leave out graders that do not apply."""
         hide = self._hide
         shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}

@@ -127,7 +127,7 @@ class LayerReport:
         self._spool.close()
 
     def add(self, results: Sequence[Row]) -> None:
-        """Add one trial: the results of all its graders, ``trial_correct`` included."""
+        """Add a trial: the results of all its graders, ``trial_correct`` included."""
         if not results:
             return
         row, about = _row(results), results[0]["metadata"]
@@ -148,7 +148,7 @@ class LayerReport:
         return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
-        """Yield the trials of a case with what each grader said."""
+        """Yield the trials of a case with each grader's result."""
         yield from map(self._spool.get, self._places.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ class LayerReport:
 
 
 def _row(results: Sequence[Row]) -> dict[str, Any]:
-    """Return a trial's JSON object. ``correct``: ``None`` if no grader could tell; ``reason``: why the trial is not
+    """Return a trial's JSON object. ``correct``: ``None`` if no grader could decide; ``reason``: why the trial is not
     correct, or why that is not known."""
     verdict = next((each for each in results if each["metric"] == CORRECT), None)
     correct = None if verdict is None else verdict["success"]

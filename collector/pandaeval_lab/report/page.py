@@ -98,7 +98,7 @@ def _collected(finder: Finder, wanted: Wanted, left_out: Collection[str]) -> tup
 
 
 def _index(index: LiveIndex, about: ReportOrigin, others: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return the part of the report that is read when it opens: the index of the live page, and what an overview shows
+    """Return the part of the report that is read when it opens: the index of the live page, and the overview
     besides."""
     tallies, facts, beyond = index.tallies(), asdict(about), list[dict[str, Any]]()
     modules = facts.pop("modules")

@@ -86,7 +86,7 @@ async def _call(called: Callable[..., Any], message: str, context: RunContext) -
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Run what may block on a thread that nobody waits for when the time is over, or at the end of the program."""
+    """Run blocking work on a thread that nobody waits for when the time is over, or at the end of the program."""
     context, done = contextvars.copy_context(), Future[Any]()
     done.set_running_or_notify_cancel()  # from now on nobody takes it back
 
@@ -101,7 +101,7 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
 
 
 def http_agent(url: str, held: AsyncExitStack) -> Agent:
-    """Return an agent at an address, called by one POST per turn with ``traceparent`` and ``baggage``, while ``held``
+    """Return an agent at an address, called by a POST per turn with ``traceparent`` and ``baggage``, while ``held``
     is open.
 
     An address ending in ``/chat/completions`` gets OpenAI's request; others get ``{"message", "messages", "session",

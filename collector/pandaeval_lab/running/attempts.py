@@ -66,8 +66,8 @@ class Tracing:
 
 
 def fail(span: Span, message: str, why: str) -> None:
-    """Note on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since one that
-    failed early left none of its own."""
+    """Note on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since a span
+    that failed early left none of its own."""
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": message}]}], ensure_ascii=False)
     span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
     span.set_status(Status(StatusCode.ERROR, why))
@@ -92,7 +92,7 @@ class ScriptedUser:
 
 
 def messages_of(case: Case) -> tuple[str, ...]:
-    """Return what a case has its user say: the ``input`` of each interaction, else the recorded messages, which begin
+    """Return the user's messages of a case: the ``input`` of each interaction, else the recorded messages, which begin
     with ``inputs.task``, else the task alone."""
     said = tuple(each.input for each in case.interactions if each.input)
     if said and len(said) == len(case.interactions):

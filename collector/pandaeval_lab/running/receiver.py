@@ -88,13 +88,14 @@ class SpanReceiver:
         return {id_.hex(): items for id_, _, _, items in traces_by_start(StoreReader(self._data))}
 
     def write(self, path: Path, ids: Collection[str]) -> None:
-        """Write what came of these traces, each OTLP request with its length in front, earliest trace first."""
+        """Write the received parts of these traces, each OTLP request with its length in front, earliest trace
+        first."""
         with path.open("wb") as file:
             for _, data in self._requests(ids):
                 file.write(len(data).to_bytes(4, "big") + data)
 
     def naming(self, texts: Collection[str], ids: Collection[str]) -> dict[str, str]:
-        """Return, of these traces, those in which one of ``texts`` stands, with the longest that does."""
+        """Return, of these traces, those that contain any of ``texts``, with the longest that it contains."""
         known = sorted(texts, key=len)
         return {id_: text for id_, data in self._requests(ids) for text in known if text.encode() in data}
 

@@ -66,7 +66,7 @@ class Simulator:
     cost_usd: float = 0.0
 
     async def ask(self, messages: Sequence[dict[str, str]], held: bool) -> str:
-        """Return the model's words. ``held``: its provider is to enforce the form. Raises what the caller raises."""
+        """Return the model's words. ``held``: its provider is to enforce the form. Raises the caller's errors."""
         schema = {"name": "user_reply", "strict": True, "schema": UserReply.model_json_schema()}
         form = {"type": "json_schema", "json_schema": schema}
         answer = await self.caller.complete(ModelCall(self.model, messages, 700, form, held))
@@ -75,7 +75,7 @@ class Simulator:
         return answer.text
 
     def told(self) -> str:
-        """Return in words who plays, and what it took."""
+        """Return in words who plays, and the cost."""
         return f"{self.how}: {self.calls:,} calls, {self.tokens:,} tokens, {dollars(self.cost_usd)}"
 
 
@@ -124,7 +124,7 @@ class SimulatedUser:
         return message
 
     async def _reply(self) -> tuple[str, str]:
-        """Return state and message, asked for once more with what is wrong with a reply. Raises ``ValueError`` for one
+        """Return state and message, requested again with the error of a reply. Raises ``ValueError`` for one
         that does not hold then, and what the caller raises."""
         text = await self._simulator.ask(self._asked, held=False)
         try:

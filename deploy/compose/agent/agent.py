@@ -44,7 +44,7 @@ def instrument() -> TracerProvider:
 
 
 def ask(tracer: Tracer, session: Session, conversation: str, question: str) -> None:
-    """Ask one question in one trace. A failing agent leaves a trace with status ERROR, and the desk continues."""
+    """Ask a question in a trace. A failing agent leaves a trace with status ERROR, and the desk continues."""
     messages: list[dict[str, object]] = [_said("user", question)]
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
@@ -107,7 +107,7 @@ def _asked(call: ToolCall, call_id: str) -> dict[str, object]:
 
 
 def main() -> None:
-    """Hold one session after the other until it is told to stop."""
+    """Hold sessions in turn until a signal stops it."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

@@ -24,7 +24,7 @@ class ToolCall:
 
 Reply = ToolCall | str
 Script = Callable[[str], Iterator[Reply]]
-"""Maps the user's question to the model's replies, one per call; the last is the answer."""
+"""Maps the user's question to the model's replies, a reply per call; the last is the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _order_in(question: str) -> str:
 
 
 def helpful(question: str) -> Iterator[Reply]:
-    """Look the order up and answers what was asked."""
+    """Look the order up and answer the question."""
     order = _order_in(question)
     yield ToolCall("get_order", {"order": order})
     if "refund" in question:
@@ -82,7 +82,7 @@ def circling(question: str) -> Iterator[Reply]:
 
 
 def repeating(question: str) -> Iterator[Reply]:
-    """Repeats one reply for any question."""
+    """Repeats a reply for any question."""
     yield ToolCall("get_order", {"order": _order_in(question)})
     yield "Thank you for contacting our support team, we value your patience and will get back to you shortly."
 

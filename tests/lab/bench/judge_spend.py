@@ -1,4 +1,4 @@
-"""What judging a session costs by ``judge.detail``: calls, prompt tokens and dollars per 1,000 sessions.
+"""Costs of judging a session by ``judge.detail``: calls, prompt tokens and dollars per 1,000 sessions.
 
     python tests/lab/bench/judge_spend.py [--set tau2-policy] [--half even] [--model gpt-4.1] [--limit N]
 

@@ -82,7 +82,7 @@ def attacks() -> Mapping[str, Known]:
 
 
 def strike(name: str, target: Target, scale: int) -> Counter[str]:
-    """Carry an attack out; how often what was answered."""
+    """Carry an attack out; return the counts of answers."""
     return Counter(attacks()[name].run(target, scale))
 
 

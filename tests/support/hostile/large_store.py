@@ -122,7 +122,7 @@ def _ask(target: Target, body: object) -> partial[str]:
 
 
 def _each(target: Target, what: str, method: str, act: str) -> Iterator[str]:
-    """End each of what there is, so that the next attack finds the collector as this one did."""
+    """End all entries of a list, such as runs, so that the next attack finds the collector as this one did."""
     with urllib.request.urlopen(f"http://{target.http}/api/v1/{what}", timeout=doors.PATIENCE_S) as response:
         page = json.loads(response.read())
     for each in page["items"]:

@@ -153,7 +153,7 @@ def tool_span(number: int, parent: int = 1) -> Span:
 
 
 def say(span: Span, key: str, value: str) -> None:
-    """Set an attribute, in place of what it had."""
+    """Set an attribute, in place of its old value."""
     for pair in span.attributes:
         if pair.key == key:
             pair.value.string_value = value

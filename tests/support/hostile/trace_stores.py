@@ -25,7 +25,7 @@ _RSS_BYTES, _MOST_S = 512 << 20, 180.0
 
 
 def answering(folder: Path, scale: int) -> Iterator[str]:
-    """Evaluate what each of them answers, as Jaeger and as Tempo."""
+    """Evaluate the answers of each, as Jaeger and as Tempo."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("jaeger", "tempo"):
         for name, answer in _answers(scale).items():

@@ -103,7 +103,7 @@ class Life:
         return not (unsent or busy or self.store.waiting())
 
     def bury(self) -> None:
-        """Free what it held; its files stay as they are, or go."""
+        """Cancel its tasks and close its store; its files stay as they are, or go."""
         self.is_dead = True
         for _ in range(5):
             for task in [task for task, life in self._loop.tasks.items() if life is self]:

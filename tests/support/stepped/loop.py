@@ -30,7 +30,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move the clock on and does what is due then."""
+        """Move the clock on and do due work."""
         self._now += seconds
         self.settle()
 
@@ -87,7 +87,7 @@ class SteppedWriter(Writer):
         return future
 
     def step(self) -> None:
-        """Commit what waits as the writer's thread would: together, in one transaction."""
+        """Commit waiting work as the writer's thread would: together, in a transaction."""
         group = self._next_group() if self._queue.qsize() else None
         if jobs := [job for job in group or () if job.future.set_running_or_notify_cancel()]:
             self._commit(self._connection, jobs)

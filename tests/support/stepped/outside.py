@@ -112,7 +112,7 @@ def verdict_of(call: ModelCall) -> ModelAnswer:
 
 
 def answer(call: Waiting, how: Answer) -> None:
-    """Answer a call of an exporter. What was taken is taken, also where the answer is lost."""
+    """Answer a call of an exporter. Accepted items stay accepted, also if the answer is lost."""
     if how != "not taken":
         call.take()
     if how == "taken":

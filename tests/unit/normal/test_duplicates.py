@@ -8,7 +8,7 @@ import pytest
 
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
-from pandaeval_otel.normal.tool_calls import asked_name, same_tool
+from pandaeval_otel.normal.tool_names import asked_name, same_tool
 from pandaeval_otel.normal.tree import Tree
 from tests.support.builders import Spans, asks, gives, says, user
 

@@ -1,11 +1,12 @@
-"""A call of an MCP server's tool is one call, whatever stands before the tool's name and wherever its span is."""
+"""A call of an MCP server's tool is one call, with any prefix of the tool's name and any place of its span."""
 
 from __future__ import annotations
 
 import pytest
 
 from pandaeval_otel.normal.duplicates import merge_duplicates
-from pandaeval_otel.normal.tool_calls import same_served, tool_calls
+from pandaeval_otel.normal.tool_calls import tool_calls
+from pandaeval_otel.normal.tool_names import same_served
 from pandaeval_otel.normal.tree import Tree
 from tests.support.builders import MS, Spans, asks, gives, says, user
 

@@ -23,6 +23,13 @@ def shown(spans: Spans) -> list[tuple[str, Any, Any]]:
     return [(call.name, call.arguments, call.result) for call in calls(spans)]
 
 
+def error_of(result: object) -> str | None:
+    spans = Spans()
+    spans.tool(spans.agent(), result=result)
+    (call,) = calls(spans)
+    return call.error
+
+
 class TestSpans:
     def test_a_span_alone_is_a_call(self) -> None:
         spans = Spans()
@@ -339,10 +346,7 @@ class TestFailureInTheText:
         ],
     )
     def test_the_words_of_a_framework_make_an_error(self, result: object) -> None:
-        spans = Spans()
-        spans.tool(spans.agent(), result=result)
-        (call,) = calls(spans)
-        assert call.error
+        assert error_of(result)
 
     @pytest.mark.parametrize(
         "result",
@@ -355,10 +359,7 @@ class TestFailureInTheText:
         ],
     )
     def test_a_result_about_errors_is_none(self, result: object) -> None:
-        spans = Spans()
-        spans.tool(spans.agent(), result=result)
-        (call,) = calls(spans)
-        assert call.error is None
+        assert error_of(result) is None
 
 
 def test_a_tools_span_with_model_calls_below_is_a_call_of_the_agent_around_it() -> None:

@@ -649,7 +649,7 @@ def change_a_letter(line: RunningLine, trace: MadeTrace) -> None:
 
 
 def spoil_session(line: RunningLine, session: str) -> None:
-    """Make what is remembered of a session unreadable."""
+    """Make the memory of a session unreadable."""
     with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute(
             "UPDATE members SET body = '{}' WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session,)

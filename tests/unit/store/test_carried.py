@@ -1,4 +1,4 @@
-"""Filters of lists: a session has what its traces carry, and a trace is found by the verdicts on its session."""
+"""Filters of lists: a session has the properties of its traces, and a trace is found by the verdicts on its session."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import orjson
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet
+from pandaeval_collector.store.failing import read_failures
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.rates import read_rates
 
 # Traces: number, session, agent, service, environment, user, version.
 TRACES = [
@@ -97,7 +99,7 @@ def test_a_failed_session_is_found_by_what_a_trace_of_it_carries(
     wanted = Wanted(**given, metric="session.correctness", success=False)
     assert {row.id for row in finder.sessions(wanted).rows} == sessions
     assert len(finder.results(wanted).rows) == len(sessions)
-    failed, _, _ = finder.failing(Wanted(**given))
+    failed, _, _ = read_failures(finder, Wanted(**given))
     assert len([each for each in failed if each.metric == "session.correctness"]) == len(sessions)
 
 
@@ -123,7 +125,7 @@ def test_a_trace_is_found_by_a_verdict_on_its_session(finder: Finder, wanted: Wa
 
 def counted(finder: Finder, wanted: Wanted, metric: str) -> dict[str | None, dict[str, int]]:
     found: dict[str | None, dict[str, int]] = {}
-    for key, agent, verdict, times in finder.rates(wanted):
+    for key, agent, verdict, times in read_rates(finder, wanted):
         if key == metric:
             found.setdefault(agent, {})[verdict] = times
     return found
@@ -151,8 +153,8 @@ def test_a_run_counts_once_for_a_metric_of_turns_by_its_worst(finder: Finder) ->
 
 
 def test_filters_on_results_choose_what_is_counted(finder: Finder) -> None:
-    assert finder.rates(Wanted(label="missing_thing")) == [
+    assert read_rates(finder, Wanted(label="missing_thing")) == [
         ("session.correctness", None, "failed", 1),
         ("session.correctness", "desk", "failed", 1),
     ]
-    assert {key for key, *_ in finder.rates(Wanted(metric="turn.helpfulness"))} == {"turn.helpfulness"}
+    assert {key for key, *_ in read_rates(finder, Wanted(metric="turn.helpfulness"))} == {"turn.helpfulness"}

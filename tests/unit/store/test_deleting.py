@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
 
 import orjson
 import pytest
 
-from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.store import (
     Chunk,
     DecidedTrace,
@@ -210,38 +217,155 @@ def test_sinks_with_copies_are_named(store: Store) -> None:
         assert sinks(reader) == ["jsonl"]
 
 
-_LIFE = """
+_STEP = {"stages._TRACES": 1, "stages._CHUNKS": 1, "stages.BATCHES": 1, "queued.BATCHES": 1, "selecting._MARKED": 1}
+"""Limits of a step, so small that each stage has several steps."""
+_STAGES = ("rows", "mark", "chunks", "outbox", "rest", "purge")
+_LIVES = f"""
+import os
 import sys
 from pathlib import Path
-sys.path[:0] = sys.argv[2:]
+from unittest.mock import patch
+from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.store import Store
-from pandaeval_collector.store import deleting
-deleting._TRACES = 1
-store = Store(Path(sys.argv[1]), "full")
-deleting.complete(store.deletions, store.path, lambda: False)
-store.close()
+from pandaeval_collector.store.deleting import complete
+for name, value in {_STEP}.items():
+    patch("pandaeval_collector.store.deleting." + name, value).start()
+for line in sys.stdin:
+    point, folder = line.rstrip().split(" ", 1)
+    pid = os.fork()
+    if not pid:
+        failpoints.arm({{failpoints.VARIABLE: point}})
+        store = Store(Path(folder), "full")
+        complete(store.deletions, store.path, lambda: False)
+        store.close()
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
+"""Makes a process for each line, with a fail point and the folder of a store, and prints its exit code."""
+Life = Callable[[Path, str], bool]
 
 
-@pytest.mark.parametrize("point", ["in_deletion:2", "before_commit:3", "after_commit:2"])
-def test_the_next_start_completes_a_killed_deletion(tmp_path: Path, point: str) -> None:
-    """Each life makes a step or two and is killed. Nothing of the user remains, and nothing else is gone."""
-    store = Store(tmp_path, "full")
-    fill(store)
-    store.deletions.begin("user", "ann", "me").result()
-    store.close()
-    killed = 0
-    for _ in range(30):
-        environ = {**os.environ, VARIABLE: point}
-        ended = subprocess.run([sys.executable, "-c", _LIFE, str(tmp_path)], env=environ, check=False)
-        killed += ended.returncode == -signal.SIGKILL
-        assert ended.returncode in (0, -signal.SIGKILL)
-        if ended.returncode == 0:
-            break
-    store = Store(tmp_path, "full")
-    assert not store.deletions.pending()
-    assert killed >= 4
-    assert left(store) == {3}
-    assert numbers(store, "results") == 2
-    assert (tmp_path / LOG).read_bytes().count(b'"by":"me"') >= 1
-    store.close()
+@pytest.fixture(scope="module")
+def life() -> Iterator[Life]:
+    """Continues the deletion in a process with a fail point. Returns whether the process was killed."""
+    command = [sys.executable, "-c", _LIVES]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as lives:
+        asked, answers = lives.stdin, lives.stdout
+        assert asked
+        assert answers
+
+        def one(folder: Path, point: str) -> bool:
+            print(point, folder, file=asked, flush=True)
+            ended = int(answers.readline())
+            assert ended in (0, -signal.SIGKILL)
+            return ended != 0
+
+        yield one
+        asked.close()
+
+
+def stage(folder: Path) -> str:
+    with closing(sqlite3.connect(folder / "pandaeval.db")) as connection:
+        rows = connection.execute("SELECT value FROM meta WHERE key LIKE 'deletion:%'").fetchall()
+    return next((str(orjson.loads(value)["stage"]) for (value,) in rows), "")
+
+
+def dump(folder: Path) -> dict[str, list[Any]]:
+    """All rows by table. The table ``meta`` is without the times of deletions and the clock."""
+    with closing(sqlite3.connect(folder / "pandaeval.db")) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
+    found["meta"] = [(key, *value) for key, *value in found["meta"] if not key.startswith(("gone:", "clock"))]
+    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+
+
+def hashes(folder: Path) -> set[str]:
+    with closing(sqlite3.connect(folder / "pandaeval.db")) as connection:
+        return {key for (key,) in connection.execute("SELECT key FROM meta WHERE key LIKE 'gone:%'")}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A store in which the deletion of a user has begun, and a copy in which it is complete without a kill."""
+
+    folder: Path
+    whole: Path
+    stages: list[str]
+    """The stage before each step."""
+
+    def copy(self, folder: Path) -> Path:
+        """Copies the store with the deletion that has begun."""
+        return Path(shutil.copytree(self.folder, folder / "store"))
+
+    def check(self, folder: Path) -> None:
+        """The user's data are gone, and all rows are as after a deletion without a kill."""
+        with closing(Store(folder, "full")) as store:
+            assert complete(store.deletions, store.path, lambda: False)
+            assert not store.deletions.pending()
+            assert left(store) == {3}
+            assert [row.body[2:18] for row in store.outbox.after("logs", 0)].count(trace_id(3)) == 1
+        assert dump(folder) == dump(self.whole)
+        assert hashes(folder) == hashes(self.whole)
+        lines = {orjson.dumps(orjson.loads(line)["deleted"]) for line in (folder / LOG).read_bytes().splitlines()}
+        assert lines == {
+            orjson.dumps(orjson.loads(line)["deleted"]) for line in (self.whole / LOG).read_bytes().splitlines()
+        }
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    folder, whole = tmp_path_factory.mktemp("begun"), tmp_path_factory.mktemp("whole") / "store"
+    with closing(Store(folder, "full")) as store:
+        fill(store)
+        store.append([Chunk(store.next_chunk_id(), trace_id(5), False, 1, 1, secret(5))]).result()
+        named = text(b"user.id", b"ann")
+        store.append([Chunk(store.next_chunk_id(), trace_id(5), False, 1, 1, named)]).result()
+        store.deletions.begin("user", "ann", "me").result()
+    shutil.copytree(folder, whole)
+    stages = ["rows"]
+    with ExitStack() as stack:
+        for name, value in _STEP.items():
+            stack.enter_context(patch(f"pandaeval_collector.store.deleting.{name}", value))
+        store = stack.enter_context(closing(Store(whole, "full")))
+        while stages[-1] != "purge":
+            stages.append(store.deletions.step().result())
+        complete(store.deletions, store.path, lambda: False)
+    return Begun(folder, whole, [*stages, ""])
+
+
+def test_an_uninterrupted_deletion_keeps_the_rows_of_others(begun: Begun) -> None:
+    """Rows of traces, results, labels and chunks of other users are the rows from before."""
+    before, after = dump(begun.folder), dump(begun.whole)
+    assert Counter(begun.stages).keys() == {*_STAGES, ""}
+    for table in ("chunks", "traces", "members", "results", "run_results", "jobs", "people_labels", "judged"):
+        assert after[table], table
+        assert [row for row in before[table] if row in after[table]] == after[table], table
+    assert "ann" not in {value for rows in after.values() for row in rows for value in row}
+
+
+@pytest.mark.parametrize("point", ["in_deletion", "before_commit", "after_commit"])
+@pytest.mark.parametrize("killed_in", _STAGES)
+def test_a_kill_in_any_stage_loses_no_part_of_a_deletion(
+    begun: Begun, life: Life, tmp_path: Path, killed_in: str, point: str
+) -> None:
+    """The kill comes at a step of the stage that a seed draws."""
+    folder = begun.copy(tmp_path)
+    steps = [at for at, name in enumerate(begun.stages) if name == killed_in]
+    at = Random(f"{killed_in} {point}").choice(steps)
+    if (killed_in, point) == ("purge", "in_deletion"):  # reached only by a start after a kill in the purge
+        assert life(folder, f"before_commit:{at + 1}")
+        at = 0
+    assert life(folder, f"{point}:{at + 1}")
+    assert stage(folder) == (begun.stages[at + 1] if point == "after_commit" else killed_in)
+    begun.check(folder)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_repeated_kills_lose_no_part_of_a_deletion(begun: Begun, life: Life, tmp_path: Path, seed: int) -> None:
+    """Each life makes a few steps and is killed at a point that the seed draws."""
+    folder, random, killed = begun.copy(tmp_path), Random(seed), 0
+    points = [f"{point}:{at}" for point in ("in_deletion", "before_commit", "after_commit") for at in (3, 4, 5)]
+    while life(folder, random.choice(points)):
+        killed += 1
+    assert killed >= 3
+    begun.check(folder)

@@ -12,9 +12,11 @@ import orjson
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, finding
-from pandaeval_collector.store.failure_groups import FailureGroupRow
+from pandaeval_collector.store.failing import read_failures
+from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NOT_FAILED, Wanted
+from pandaeval_collector.store.rates import runs_over_time
 from pandaeval_otel.wire.labels import HumanLabel
 
 AGENTS, WORDS = ("booker", "library_help"), ("parcel", "Ticket", "50% off", "a_b")
@@ -237,16 +239,16 @@ def test_results_are_read_by_their_numbers(finder: Finder) -> None:
 
 
 def test_what_failed_is_read_oldest_first_with_the_groups(finder: Finder) -> None:
-    failed, groups, _ = finder.failing(Wanted(since_ms=_DAY))
+    failed, known, _ = read_failures(finder, Wanted(since_ms=_DAY))
     expected = [(each["at"], each["agent"]) for each in TRACES if each["failed"] and each["at"] >= _DAY]
     assert [(each.at, each.agent) for each in failed] == expected
     assert {each.metric for each in failed} == {"trace.coherence"}
-    assert groups == {each.id: each for each in finding.groups(finder.connection())}
-    assert groups.keys() == {"g1"}
+    assert known == {each.id: each for each in groups(finder.connection())}
+    assert known.keys() == {"g1"}
 
 
 def test_runs_over_time_are_those_that_are_wanted(finder: Finder) -> None:
-    found = finder.over_time(Wanted(agent="booker", since_ms=_DAY), _DAY, 2 * _DAY)
+    found = runs_over_time(finder, Wanted(agent="booker", since_ms=_DAY), _DAY, 2 * _DAY)
     expected: dict[int, list[bool]] = {}
     for each in TRACES:
         if each["agent"] == "booker" and each["at"] >= _DAY:

@@ -39,7 +39,7 @@ OpenStore = Callable[..., Store]
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Iterator[OpenStore]:
-    """Open the store of this test; every one opened is closed at the end."""
+    """Open the store of this test; every opened store is closed at the end."""
     opened: list[Store] = []
 
     def make(max_bytes: int = 10 << 30) -> Store:

@@ -33,7 +33,7 @@ class Rig:
         return FailingDisk(sqlite3.connect(self.file, isolation_level=None, check_same_thread=False), self.failures)
 
     def hold(self) -> None:
-        """Keep the thread busy until the gate opens, so that what is submitted now becomes one group."""
+        """Keep the thread busy until the gate opens, so that work submitted now becomes a single group."""
         began = threading.Event()
 
         def wait(_: sqlite3.Connection) -> None:

@@ -316,7 +316,7 @@ class TestAsking:
         return made
 
     def reader(self, folder: Path, correct: Callable[[str], bool]) -> Callable[[set[str]], None]:
-        """Answer what has no reply yet."""
+        """Answer the questions without a reply."""
 
         def read(names: set[str]) -> None:
             for name in names:

@@ -60,7 +60,7 @@ class Embedder(Protocol):
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
+        """Return a row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
         has nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may block."""
         ...
 
@@ -75,7 +75,7 @@ def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
 
 
 def without_argument(scheme: str, argument: str) -> None:
-    """Raise :class:`EmbedderError` where an embedder that takes no argument was given one."""
+    """Raise :class:`EmbedderError` if an embedder that takes no argument was given an argument."""
     if argument:
         message = f"embedder {scheme!r} takes no argument, but got {argument!r}: write just {scheme!r}"
         raise EmbedderError(message)

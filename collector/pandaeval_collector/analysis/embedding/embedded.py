@@ -1,4 +1,4 @@
-"""The built-in embedder: the sum of one vector per word piece. Needs numpy, no model server.
+"""The built-in embedder: the sum of the vectors of its word pieces. Needs numpy, no model server.
 
 ``embedded-1.npz`` was distilled from all-MiniLM-L6-v2 by ``collector/distill``. English, case-insensitive. Ignores word
 order and negation: it measures topic, not truth.
@@ -80,7 +80,7 @@ class DistilledEmbedder:
             return table, self.pieces(held, numbers, table), numbers
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
-        """Make what splits words into pieces, by their ``numbers``, and return their places in the ``table``."""
+        """Make the splitter of words into pieces, by their ``numbers``, and return their places in the ``table``."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""The built-in multilingual embedder: the sum of one vector per word piece. Needs numpy only.
+"""The built-in multilingual embedder: the sum of the vectors of its word pieces. Needs numpy only.
 
 ``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. ``docs/internals/embedders.md`` lists
 languages and measurements. Case-insensitive. Ignores word order and negation: it measures topic, not truth.
@@ -48,7 +48,7 @@ _ENOUGH = 0.5
 
 
 def normal(text: str) -> str:
-    """Normalise a text: compatible forms made one, lower case, without optional vowel points."""
+    """Normalise a text: compatible forms unified, lower case, without optional vowel points."""
     return _POINTS.sub("", unicodedata.normalize("NFKC", text.lower())).replace("i\u0307", "i")
 
 

@@ -16,7 +16,7 @@ from pandaeval_collector.analysis.embedding import Embedder, unit_rows
 
 LIMIT = 5000
 MOST_EMBEDDED = 100_000
-"""Characters of a text that are embedded, from its beginning: more says little, and hostile text costs time."""
+"""Characters of a text that are embedded, from its beginning: more adds little, and hostile text costs time."""
 _SPACE, _LAST_SPACE = re.compile(r"\s"), re.compile(r"\s\S*+\Z")
 
 
@@ -72,7 +72,7 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
-    """Embed each different text once, in one call of the embedder.
+    """Embed each different text once, in a single call of the embedder.
 
     A text longer than ``limit`` gets the mean of its chunks' vectors, scaled back to length 1. Of a text longer than
     :data:`MOST_EMBEDDED`, the beginning counts.

@@ -127,7 +127,7 @@ def _lines(text: str, path: str) -> Iterator[str]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number in one spelling; other values as they are."""
+    """Return a number in a standard spelling; other values as they are."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     elif isinstance(value, int) and not -(10**300) < value < 10**300:
@@ -186,7 +186,7 @@ def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
 
 
 def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
-    """Whether two calls have equivalent answers; ``None`` if one was not captured.
+    """Whether two calls have equivalent answers; ``None`` if an answer was not captured.
 
     Order, ids, times, counters and costs make no difference.
     """

@@ -212,7 +212,7 @@ def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
 
 
 def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
-    """Return the places of calls of one tool that failed in a row for the same reason."""
+    """Return the places of calls of the same tool that failed in a row for the same reason."""
     latest: dict[tuple[str, str], tuple[str, list[int]]] = {}
     rows: list[list[int]] = []
     waited = -1
@@ -247,7 +247,7 @@ def _at_once(before: Step, step: Step) -> bool:
 
 # What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.
 def agents(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span id to the agent at work: the span's own, else the nearest one above it; ``""`` where none is
+    """Map each span id to the agent at work: the span's own, else that of the nearest agent above; ``""`` where none is
     named."""
     return _inherited({span.span_id: span for span in spans}, lambda span: span.agent_name)
 
@@ -285,7 +285,7 @@ def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[st
 
 @dataclass(slots=True)
 class Visit:
-    """A period of a run in which one agent acts."""
+    """A period of a run with a single agent at work."""
 
     agent: str
     start_ns: int
@@ -402,10 +402,10 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
-    """Assign every wasted step to one cycle, by first appearance. Linear.
+    """Assign every wasted step to a cycle, by first appearance. Linear.
 
     A cycle never spans a call with news: repeated lookups between findings waste calls but are no loop. Repetition with
-    a period above 3 is reported as one ``repeat`` per call.
+    a period above 3 is reported as a ``repeat`` per call.
     """
     line = [i for i, step in enumerate(steps) if step.wasted or step.nature not in _PASSED_OVER]
     runs = {period: _runs(steps, line, period) for period in _KINDS}

@@ -246,7 +246,7 @@ DECLINED = _any(
     r".{1,60} requested permissions? to .{1,80} but you haven't granted it yet",
     rf"(?:human |user )?(?:approval|confirmation|permission) (?:is |was )?(?:denied|rejected|declined) by {_PERSON}",
 )
-"""Framework texts that tell a model that a person refused a tool call."""
+"""Framework texts that inform a model that a person refused a tool call."""
 
 
 class FailureSign(Enum):

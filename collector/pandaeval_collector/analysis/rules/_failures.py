@@ -107,7 +107,7 @@ def _is(value: object, wanted: bool) -> bool:
 
 
 def _is_message(key: str, error: object) -> bool:
-    """Return whether an error field reports an error; a number may be a measured one, unless it is a code."""
+    """Return whether an error field reports an error; a number may be a measured error, unless it is a code."""
     match error:
         case bool():
             return error
@@ -133,7 +133,7 @@ def _in_a_record(found: Mapping[str, Any]) -> FailureSign:
 
 
 def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
-    """Yield what states and codes among an object's fields tell, those of each kind by the first that tells."""
+    """Yield the signs in states and codes among an object's fields, the first sign of each kind."""
     explained = not _OF_ERRORS.isdisjoint(found)
     if any(isinstance(state := found.get(key), str) and state.strip().casefold() in _BAD for key in _STATES):
         yield _of_state(found, explained)
@@ -203,7 +203,7 @@ def tells(call: ToolCall) -> FailureSign:
 
 
 def error_of(call: ToolCall) -> str:
-    """Read what went wrong in a failed call; ``""`` where it does not tell."""
+    """Read the error of a failed call; ``""`` if the call has none."""
     return call.error or _told(call.result, _DEPTH)
 
 
@@ -250,7 +250,7 @@ def _may_fail(text: str) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a text as JSON, or a short one as a Python literal; ``None`` where it is neither."""
+    """Parse a text as JSON, or a short text as a Python literal; ``None`` if it is neither."""
     if len(text) > PARSED_UP_TO:
         return None
     try:
@@ -265,7 +265,7 @@ def _parsed(text: str) -> Any:
 
 
 def as_object(result: Any) -> dict[str, Any] | None:
-    """Read a result as a JSON object; ``None`` where it is neither one nor the text of one."""
+    """Read a result as a JSON object; ``None`` if it is neither an object nor an object's text."""
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip().startswith("{"):
         try:
             result = json.loads(result)

@@ -24,7 +24,7 @@ from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
 from pandaeval_otel.model import ToolCall
 
 _LEAST_CALLS = 3
-"""Tools called less often are skipped: one rewording is reasonable."""
+"""Tools called less often are skipped: a single rewording is reasonable."""
 UNSEEN = 0.05
 """Results with at most this share of new content, by length, have no news."""
 _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
@@ -56,7 +56,7 @@ _LONGEST_CODE = 20_000
 _SAME = 0.7
 """The share of all names that two pieces of code must have in common."""
 _FEW = 6
-"""With fewer names, code must have the same names, because one changed name is a new request."""
+"""With fewer names, code must have the same names, because a changed name is a new request."""
 _CONTENT = 80
 """A literal of more characters is content (a file, a patch) and compared by its words."""
 _TOKEN = re.compile(
@@ -119,7 +119,7 @@ class _Request:
 
 @dataclass(slots=True)
 class _Subject:
-    """A topic requested in one or more wordings under one signature, with its answers. ``unread``: calls with unread
+    """A topic requested in several wordings under a signature, with its answers. ``unread``: calls with unread
     answers. ``varied``: several wordings.
     """
 
@@ -132,7 +132,7 @@ class _Subject:
     varied: bool = False
 
     def is_read(self) -> bool:
-        """Read the unread answers; return ``False`` for good if one is too large to be read."""
+        """Read the unread answers; return ``False`` for good if an answer is too large to be read."""
         for call in self.unread:
             said = _said(call)
             if said is None:
@@ -142,7 +142,7 @@ class _Subject:
         return True
 
     def take(self, said: tuple[str, ...]) -> None:
-        """Add an answer to the known ones."""
+        """Add an answer to the known answers."""
         self.known.update(said)
         self.empty = self.empty and _found_nothing(said)
 
@@ -212,7 +212,7 @@ def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
 
 
 def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str]) -> None:
-    """Mark a step as stale if it said hardly anything that was not known of its subject."""
+    """Mark a step as stale if hardly anything in it is new for its subject."""
     size = sum(len(piece) + 1 for piece in said)
     unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
     if not size or unseen / size <= UNSEEN:
@@ -310,7 +310,7 @@ def _alike(names: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def _cause(text: str) -> str:
-    """Return what broke, from the text of an error: the last line that names its kind, else all; without ids, times
+    """Return the cause, from the text of an error: the last line that names its kind, else all; without ids, times
     and line numbers."""
     end = text[-_ERROR_END:]
     causes = _CAUSE.findall(end)

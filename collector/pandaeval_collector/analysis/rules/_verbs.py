@@ -132,7 +132,7 @@ def computes(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def runs_code(name: str) -> bool:
-    """Tell whether a tool does whatever it is told in code or commands (``python_interpreter``, ``run_bash``)."""
+    """Return whether a tool runs any code or commands (``python_interpreter``, ``run_bash``)."""
     return not RUNNING.isdisjoint(_words(name))
 
 

@@ -212,7 +212,7 @@ def changed_by(trace: Trace) -> tuple[str, ...]:
 
 
 def name_of(call: ToolCall) -> str:
-    """Return the name by which a later trace of the session is known to answer a call that this one left open."""
+    """Return the name by which a later trace of the session is known to answer a call that this trace left open."""
     what = call.id or hashlib.blake2b((canonical_arguments(call.arguments) or "").encode(), digest_size=8).hexdigest()
     return f"{call.name}({what})"[:_NAMED]
 
@@ -239,7 +239,7 @@ def steps_of(trace: Trace) -> list[Span]:
 
 def answering_span(trace: Trace) -> str:
     """Return the id of the answering step: the last model call, or agent without inner steps, that gave the answer;
-    else the last model call. ``""`` without one.
+    else the last model call. ``""`` without a span.
     """
     steps = [span for span in steps_of(trace) if span.kind in (Kind.LLM, Kind.AGENT)]
     answer = (trace.output or "").strip()
@@ -308,7 +308,7 @@ def told(answer: str, done: bool = True) -> Told:
 
 
 def claims_in(answer: str) -> list[str]:
-    """Return the sentences of an answer that say that something was done: no offer, condition or question."""
+    """Return the sentences of an answer that claim that something was done: no offer, condition or question."""
     return [each for each in _sentences(answer) if _CLAIMS.search(each) is not None and _NOT_YET.search(each) is None]
 
 

@@ -8,7 +8,7 @@ state change or user message in between. Ids, times, counters, costs and order a
 - a retry with back-off: 1 s idle, or waits that grow by half;
 - pagination and batches: another number, date or name is a new request;
 - checks after repair steps, which may have changed the state;
-- parallel calls, and calls by two agents, also of one name if each was started as a tool.
+- parallel calls, and calls by two agents, also of the same name if each was started as a tool.
 
 A call changes state only if its definition or a write verb indicates so. With weak evidence, only the third equal call
 counts (and then the second): a changing call with the same answer and no news (a stepwise call only if its answer is
@@ -80,7 +80,7 @@ class Timeline:
         self._turn_ends = sorted(ends[span_id] for span_id in answered if span_id in ends)
 
     def idle_s(self, before: ToolCall, after: ToolCall) -> float:
-        """Measure the seconds from the end of one call to the start of another in which no model and no tool
+        """Measure the seconds from the end of a call to the start of another in which no model and no tool
         worked."""
         gap = after.start_ns - before.end_ns
         if gap <= 0:
@@ -93,8 +93,8 @@ class Timeline:
         return bool(self._model_starts) and call.span_id in self._tool_spans
 
     def asked_by(self, call: ToolCall) -> int:
-        """Return the number of the model call that asked for a call: the latest before it. ``0`` without one, and for
-        a call that only the input of a model call tells of: such calls are placed at its start."""
+        """Return the number of the model call that asked for a call: the latest before it. ``0`` without a model call,
+        and for a call that only the input of a model call tells of: such calls are placed at its start."""
         if self._models.get(call.span_id) == call.start_ns:
             return 0
         return bisect_left(self._model_starts, call.start_ns)
@@ -220,7 +220,7 @@ def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
 
 
 def _later_rounds(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """Return start and end of the repetitions, in ns: of calls, from the end of the one before the first."""
+    """Return start and end of the repetitions, in ns: of calls, from the end of the call before the first."""
     if cycle.visits:
         return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
@@ -313,7 +313,7 @@ def _takes_none(tool: ToolDefinition | None) -> bool:
 
 
 def running_away(step: Trace) -> ToolLoop | None:
-    """Return what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
+    """Return the waste up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
     which it is too much; else ``None``. The step's own calls have no results yet and do not count."""
     done = tuple(call for call in step.tool_calls if call.has_result)
     if len(done) <= RUNAWAY:

@@ -23,7 +23,7 @@ class PairedEstimate:
 
 
 def difference(pairs: Sequence[tuple[float, float]]) -> PairedEstimate | None:
-    """Return the mean of second minus first, by Student's t: above 0 where the second judge is the milder one.
+    """Return the mean of second minus first, by Student's t: above 0 if the second judge is milder.
     ``None`` for fewer than three pairs."""
     apart = [second - first for first, second in pairs]
     if len(apart) < 3:

@@ -1,4 +1,4 @@
-"""pass@k and pass^k of a case: probability that at least one, or all, of k trials succeed.
+"""pass@k and pass^k of a case: probability that any, or all, of k trials succeed.
 
 Three estimators from ``c`` successes in ``n`` trials:
 

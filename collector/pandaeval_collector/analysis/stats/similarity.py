@@ -46,7 +46,7 @@ Vector: TypeAlias = Sequence[float] | NDArray[Any] | Direction
 
 
 def cosine(a: Vector, b: Vector) -> float | None:
-    """Return the cosine of the angle between two vectors, in -1..1; ``None`` when one is all zeros (or empty).
+    """Return the cosine of the angle between two vectors, in -1..1; ``None`` when a vector is all zeros (or empty).
 
     Symmetric, in double precision whatever the vectors' lengths and types; numpy rows are fine. Raises ``ValueError``
     when the dimensions differ or a component is not finite.

@@ -24,7 +24,7 @@ def tool_routing_accuracy(actual: Sequence[str], expected: Sequence[str]) -> flo
 
 
 def tool_selection_f1(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Return F1, 0..1, of the two as multisets: 1 where both are empty, 0 where one is."""
+    """Return F1, 0..1, of the two as multisets: 1 if both are empty, 0 if only the first or the second is."""
     if not actual and not expected:
         return 1.0
     common = (Counter(actual) & Counter(expected)).total()

@@ -121,7 +121,7 @@ _TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}")
 
 
 def content_tokens(text: str) -> frozenset[str]:
-    """Return the distinct content words of ``text``, in one spelling (Unicode NFKC, case folded).
+    """Return the distinct content words of ``text``, in a standard spelling (Unicode NFKC, case folded).
 
     A token is a word of at least two characters (letters and digits; an apostrophe inside belongs to it, a final
     ``'s`` does not), or a single Chinese or kana character. English function words are left out; negations stay
@@ -167,7 +167,7 @@ def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
 
 
 def topic_words(text: str) -> frozenset[str]:
-    """Return the words of a text that tell its subject: content words (:func:`content_tokens`) without those of talk,
+    """Return the words of a text that name its subject: content words (:func:`content_tokens`) without those of talk,
     numbers and codes."""
     return frozenset(filter(str.isalpha, content_tokens(text) - _TALK_WORDS))
 

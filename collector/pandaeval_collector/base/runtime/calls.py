@@ -5,10 +5,10 @@ Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`), each begi
 - ``ask, n, name, arguments``: a request, ended by ``done, n, value`` or ``failed, n, error``.
 - ``piece, n, value``: part of an answer. The next part waits for ``more, n, value``, so readers control the pace.
 - ``drop, n``: the request is cancelled; ``done, n`` confirms.
-- ``tell, name, arguments``: a notice without answer. ``raised, errors``: component errors in a child.
+- ``tell, name, arguments``: a notice without an answer. ``raised, errors``: component errors in a child.
 
 A child's first incoming frame is its setup. Its first outgoing frame is empty if ready, else the error. Both ends are
-the same program on one machine. The child's side is :mod:`pandaeval_collector.base.runtime.serving`.
+the same program on the same machine. The child's side is :mod:`pandaeval_collector.base.runtime.serving`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Codec:
         return pickle.loads(body)  # noqa: S301 - from our parent or our child
 
     def error(self, error: Exception) -> Exception | str:
-        """Return what the other end can raise: the error, with its traceback as a note, or else a text."""
+        """Return an error that the other end can raise: the error, with its traceback as a note, or else a text."""
         error.add_note("".join(traceback.format_exception(error)))
         try:
             if type(self.unpack(self.pack(error))) is type(error):
@@ -107,7 +107,7 @@ class _Asked:
 
 
 class Peer:
-    """One end of the pipes, for requests in both directions. One event loop."""
+    """An end of the pipes, for requests in both directions. For a single event loop."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Peer:
 
 
 class Calls:
-    """Calls one child process, started on first use and after it ends. One event loop."""
+    """Calls a child process, started on first use and after it ends. For a single event loop."""
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ class Calls:
     ) -> None:
         """``what``: the process's name in messages. ``module``: run with ``setup``. ``count``: called with ``started``,
         ``not_started`` or ``ended``. ``handlers``: for the child's requests. ``silent``: discard its standard error.
-        ``in_turn``: it handles one request at a time. ``keep``: restart immediately. ``backoff``: seconds before a
+        ``in_turn``: it handles requests sequentially. ``keep``: restart immediately. ``backoff``: seconds before a
         restart.
         """
         self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
@@ -326,13 +326,13 @@ class Calls:
             self._running[0].kill()
 
     def stop(self) -> None:
-        """Start no process any more. One that runs can still be asked."""
+        """Start no more processes. A running process still answers."""
         self._stopped = True
         if self._starting is not None:
             self._starting.cancel()
 
     async def close(self) -> None:
-        """Kill the process, if one runs, and start none any more."""
+        """Kill the process, if it runs, and start none any more."""
         self.stop()
         self.kill()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -18,5 +18,5 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-large")
 
 
 async def aside(work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
-    """Return ``work(*arguments)``, run on the thread for large requests, in order of calls. Raises what it raises."""
+    """Return ``work(*arguments)``, run on the thread for large requests, in order of calls. Raises its errors."""
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *arguments)

@@ -28,7 +28,7 @@ class Backoff:
         self._ceiling = self._first
 
     def failed(self, asked: float | None = None) -> float:
-        """Note a failure and return how long to wait now, no less than what was ``asked`` for."""
+        """Note a failure and return how long to wait now, no less than ``asked``."""
         jitter = random.uniform(0.0, self._ceiling)
         self._ceiling = min(2 * self._ceiling, self._longest)
         return (asked or 0.0) + jitter
@@ -36,7 +36,7 @@ class Backoff:
 
 class Every:
     """Runs ``work`` now, and ``interval`` or the returned seconds after each end. Exceptions are logged and the next
-    round retries. One event loop.
+    round retries. For a single event loop.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Fail points where a test can kill this process, armed by an environment variable.
 
 ``PANDAEVAL_FAIL_POINT=after_commit:17`` sends SIGKILL on the 17th ``after_commit``; separate several with commas.
-Unset, a fail point costs one dictionary check.
+Unset, a fail point costs a dictionary check.
 
 In span order: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack`` ``before_decide`` ``after_decide``
 ``after_decision_commit`` ``before_export`` ``after_export``. ``during_resume``: at each chunk loaded at a start.
@@ -83,7 +83,7 @@ def reach_over(name: str, about: str) -> None:
 
 
 def lasting(value: str) -> str:
-    """Return what of :data:`VARIABLE` to arm in the process that follows one that may have died of it."""
+    """Return the part of :data:`VARIABLE` to arm in the process that follows a process that may have died of it."""
     return ",".join(entry for entry in value.split(",") if entry.strip().startswith("over_trace"))
 
 

@@ -1,4 +1,4 @@
-"""Log format of collector processes: one bounded line per record, because much logged text is external."""
+"""Log format of collector processes: a bounded line per record, because much logged text is external."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def set_up(level: int) -> None:
 
 
 def set_up_command() -> None:
-    """Format in the same way, without time and level, what a command logs, which sets up no logging."""
+    """Format a command's log in the same way, without time and level; the command sets up no logging."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(BoundedFormatter("%(message)s"))
 
 
 class BoundedFormatter(logging.Formatter):
-    """Formats a record as one line with its traceback below; escapes unprintable characters and cuts long text."""
+    """Formats a record as a line with its traceback below; escapes unprintable characters and cuts long text."""
 
     def format(self, record: logging.LogRecord) -> str:
         record.message = record.getMessage()
@@ -41,7 +41,7 @@ class BoundedFormatter(logging.Formatter):
 
 
 def bounded_line(text: str) -> str:
-    """Return the text as one printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
+    """Return the text as a printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
     line = one_printable_line(text[:MAX_LINE_BYTES])
     encoded = line.encode()
     if len(text) <= MAX_LINE_BYTES and len(encoded) <= MAX_LINE_BYTES:

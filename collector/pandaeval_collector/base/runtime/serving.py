@@ -51,7 +51,7 @@ def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
 
 
 def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
-    """Serve requests concurrently on one event loop. ``open_``: returns the handlers, which may call the parent, or
+    """Serve requests concurrently on an event loop. ``open_``: returns the handlers, which may call the parent, or
     raises the start error.
     """
     parent = Parent(nice=nice)
@@ -70,7 +70,7 @@ async def _serve(open_: Callable[[Any, Peer], Awaitable[Handlers]], parent: Pare
 
 
 def _setup(parent: Parent, codec: Codec) -> Any:
-    """Return what the parent tells at the start, and log as the parent does."""
+    """Return the parent's setup, and log as the parent does."""
     first = parent.receive()
     if first is None:
         os._exit(0)

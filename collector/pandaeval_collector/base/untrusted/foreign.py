@@ -55,8 +55,8 @@ _PATTERNS = tuple(
 
 
 def plain_error(text: str) -> str:
-    """Shorten an error to about 300 characters on one line. Drops stacks; from a trailing object (JSON or Python) keeps
-    the error fields. Unreadable text is unchanged. Never raises.
+    """Shorten an error to about 300 characters on a single line. Drops stacks; from a trailing object (JSON or Python)
+    keeps the error fields. Unreadable text is unchanged. Never raises.
     """
     before, stack, after = text.partition(_TRACEBACK)
     if stack:
@@ -67,7 +67,7 @@ def plain_error(text: str) -> str:
 
 
 def unwrapped(line: str) -> str:
-    """Replace an object that ends the line by what it says went wrong. Never raises."""
+    """Replace an object that ends the line by its error text. Never raises."""
     before, brace, _ = line.partition("{")
     held, text = None, line[len(before) :]
     for read in (json.loads, ast.literal_eval) if brace and len(text) <= _LONGEST_OBJECT else ():
@@ -81,7 +81,7 @@ def unwrapped(line: str) -> str:
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
-    """Yield the texts that say what went wrong, outermost first."""
+    """Yield the error texts, outermost first."""
     if not isinstance(value, dict) or depth == 0:
         return
     for key in _SAYS:
@@ -109,7 +109,7 @@ def told(text: object, known: Iterable[str] = ()) -> str:
 
 
 def explained(error: BaseException, known: Iterable[str] = ()) -> str:
-    """Return the kind of an error and what it says, cleaned by :func:`told`."""
+    """Return the kind of an error and its message, cleaned by :func:`told`."""
     return told(f"{type(error).__name__}: {error}", known)
 
 

@@ -17,7 +17,7 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s\[\]:@/?#\\]+))(?::[0-9]{1,5})?",
 
 
 def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
-    """Return whether a ``Host`` header cannot be another's: an IP address, ``localhost``, or one of ``allowed`` (in
+    """Return whether a ``Host`` header cannot be another's: an IP address, ``localhost``, or in ``allowed`` (in
     lower case)."""
     found = _HOST.fullmatch(host.lower())
     if found is None:

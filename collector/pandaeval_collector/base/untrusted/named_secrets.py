@@ -113,7 +113,7 @@ _BEFORE = 100
 
 
 def without_named(text: str) -> str:
-    """Replace each value behind a telling name by ``[secret: password]``."""
+    """Replace each value behind a secret's name by ``[secret: password]``."""
     kept: list[str] = []
     done = 0
     for name, start, end in _names(text):
@@ -124,8 +124,8 @@ def without_named(text: str) -> str:
 
 
 def _names(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the ending of each name that may be a secret's, in lower case, and where it stands; one that is a secret's
-    only if its value looks like one is marked by ``?``."""
+    """Yield the ending of each name that may be a secret's, in lower case, and its position; an ending that is a
+    secret's only if its value looks like one is marked by ``?``."""
     lower = text.replace("\u0130", "i").lower()  # the only character whose lower case is longer
     for found in _ENDING.finditer(lower):
         start, ending = found.start(), found[0]
@@ -145,7 +145,7 @@ def _names(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
-    """Return ``!`` where tokens and keys of a name are secrets, ``?`` where their values have to tell."""
+    """Return ``!`` where tokens and keys of a name are secrets, ``?`` if their values have to decide."""
     if ending.startswith("authorization"):
         return "?"
     if ending.startswith("token"):
@@ -158,7 +158,7 @@ def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
 
 
 def _value_behind(text: str, name: str, start: int, end: int) -> re.Match[str] | None:
-    """Return a match of what follows a name: its group leads to the value, and the value ends it."""
+    """Return a match of the text after a name: its group leads to the value, and the value ends it."""
     for pattern in _FOLLOWS:
         if (held := pattern.match(text, end)) is not None:
             return held if _may_hold(name, held) else None

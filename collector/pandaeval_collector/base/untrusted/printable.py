@@ -56,7 +56,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """Return ``text`` like :func:`printable`, but leaves characters that join letters and pictures to one."""
+    """Return ``text`` like :func:`printable`, but leaves characters that join letters and pictures."""
     return text if text.isascii() and text.isprintable() else _UNREADABLE.sub(_escaped, text)
 
 
@@ -66,7 +66,8 @@ def for_xml(text: str) -> str:
 
 
 def excerpt(text: str | None, room: int) -> str | None:
-    """Return the beginning of a text, on one line, cut to ``room`` characters before unsafe ones are written out."""
+    """Return the beginning of a text, on one line, cut to ``room`` characters before unsafe characters are written
+    out."""
     if text is None:
         return None
     line = " ".join(text[: 2 * room].split())

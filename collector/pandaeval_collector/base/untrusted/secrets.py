@@ -119,7 +119,7 @@ _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
 
 
 def is_secret_field(name: str, value: object = None) -> bool:
-    """Return whether a field is named like a secret, or hold one under the name ``auth``."""
+    """Return whether a field is named like a secret, or holds a secret under the name ``auth``."""
     text = value if isinstance(value, str) else ""
     if name.lower() in ("auth", "_auth"):
         return redact(f"auth: {text}") != f"auth: {text}"

@@ -23,7 +23,7 @@ _CONTROL = re.compile(
 
 
 def says_something(text: str | None) -> bool:
-    """Return whether a text says anything to a reader: it holds a letter, a digit or a pictograph that is no part of a
+    """Return whether a text has content for a reader: it holds a letter, a digit or a pictograph that is no part of a
     control token."""
     if not text:
         return False
@@ -38,12 +38,12 @@ def says_something(text: str | None) -> bool:
 
 
 def say_something(*texts: str | None) -> bool:
-    """Return whether each of the texts says anything to a reader."""
+    """Return whether each of the texts has content for a reader."""
     return all(map(says_something, texts))
 
 
 def is_control(text: str | None) -> bool:
-    """Return whether a text holds control tokens and says nothing besides."""
+    """Return whether a text holds control tokens and no other content."""
     if not text or _WORDS.match(text) is not None:
         return False
     seen = UNSEEN.sub("", text).strip()

@@ -18,8 +18,8 @@ class TooLongError(OSError):
 
 
 def open_given(path: Path | str) -> BinaryIO:
-    """Open a file to be read. Raises ``OSError`` with a sentence, also for what is no file and was not opened for this
-    process by the shell."""
+    """Open a file to be read. Raises ``OSError`` with a sentence, also for a path that is no file and was not opened
+    for this process by the shell."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opens a pipe without a writer
     try:
         kind = os.fstat(descriptor).st_mode

@@ -52,7 +52,7 @@ def _value(key: str, value: str) -> AnyValue:
 
 
 class SignalExporter:
-    """Sends one signal's items. ``max_items``: maximum per request."""
+    """Sends a signal's items. ``max_items``: maximum per request."""
 
     def __init__(self, signal: str, transport: Transport, envelope: Envelope, max_items: int) -> None:
         self.name = f"otlp.{signal}"
@@ -115,7 +115,7 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
-    """Encode one ``Metric`` per instrument. ``points``: those of an instrument one after the other."""
+    """Encode one ``Metric`` per instrument. ``points``: those of an instrument in a row."""
     for instrument, group in itertools.groupby(points, key=lambda point: point.instrument):
         metric = Metric(name=instrument.name, unit=instrument.unit, description=instrument.description)
         match instrument.kind:

@@ -170,7 +170,7 @@ class Envelope:
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:
-        """Encode one export request; its form is the same for all three signals."""
+        """Encode an export request; its form is the same for all three signals."""
         request = Request()
         request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
         return bytes(request.SerializeToString())
@@ -195,7 +195,7 @@ class Transport(ABC):
         """Close the connection. Safe to call twice."""
 
     async def _renew(self) -> None:
-        """Open a new connection: one whose other end has vanished looks alive for a quarter of an hour, and
+        """Open a new connection: a connection whose other end has vanished looks alive for a quarter of an hour, and
         certificates may be new."""
         await self.close()
         try:

@@ -30,7 +30,7 @@ _FLUSH_S = 5.0
 
 
 class Outlet(ABC):
-    """Runs one exporter. Failures are retried with back-off; state changes are logged."""
+    """Runs an exporter. Failures are retried with back-off; state changes are logged."""
 
     def __init__(self, exporter: Exporter | Repeating, signal: str, telemetry: Telemetry) -> None:
         self._sink, self._backoff, self._is_up = exporter, Backoff(), True
@@ -96,7 +96,7 @@ class Outlet(ABC):
 
 
 class Outbox(Outlet):
-    """Feeds one exporter from its last item. At-least-once delivery; exactly-once if the exporter stores a position
+    """Feeds an exporter from its last item. At-least-once delivery; exactly-once if the exporter stores a position
     with the cursor, such as a file length. ``source``: its signal, or ``results``.
     """
 

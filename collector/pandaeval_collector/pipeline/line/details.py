@@ -1,4 +1,4 @@
-"""Follow-up questions after a verdict (``judge.detail: failing``), about a trace and one turn."""
+"""Follow-up questions after a verdict (``judge.detail: failing``), about a trace and its turn."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ A trace belongs to its named session, else to that of the trace it continues. Th
 by its last response id, so an unseen predecessor does not change the session. A trace that nothing continues has no
 session.
 
-Predecessors begin earlier, so chains have no loops. If several traces gave one response, the first is the predecessor.
-Conversations are weaker evidence (canned answers, prompt examples): they count only if exactly one earlier trace has
-them. The result is independent of arrival order.
+Predecessors begin earlier, so chains have no loops. If several traces gave the same response, the first is the
+predecessor. Conversations are weaker evidence (canned answers, prompt examples): they count only if exactly one earlier
+trace has them. The result is independent of arrival order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns due traces into a decision: files each understood trace under its session and adds results.
 
-All changes are returned as one :class:`WriteSet` for one transaction. Reads the store only; single-threaded.
+All changes are returned as a :class:`WriteSet` for a single transaction. Reads the store only; single-threaded.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Line:
         hands_over: bool = False,
         hints: Hints | None = None,
     ) -> None:
-        """``chains``: finds sessions of traces without one; default: from the store. ``left_out``: trace ids that
+        """``chains``: finds sessions of traces without a session; default: from the store. ``left_out``: trace ids that
         session scores ignore; may grow. ``failures``: failure groups, if enabled. ``hands_over``: sessions may belong
         to another collector. ``hints``: logs setup advice.
         """
@@ -120,7 +120,7 @@ class Line:
         return decision
 
     def compare(self, grown: Mapping[str, int]) -> Conclusion:
-        """Compare the members that were adopted into ``grown`` sessions with the earlier ones there."""
+        """Compare the members that were adopted into ``grown`` sessions with earlier members."""
         decision = Conclusion()
         with self._store.snapshot():
             self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
@@ -130,7 +130,7 @@ class Line:
         return decision
 
     def end_elsewhere(self, session_id: str) -> Conclusion:
-        """Tell the owner of a session that an application ended it."""
+        """Notify the owner of a session that an application ended it."""
         decision = Conclusion()
         if self._handover is not None:
             over = Member(session_id=session_id, session_end=True).SerializeToString()

@@ -31,7 +31,7 @@ milliseconds.
 
 
 def packed_answer(text: str, vector: bytes, words: str) -> bytes:
-    """Pack the answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
+    """Pack the answer of a trace. ``vector``: float32 bytes, empty without a vector; ``words``: its content words."""
     encoded = words.encode()
     return _HEAD.pack(len(vector), len(encoded)) + vector + encoded + text.encode()
 

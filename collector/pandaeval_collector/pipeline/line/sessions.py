@@ -151,8 +151,8 @@ class SessionPlaces:
         sizes: Sequence[int],
         added: Mapping[str, Sequence[Member]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, int, list[Member]]]:
-        """Yield sessions with the members needed for comparison, and the first one's position. Reads ``sizes`` members
-        stepwise, then all, so long sessions are not read per trace. ``added``: new members not yet stored.
+        """Yield sessions with the members needed for comparison, and the first member's position. Reads ``sizes``
+        members stepwise, then all, so long sessions are not read per trace. ``added``: new members not yet stored.
         """
         near: dict[str, tuple[int, list[Member]]] = {}
         wanted = {session_id for session_id, start_ns in grown.items() if start_ns}
@@ -208,7 +208,7 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:
     """Return the signal of a metric with a pending judge: the older revision's, if any. It is marked if evidence
-    differs, so the session id differs from the final one.
+    differs, so the session id differs from the final id.
     """
     signal = _PENDING if older is None else older.signals.get(name, _PENDING)
     if older is None or older.digest == digest or signal["outcome"] == "pending":

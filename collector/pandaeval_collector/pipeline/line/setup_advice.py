@@ -92,5 +92,5 @@ def cure(names: Iterable[str]) -> str:
 
 @cache
 def _switches() -> list[tuple[str, str]]:
-    """Return what all dialects say of how content is switched on, by the beginnings of names that it holds for."""
+    """Return all dialects' hints on how to switch content on, by the beginnings of the names concerned."""
     return [pair for dialect in dialects() for pair in getattr(dialect, "content_switch", {}).items()]

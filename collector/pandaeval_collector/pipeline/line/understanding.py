@@ -66,7 +66,7 @@ class ScoredTrace:
     error: str | None = None
     """The error with which the run itself failed, if it did."""
     is_handed: bool = False
-    """Whether another collector decided the run and this one scores its session."""
+    """Whether another collector decided the run and this collector scores its session."""
 
 
 def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> ScoredTrace:

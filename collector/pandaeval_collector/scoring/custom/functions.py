@@ -41,7 +41,7 @@ def judged(**definition: Any) -> Metric[Any, Any]:
 
 
 def build(definition: Definition) -> Metric[Any, Any]:
-    """Make the metric of a definition. Raises ``ValueError`` for one that could not be run."""
+    """Make the metric of a definition. Raises ``ValueError`` for a metric that could not be run."""
     rubric: Rubric[Any] = Rubric(
         name=definition.name if definition.level == "trace" else f"{definition.level}_{definition.name}",
         version=definition.digest,  # never the user's own, which may stay the same: verdicts are remembered under it

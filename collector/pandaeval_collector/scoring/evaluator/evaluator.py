@@ -99,7 +99,7 @@ class Evaluator:
         return self.explained(trace, unit, found)
 
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
-        """Return the results of metrics that look at one trace alone. ``unit``: the trace's, if the caller has it."""
+        """Return the results of metrics that look at a single trace. ``unit``: the trace's, if the caller has it."""
         unit = unit or trace_unit(trace)
         metrics = self.plan.alone
         if trace.is_step:
@@ -131,7 +131,7 @@ class Evaluator:
         return results
 
     def _of_turn(self, trace: Trace, index: int, bare: TurnView, coded: Sequence[JudgedTurnMetric]) -> Iterator[Result]:
-        """Yield the results of one turn. ``bare``: the turn without its history."""
+        """Yield the results of a turn. ``bare``: the turn without its history."""
         scored = [metric for metric in coded if score_by_code(metric, bare) is not None]
         if not scored and not self.plan.turns:
             return
@@ -151,7 +151,7 @@ class Evaluator:
         stand: Iterable[tuple[str, str, Sequence[str]]] = (),
         with_session: bool = False,
     ) -> list[Result]:
-        """Return the results of a trace and, if one fails, of metrics that explain why, whose step failing results
+        """Return the results of a trace and, if a result fails, of metrics that explain why, whose step failing results
         also name. ``with_session``: they were read with the other traces of the session; else those that these may
         change are not explained yet; ``stand``: further ones that failed before, see :meth:`blamed`."""
         others = [result for result in results if result.metric not in self.explaining]
@@ -167,7 +167,7 @@ class Evaluator:
         return [_with_blame(result, steps[0]) for result in others] + explaining
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
-        """Return the results that explain failing ones: of these the id, the metric and the spans that they name."""
+        """Return the results that explain failing results: of these the id, the metric and the spans that they name."""
         wanted = [(self.plan.order.get(metric, 0), id_, metric, spans) for id_, metric, spans in failing if spans]
         if not self.plan.explaining or not wanted or trace.is_step:
             return []
@@ -182,7 +182,7 @@ class Evaluator:
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
     ) -> list[Result]:
-        """Return unscored results of ``metrics``, if not given of all that look at one trace alone."""
+        """Return unscored results of ``metrics``, if not given of all that look at a single trace."""
         metrics = self.plan.alone if metrics is None else metrics
         return conclude(unit, [(self._preparation.of(each).origin, Unscored(why, reason), 0.0) for each in metrics])
 
@@ -228,7 +228,7 @@ class Evaluator:
 
     def signal_value(self, result: Result) -> float | None:
         """Return the value of a trace's result for session metrics: its score, or ``None`` for a result that is open
-        or a suspect, and for one that passed if the metric counts by its failures only.
+        or a suspect, and for a passed result if the metric counts by its failures only.
 
         A metric with a setting for its signal (``loop_signal``) counts with its score if that is ``raw``. If it is
         ``sure``, a failing result counts with its score and any other as 1.0, or not at all without a calibration.
@@ -246,7 +246,7 @@ class Evaluator:
     def _on_trace(
         self, metrics: Sequence[TraceMetric], trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
     ) -> list[Result]:
-        """Run metrics of traces; ``more``: what they are told, see :class:`TraceContext`."""
+        """Run metrics of traces; ``more``: their context, see :class:`TraceContext`."""
         texts = texts or Texts({}, (), self.embedder.id, self.embedder.bands)
         context = partial(TraceContext, texts, **more)
         return self._run(metrics, trace, unit, context, refusal(trace))

@@ -122,7 +122,7 @@ class Judged:
         return self._judge
 
     def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Return whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        """Return whether traces like this trace are judged at all. ``attributes``: of its spans and their resources."""
         judge = self._judge
         return judge is not None and judge.selection.concerns(trace.agent, attributes)
 
@@ -138,7 +138,7 @@ class Judged:
         )
 
     def details(self, subject: Trace | TurnView) -> tuple[list[Result], list[Question]]:
-        """Return what :meth:`questions` does, for the questions about a trace or turn that wait for a verdict."""
+        """Return the same as :meth:`questions`, for the questions about a trace or turn that wait for a verdict."""
         if isinstance(subject, TurnView):
             of_turn = self._waiting(self._of_turns, subject.trace)
             return self._asked(of_turn, subject, subject.trace, turn_unit(subject), _SELECTED, TurnContext)
@@ -159,7 +159,7 @@ class Judged:
         return judge is not None and judge.detail == "failing" and result.metric == VERDICT and is_first
 
     def _of(self, session_id: str | None) -> list[JudgedTraceMetric]:
-        """Return the metrics that a judge is asked for about each trace of this session, or without one."""
+        """Return the metrics to judge for each trace of this session, or of a trace without a session."""
         by_trace = session_id is None or self._settings.correctness == "trace"
         return [m for m in self._at_once(self._of_traces, session_id) if by_trace or not m.asked_by_session]
 
@@ -193,7 +193,7 @@ class Judged:
         return conclude(turn_unit(view), [(self._preparation.by_code(metric), score, 0.0)])[0]
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Return the results of one turn that need no model, and questions for the others."""
+        """Return the results of a turn that need no model, and questions for the others."""
         metrics = self._at_once(self._of_turns, view.trace.session_id)
         choice = self._choice(view.trace, suspicious)
         return self._asked(metrics, view, view.trace, turn_unit(view), choice, TurnContext)
@@ -208,7 +208,7 @@ class Judged:
         return self._asked(self._of_sessions, session, None, unit, choice, context)
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
-        """Return the questions about the same trace or turn, to the same model, that are put in one call with this
+        """Return the questions about the same trace or turn, to the same model, that share a call with this
         one."""
         if question.metric.part is None:
             return ()
@@ -329,7 +329,7 @@ class Judged:
 
 
 def _refused(trace: Trace | None) -> Unscored | None:
-    """Return why no judge is asked about a trace; ``None`` if one may be, and for a session."""
+    """Return why no judge is called about a trace; ``None`` if a judge may be called, and for a session."""
     if trace is None:
         return None
     if trace.forced and not trace.fragment:
@@ -362,7 +362,8 @@ def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
 
 
 def applies(metric: Metric[Any, Any], subject: Any) -> bool:
-    """Return whether a metric is asked about the subject at all; one whose check fails is asked, and fails there."""
+    """Return whether a metric is evaluated for the subject at all; if its check fails, it is evaluated, and fails
+    there."""
     if not isinstance(metric, TurnMetric | JudgedTurnMetric) or metric.applies is None:
         return True
     return attempt(metric, metric.applies, subject, True)

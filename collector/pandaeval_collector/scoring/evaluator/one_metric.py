@@ -19,7 +19,7 @@ _FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several 
 
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
-    """Run a metric; return its finding, or ``refusal`` in its place if there is one; ``None`` when the metric does
+    """Run a metric; return its finding, or ``refusal`` in its place if given; ``None`` when the metric does
     not apply. A metric that raises gives ``unscored(metric_error)``, one for which there is no time left
     ``unscored(timeout)``."""
     try:

@@ -66,7 +66,7 @@ class MetricPlan:
 
     def waits(self, metric: Metric[Any, Any], in_session: bool) -> bool:
         """Return whether a question about a trace or turn is asked only after a verdict, of the session or of the
-        trace itself. One with a configured threshold never waits."""
+        trace itself. A metric with a configured threshold never waits."""
         asked = isinstance(metric, JudgedTraceMetric | JudgedTurnMetric) and metric.key not in self._always
         return self._is_selective and asked and ("session" if in_session else "trace") in self._led
 

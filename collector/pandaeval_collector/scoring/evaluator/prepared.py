@@ -54,7 +54,7 @@ class Preparation:
         return judge.model_of(metric.key)
 
     def by_code(self, metric: Metric[Any, Any]) -> Origin:
-        """Return what results of a judged metric that code made share."""
+        """Return the common part of a judged metric's results that code made."""
         threshold = self.of(metric).threshold
         identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
         return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
@@ -69,7 +69,7 @@ class Preparation:
         return own | self.settings.identity(metric.name)
 
     def _identity_of_signals(self, metric: SessionMetric) -> dict[str, Any]:
-        """Return what identifies the results of the trace metrics that a session metric reads, and of no others."""
+        """Return the identity of the results of the trace metrics that a session metric reads, and of no others."""
         read = [self.signals[name] for name in metric.signals or self.signals if name in self.signals]
         identity: dict[str, Any] = {"signals": sorted(signal.name for signal in read), "embedder": self.embedder.id}
         if (judge := self.settings.judge) is not None:

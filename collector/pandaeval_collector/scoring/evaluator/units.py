@@ -39,7 +39,7 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
 
 
 def turn_unit(view: TurnView) -> Unit:
-    """Make the unit of a turn: its evaluated span is the one that answers."""
+    """Make the unit of a turn: its evaluated span is the span that answers."""
     unit = trace_unit(view.trace)
     span_id = view.span_id
     unit.level, unit.id, unit.span_id = "turn", f"{unit.trace_id}:{span_id}", span_id
@@ -48,7 +48,7 @@ def turn_unit(view: TurnView) -> Unit:
 
 
 def unread(due: DueTrace) -> Unit:
-    """Make the unit of a trace that cannot be read: its evidence is made of the ids of what came."""
+    """Make the unit of a trace that cannot be read: its evidence is made of the ids of the received spans."""
     known = hashlib.blake2b(b"".join(sorted(due.known)), digest_size=16).hexdigest()
     return Unit(
         level="trace",

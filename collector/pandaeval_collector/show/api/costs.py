@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from pandaeval_collector.show.api.filters import Filters, Window, within
 from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.store.costs import read_costs
 
 Subject = Literal["agent", "user", "session", "day"]
 By = Annotated[Subject, Query(description="Subject of each row.")]
@@ -17,7 +18,7 @@ Most = Annotated[int, Query(ge=1, le=500, description="Most rows.")]
 
 
 class CostRow(BaseModel):
-    """What runs and their verdicts cost together. ``name``: of the session, user, agent or day (UTC); null if the runs
+    """Costs of runs and their verdicts together. ``name``: of the session, user, agent or day (UTC); null if the runs
     state none."""
 
     name: str | None
@@ -43,6 +44,6 @@ def cost_routes(app: FastAPI, reads: Reads) -> None:
 
     @reads.operation(app, "/costs", "Cost of runs and verdicts by agent, user, session or day")
     def costs(wanted: Filters, window: Window = "7d", by: By = "agent", limit: Most = 100) -> Costs:
-        rows = reads.finder.costs(within(wanted, window, int(time.time() * 1e3)), by, limit)
+        rows = read_costs(reads.finder, within(wanted, window, int(time.time() * 1e3)), by, limit)
         names = CostRow.model_fields
         return Costs(by=by, costs=[CostRow.model_validate(dict(zip(names, row, strict=True))) for row in rows])

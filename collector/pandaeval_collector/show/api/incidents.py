@@ -34,9 +34,12 @@ from pandaeval_collector.show.report.incidents import (
 )
 from pandaeval_collector.show.view.rows import Milliseconds, Severity, TraceRow
 from pandaeval_collector.store import StoreAccess
+from pandaeval_collector.store.costs import read_measures
+from pandaeval_collector.store.failing import read_failures, read_shares, triage_history
 from pandaeval_collector.store.failures import at_least
-from pandaeval_collector.store.finding import AgentBucket, Finder
+from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.rates import AgentBucket, runs_over_time
 from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
 AskedState = Annotated[Standing, Query(description="Triage state; open means new or known.")]
@@ -115,7 +118,7 @@ class IncidentReads:
         rows = chosen[:limit]
         bodies = self._finder.bodies([incident.newest.seq for incident, _ in rows])
         runs, failed = over_time(found.runs)
-        measures: Any = self._finder.measured(found.wanted) if measured else {}
+        measures: Any = read_measures(self._finder, found.wanted) if measured else {}
         return Incidents(
             since=found.span.since,
             until=found.span.until,
@@ -149,12 +152,12 @@ class IncidentReads:
             failed=span.spark(incident.at.values(), BARS, span.step),
             parts=self._parts(incident, found),
             examples=self._examples(incident),
-            history=self._finder.said_of(incident.ids),
+            history=triage_history(self._finder, incident.ids),
         )
 
     def check(self, ids: Sequence[str]) -> None:
-        """Raise :class:`ProblemError` if no incident has one of the IDs, or had it when its state was set."""
-        failed, groups, given = self._finder.failing(Wanted())
+        """Raise :class:`ProblemError` if no incident has any of the IDs, or had it when its state was set."""
+        failed, groups, given = read_failures(self._finder, Wanted())
         if unknown := set(ids) - known_ids(failed, groups) - given.keys():
             raise ProblemError(404, f"there is no incident {min(unknown)}")
 
@@ -167,14 +170,14 @@ class IncidentReads:
         if since is None:
             since = until - _HOUR_MS if oldest is None else oldest
         span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
-        failed, groups, given = self._finder.failing(wanted)
+        failed, groups, given = read_failures(self._finder, wanted)
         triaged = [(incident, incident.triage(given)) for incident in incidents(failed, groups)]
         triaged.sort(key=lambda entry: entry[0].rank(begun, entry[1].state))
-        return FailureWindow(wanted, span, begun, triaged, self._finder.over_time(wanted, span.since, span.step))
+        return FailureWindow(wanted, span, begun, triaged, runs_over_time(self._finder, wanted, span.since, span.step))
 
     def _parts(self, incident: Incident, found: FailureWindow) -> list[IncidentPart]:
         parts = []
-        for kind, name, runs, numbers in self._finder.shares(found.wanted, incident.at)[:_MOST_PARTS]:
+        for kind, name, runs, numbers in read_shares(self._finder, found.wanted, incident.at)[:_MOST_PARTS]:
             spark = found.span.spark([incident.at[no] for no in numbers])
             parts.append(IncidentPart(kind=kind, name=name, runs=runs, failed=len(numbers), spark=spark))
         return parts

@@ -29,6 +29,7 @@ from pandaeval_collector.show.view.rows import (
 )
 from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.rates import read_rates
 from pandaeval_collector.store.reader import PAUSED
 from pandaeval_collector.store.series import VERDICT
 
@@ -62,7 +63,7 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
 
     @reads.operation(app, "/rates", "Rates by metric and agent in a time window")
     def rates(wanted: Filters, window: Window = "all") -> Rates:
-        counted = reads.finder.rates(within(names.wanted(wanted), window, int(time.time() * 1000)))
+        counted = read_rates(reads.finder, within(names.wanted(wanted), window, int(time.time() * 1000)))
         found = window_rates(counted)
         unscored = missing((f"{rate.level}.{rate.metric}", rate.unscored) for rate in found if rate.agent is None)
         shares = [Missing(**entry) for entry in unscored]
@@ -94,7 +95,7 @@ def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
 
 
 def window_rates(counted: Iterable[tuple[str, str | None, str, int]]) -> list[WindowRate]:
-    """Return the rates of :meth:`Finder.rates`, most failures first, with those of all agents."""
+    """Return the rates of :func:`read_rates`, most failures first, with those of all agents."""
     tallies: dict[tuple[str, str | None], OutcomeCounts] = {}
     for metric, agent, verdict, times in counted:
         of_all = () if metric.startswith("session.") else (None,)  # a session may have several agents

@@ -40,14 +40,14 @@ class Reads:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pandaeval-api")
 
     async def run(self, read: Callable[[], T]) -> T:
-        """Run ``read`` on a thread: returns what it returns, and raise what it raises."""
+        """Run ``read`` on a thread; return its result, and raise its errors."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     def operation(
         self, app: FastAPI, path: str, summary: str, *, large: bool = False, tagged: bool = True
     ) -> Callable[[Callable[..., BaseModel]], object]:
-        """Return a decorator that answers GET requests at ``path`` with what a function returns, which is called on a
-        thread with the request's parameters. ``tagged``: see :meth:`answer`, else :meth:`fresh`."""
+        """Return a decorator that answers GET requests at ``path`` with a function's result. The function is called on
+        a thread with the request's parameters. ``tagged``: see :meth:`answer`, else :meth:`fresh`."""
 
         def added(read: Callable[..., BaseModel]) -> object:
             async def answer(request: Request, **given: Any) -> Response:
@@ -65,7 +65,7 @@ class Reads:
     async def answer(
         self, request: Request, read: Callable[[], BaseModel], beside: object = "", large: bool = False
     ) -> Response:
-        """Return the JSON of what ``read`` returns, with an entity tag of the store's state and the question; 304
+        """Return the result of ``read`` as JSON, with an entity tag of the store's state and the question; 304
         without a read if the client has that. Equal questions share one rendering while it is made. ``beside``:
         what the answer tells besides, which changes without the store. ``large``: the answer may be large, so that one
         such answer is made at a time."""
@@ -94,7 +94,7 @@ class Reads:
             self.large_waiting -= 1
 
     async def fresh(self, read: Callable[[], BaseModel]) -> Response:
-        """Return the JSON of what ``read`` returns, marked as not to be cached."""
+        """Return the result of ``read`` as JSON, marked as not to be cached."""
         body = await self.run(lambda: _json(read))
         return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
 

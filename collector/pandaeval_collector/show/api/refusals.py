@@ -17,6 +17,6 @@ def title(status: int) -> str:
 
 
 def refusal(status: int, detail: str, headers: Any = None) -> JSONResponse:
-    """Return the answer. ``detail``: what is wrong and what to do; ``headers``: a dictionary of further headers."""
+    """Return the answer. ``detail``: the cause and the cure; ``headers``: a dictionary of further headers."""
     body = {"status": status, "title": title(status), "detail": detail}
     return JSONResponse(body, status, headers=headers if isinstance(headers, dict) else None, media_type=MEDIA)

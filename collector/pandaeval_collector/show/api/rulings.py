@@ -28,7 +28,7 @@ from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_shapes import DryRun, RunShape
-from pandaeval_collector.store.finding import StandingVerdict
+from pandaeval_collector.store.correctness import StandingVerdict, read_verdicts
 from pandaeval_collector.store.live_groups import NEAR
 from pandaeval_collector.store.runs import RunTable
 
@@ -84,7 +84,7 @@ class RulingTrial(BaseModel):
 
 
 class NewRuling(BaseModel):
-    """A ruling to keep: the one that a run tried, or a sentence."""
+    """A ruling to keep: a run's tried ruling, or a sentence."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -163,7 +163,7 @@ def question_routes(app: FastAPI, reads: Reads) -> None:
 
     @reads.operation(app, "/questions", "Open questions to the agent's owner, those of most runs first")
     def questions() -> OpenQuestions:
-        return OpenQuestions(items=[group.shown() for group in grouped(reads.finder.verdicts())])
+        return OpenQuestions(items=[group.shown() for group in grouped(read_verdicts(reads.finder))])
 
 
 class RulingWork:
@@ -184,7 +184,7 @@ class RulingWork:
     async def attempt(self, asked: RulingTrial, response: Response) -> RunShape | DryRun:
         """Start the run that tries a ruling, or estimate it."""
         with _refusing():
-            spec = await self._reads.run(lambda: _trial(asked, self._reads.finder.verdicts()))
+            spec = await self._reads.run(lambda: _trial(asked, read_verdicts(self._reads.finder)))
             if asked.dry_run:
                 return DryRun(**asdict(await self._runs.dry(spec)))
             response.status_code = 201
@@ -262,7 +262,7 @@ def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
 
 
 def _ruling(given: Mapping[str, Any]) -> Ruling:
-    """Make a ruling of today. Raises ``UserError`` for one without a sentence."""
+    """Make a ruling of today. Raises ``UserError`` for a ruling without a sentence."""
     if not str(given.get("text", "")).strip():
         raise UserError("text: write the sentence that the judge should follow")
     today = datetime.datetime.now(datetime.UTC).date()

@@ -110,7 +110,7 @@ class RunShape(BaseModel):
 
 
 def _asked(body: bytes) -> dict[str, Any]:
-    """Return what a stored run is asked to do, by the names of :class:`RunBody`."""
+    """Return the order of a stored run, by the names of :class:`RunBody`."""
     spec = RunSpec.from_json(body)
     return {
         **{name: getattr(spec, name) for name in _SAME},

@@ -16,7 +16,7 @@ _FRAME = tokens(_SENTENCE) + 40
 
 
 def fenced(lines: Sequence[str], rest: str = "", *more: str) -> str:
-    """Return an answer with as many of the lines as fit; if some do not, ``rest`` says how to get them. ``more``:
+    """Return an answer with as many of the lines as fit; if some do not, ``rest`` explains how to get them. ``more``:
     sentences of ours below them."""
     told = [each for each in more if each]
     room = MOST_TOKENS - _FRAME - tokens(rest) - sum(tokens(each) + 1 for each in told) - 20

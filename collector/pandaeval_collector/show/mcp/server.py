@@ -47,7 +47,7 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
 
 
 def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
-    """Wrap a tool: it tells its caller the errors that a caller can cure, fenced as they may name
+    """Wrap a tool: it returns the errors that a caller can cure to the caller, fenced as they may name
     values from spans; all others stay inside."""
 
     @functools.wraps(tool)

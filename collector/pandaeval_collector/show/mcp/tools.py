@@ -126,7 +126,7 @@ class Tools:
 
     @filtered("metric", "hours", "agent", "service", "environment", "attribute")
     async def pass_rates(self, filters: dict[str, Any]) -> str:
-        """How many results passed and failed, one line for each metric and agent; most failures first."""
+        """How many results passed and failed, a line for each metric and agent; most failures first."""
         rates = await self._rates(filters)
         if not rates:
             return "No results match."
@@ -183,7 +183,7 @@ class Tools:
 
 
 def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
-    """Yield the tools over one collector. ``page``: where people reach it."""
+    """Yield the tools over a collector. ``page``: where people reach it."""
     tools = Tools(asker, page)
     for name, method in vars(Tools).items():
         if inspect.isfunction(method) and not name.startswith("_"):

@@ -90,7 +90,7 @@ def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
 
 
 def stored_trace(parts: Sequence[Part]) -> Trace | None:
-    """Return the trace that is stored in these parts; ``None`` without any. Raises what decoding raises."""
+    """Return the trace that is stored in these parts; ``None`` without any. Raises decoding errors."""
     return rebuilt(parts).trace if parts else None
 
 
@@ -202,7 +202,7 @@ def _captured(value: Captured | None, texts: TextPool) -> int | None:
 
 
 def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
-    """Yield for each part of a message who or what speaks, and the position of its text."""
+    """Yield the speaker of each part of a message, and the position of its text."""
     role = clean(message.role[:30])
     for part in message.parts:
         match part:

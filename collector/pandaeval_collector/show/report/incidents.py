@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.show.view.rows import Milliseconds, TraceRow
 from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.failing import FailedResult
 from pandaeval_collector.store.failures import gravity, group_id, plain, severity_of
-from pandaeval_collector.store.finding import AgentBucket, FailedResult
+from pandaeval_collector.store.rates import AgentBucket
 from pandaeval_collector.store.triage import SETTLED, STATES, State, Triage
 
 BARS, SPARKS = 72, 24
@@ -98,7 +99,8 @@ class Incident:
         return True
 
     def take(self, other: Incident) -> None:
-        """Take in an incident that it covers. The graver one gives the name; a verdict on a session keeps its own."""
+        """Take in an incident that it covers. The more severe incident gives the name; a verdict on a session keeps its
+        own."""
         if gravity([other.label], other.severity) < gravity([self.label], self.severity):
             self.severity, other.severity = other.severity, self.severity
             if self.newest.no > 0:
@@ -110,7 +112,7 @@ class Incident:
         self.also |= {(other.metric, other.label): None} | other.also
 
     def triage(self, given: Mapping[str, Triage]) -> Triage:
-        """Return what people say of it, by what they said of each id: of several the one that asks for most."""
+        """Return people's state of it, by their states of each id: of several the most demanding state."""
         triages = [given.get(id_, Triage()).now(self.at.values()) for id_ in self.ids]
         return min(triages, key=lambda triage: STATES.index(triage.state))
 
@@ -126,7 +128,7 @@ class Incident:
         return ""
 
     def rank(self, span: TimeSpan, state: State = "new") -> tuple[bool, bool, int, bool, int, int]:
-        """Return a key to sort by, most urgent first, what is settled last."""
+        """Return a key to sort by, most urgent first, settled incidents last."""
         grave = gravity([self.label, *(label for _, label in self.also)], self.severity)
         return (state in SETTLED, *grave, not self.trend(span), -len(self.at), -self.newest.at)
 
@@ -202,7 +204,7 @@ def _host(incident: Incident, hosts: Mapping[tuple[str, str], Incident]) -> Inci
 
 
 class IncidentRow(BaseModel):
-    """What failed for one cause within a window. ``ids``: what it is called when its state is given, with ``grouped``
+    """Failures of a single cause within a window. ``ids``: its names when its state is given, with ``grouped``
     those of its results (`metadata.failure_group.id`); ``also``: metric
     and label of what else was found at the same steps; ``trend``: `begun`, `rising` or empty; ``first_at``: since when
     it is known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
@@ -266,8 +268,8 @@ class IncidentPart(BaseModel):
 
 class IncidentDetail(IncidentRow):
     """An incident with its runs over time, by what they are of, and the newest of them. ``step``: milliseconds of each
-    of the bars ``all`` (of all runs) and ``failed``, from ``since`` on; ``history``: all that people said of it, newest
-    first."""
+    of the bars ``all`` (of all runs) and ``failed``, from ``since`` on; ``history``: all states that people gave it,
+    newest first."""
 
     since: Milliseconds
     until: Milliseconds

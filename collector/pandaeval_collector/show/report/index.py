@@ -89,7 +89,7 @@ class LiveIndex:
         return tallies
 
     def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:
-        """Add results that are ``told`` of the session with this id, and return its position."""
+        """Add results about the session with this id, as ``told``, and return its position."""
         if session_id not in self._at:
             self._at[session_id] = len(self._sessions)
             known = {"members": [*self.members[session_id]]} if session_id in self.members else {}
@@ -111,13 +111,13 @@ class LiveIndex:
 
 
 def facts_of(row: Listed) -> dict[str, Any]:
-    """Return what lists show of a stored trace, with the session that it belongs to now."""
+    """Return the list entry of a stored trace, with the session that it belongs to now."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
     return facts if row.session is None else {**facts, "session": row.session}
 
 
 def session_result(result: ShownResult) -> dict[str, Any]:
-    """Return a session's result in full; for one without any judge's part, also in words what it means."""
+    """Return a session's result in full; for a result without any judge's part, also its meaning in words."""
     whole = {**result.short, **result.full}
     if not is_inline(result.full.get("metadata")) or "label" not in result.short:
         return whole

@@ -38,7 +38,7 @@ def clean_json(document: bytes) -> bytes:
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON-ready copy, without characters that hide or reorder what stands beside them."""
+    """Return a JSON-ready copy, without characters that hide or reorder their neighbours."""
     held: dict[str, Any] = orjson.loads(clean_json(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)))
     return held
 
@@ -133,7 +133,7 @@ def live_shell() -> tuple[str, str]:
 def filled_shell(
     kind: str, loading: tuple[str, str], *, data: str = "", head: str = "", allowed: str = ""
 ) -> tuple[str, str]:
-    """Return the page of ``assets/<kind>`` and its content security policy. ``loading``: what it says while it opens,
+    """Return the page of ``assets/<kind>`` and its content security policy. ``loading``: its text while it opens,
     and without scripts; ``data``: elements before its scripts; ``allowed``: more for the policy."""
     library, licence = _asset("common/vendor/uPlot.iife.min.js"), _asset("common/vendor/uPlot.LICENSE.txt")
     data += f"<!-- {licence} -->\n<script>{library}</script>"

@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class OutcomeCounts:
-    """Counts results. ``passed`` and ``failed``: of the scored ones with a threshold; ``unscored``: by why;
+    """Counts results. ``passed`` and ``failed``: of the scored results with a threshold; ``unscored``: by why;
     ``unclear`` and ``disputed``: verdicts that decide nothing."""
 
     scored: int = 0
@@ -147,7 +147,7 @@ def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
 
 
 def handled_line(rates: Iterable[Row]) -> str:
-    """Return what :func:`handled` says of the API's rates of all agents, or that nothing is judged."""
+    """Return :func:`handled` for the API's rates of all agents, or that no run is judged."""
     whole = (rate for rate in rates if rate["agent"] is None)
     tallies = {f"{level}.{metric}": counts for (level, metric), counts in summed(whole, "level", "metric").items()}
     return handled(tallies) or "no run was judged for correctness"

@@ -124,7 +124,7 @@ class ResultView:
 
 
 def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return results, JSON objects, sorted: failed ones first, then by signal, then those without one."""
+    """Return results, JSON objects, sorted: failed results first, then by signal, then results without a signal."""
     ranked = sorted(results, key=lambda result: (*ResultView.of(result).urgency, result["metric"]))
     return [dict(result) for result in ranked]
 
@@ -145,7 +145,7 @@ def verdict(label: str | None) -> str:
 
 
 def spelled_out(label: str | None, reason: str) -> str:
-    """Return what such a score says and leave open: what was found, by its ``reason``."""
+    """Return the meaning and the limit of such a score: the finding, by its ``reason``."""
     if match := _CHECKS.match(reason):
         return match[0]
     return f"{verdict(label)} by rule checks; task success: not judged"

@@ -182,7 +182,7 @@ class Rate(BaseModel):
 
 
 class WindowRate(BaseModel):
-    """Standing results of one metric about the runs and sessions of a window. ``agent``: null for all agents; a session
+    """Standing results of a metric about the runs and sessions of a window. ``agent``: null for all agents; a session
     counts for each agent of its runs, and a run once for a metric of turns. Counts as those of :class:`Rate`."""
 
     metric: str
@@ -198,7 +198,7 @@ class WindowRate(BaseModel):
 
 
 class CorrectedShare(BaseModel):
-    """The pass rate of one metric and agent over all judged runs, corrected by ``labels`` of people, with its 95 %
+    """The pass rate of a metric and agent over all judged runs, corrected by ``labels`` of people, with its 95 %
     interval. ``judge``: the share that the judge passes."""
 
     metric: str
@@ -211,7 +211,7 @@ class CorrectedShare(BaseModel):
 
 
 class Missing(BaseModel):
-    """Results that gave no score, by reason. ``metrics``: how many of each; ``cure``: what to do
+    """Results that gave no score, by reason. ``metrics``: how many of each; ``cure``: the remedy
     about it."""
 
     why: str

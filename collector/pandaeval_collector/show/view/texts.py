@@ -17,18 +17,18 @@ MARGIN = 6000
 
 
 def said(text: Any, most: int = 300) -> str:
-    """Return foreign text on one line of at most about ``most`` characters, without secrets."""
+    """Return foreign text on a single line of at most about ``most`` characters, without secrets."""
     return shortened(one_line(hidden(elided(str(text), most + MARGIN))), most)
 
 
 def shortened(text: str, most: int) -> str:
-    """Return text of at most about ``most`` characters. One that is hardly longer stays whole: the words about what
+    """Return text of at most about ``most`` characters. A text that is hardly longer stays whole: the words about what
     was cut would be longer than that."""
     return text if len(text) <= most + _MARK else elided(text, most)
 
 
 def hidden(text: str) -> str:
-    """Return foreign text without secrets, and without what passes for words of ours."""
+    """Return foreign text without secrets, and without imitations of our words."""
     return neutral(redact(text))
 
 

@@ -30,7 +30,7 @@ CURES: Mapping[str, str] = {
 
 
 def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
-    """Return sentences for people: what was not judged and why. Empty if all was judged.
+    """Return sentences for people: the questions that were not judged and why. Empty if all was judged.
     ``traces``: how many runs there are; ``judge``: the model that is configured."""
     scored = tallies[TASK].scored if TASK in tallies else 0
     if not traces or scored >= traces or handled(tallies):

@@ -85,7 +85,7 @@ def false_success(subject: Subject, rng: Random) -> ToolResultEdit:
 
 
 def success_after_refusal(subject: Subject, rng: Random) -> ToolResultEdit:
-    """A person declined the last change, and the answer says that it was done."""
+    """A person declined the last change, and the answer claims that it was done."""
     denial = rng.choice(_DENIALS)
     index = last_change(subject)
     return ToolResultEdit(index, denial, f"{subject.trace.tool_calls[index].name} was declined: {denial}", failed=True)

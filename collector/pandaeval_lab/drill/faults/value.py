@@ -146,7 +146,7 @@ FAULTS = {
         "value", "The answer names a web or mail address that appears nowhere.", replaced(URL, "address", other_address)
     ),
     "off_by_one_day": Fault(
-        "value", "A date in the answer is off by one day, and appears nowhere.", replaced(DATE, "date", next_day)
+        "value", "A date in the answer is off by a day, and appears nowhere.", replaced(DATE, "date", next_day)
     ),
     **family("value", stale_value, swapped_values, wrong_sum, wrong_unit),
 }

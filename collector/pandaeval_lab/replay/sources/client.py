@@ -91,7 +91,7 @@ class StoreAddress:
 
 
 def place_of(written: str) -> StoreAddress:
-    """Read an address. Raises :class:`UnusableInputError` with a sentence that says what to write."""
+    """Read an address. Raises :class:`UnusableInputError` with a sentence that has the correction."""
     shown = one_printable_line(written)
     scheme = _SCHEME.match(written)
     if scheme is None or scheme[1] not in PORTS:
@@ -103,7 +103,7 @@ def place_of(written: str) -> StoreAddress:
 
 
 def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddress:
-    """Read an address. ``rest``: what follows the scheme. Raises ``ValueError``."""
+    """Read an address. ``rest``: the text after the scheme. Raises ``ValueError``."""
     parts = urlsplit(f"{'https' if secure else 'http'}://{rest}")
     if parts.username is not None:
         raise UnusableInputError(f"{kind}://…: give a token by token_env=NAME, and its user by user=NAME")
@@ -211,7 +211,7 @@ class OneTrace:
 
 
 def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
-    """Split a document into a request for each trace, by its id in hex, the one that started last first; resources and
+    """Split a document into a request for each trace, by its id in hex, the latest start first; resources and
     scopes are repeated where several traces share them. Raises ``TypeError``, ``KeyError``, ``AttributeError`` or
     ``ValueError`` for what is no OTLP."""
     found: dict[str, list[Json]] = {}
@@ -282,7 +282,7 @@ class StoreClient:
     def get(
         self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]
     ) -> T | None:
-        """Return what ``read`` makes of the answer's JSON object; ``None`` if there is nothing at this path. Raises
+        """Return the result of ``read`` on the answer's JSON object; ``None`` if there is nothing at this path. Raises
         :class:`AnswerTooLargeError`, and :class:`UnusableInputError` for what only the user can put right, or an answer
         that ``read`` cannot read."""
         for attempt in range(_TRIES):

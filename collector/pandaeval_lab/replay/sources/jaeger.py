@@ -57,7 +57,7 @@ class Jaeger:
         yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
 
     def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
-        """Read what lies in a window, of all services together: the newest traces are the newest of any. A window that
+        """Read the traces of a window, of all services together: the newest traces are the newest of any. A window that
         one service does not answer as a whole, or that holds too much at once, is made smaller by the caller."""
         found: Found = {}
         whole, may_be_smaller = True, until_ns - since_ns > _LEAST_NS
@@ -100,7 +100,7 @@ class Jaeger:
         return found, len(found) < _PAGE
 
     def _ask(self, path: str, parameters: dict[str, str | int]) -> Found:
-        """Return the traces of an answer, by id; v3 says by 404 that there are none."""
+        """Return the traces of an answer, by id; v3 answers 404 if there are none."""
         return self._asking.get(path, parameters, self._read) or {}
 
     def _read(self, answer: dict[str, Any]) -> Found:

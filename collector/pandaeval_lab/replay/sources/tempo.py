@@ -64,7 +64,7 @@ class Tempo:
         return ids, len(ids) < _PAGE
 
     def _trace(self, id_: str) -> Found:
-        """Fetch a trace; nothing for one that is gone."""
+        """Fetch a trace; nothing for a trace that is gone."""
 
         def spans(answer: dict[str, Any]) -> Found:
             document = from_envelope(answer)

@@ -46,7 +46,7 @@ def judged(
 
 
 def detailed(results: Sequence[Result]) -> list[Result]:
-    """What a judge was asked about traces and turns, the verdict excepted."""
+    """The judge's questions about traces and turns, except the verdict."""
     levels = ("trace", "turn")
     return [r for r in results if r.evaluator.kind == "llm" and r.unit.level in levels and r.metric != "correctness"]
 

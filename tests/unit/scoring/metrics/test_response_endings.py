@@ -272,10 +272,6 @@ class TestTruncated:
         trace = run(span(2, "chat m", {**CHAT, **said}), span(3, "chat m", {**CHAT, **cut}), answer="It is here.")
         assert scored(trace).value == 1.0
 
-    def test_an_exception(self) -> None:
-        error = "openai.LengthFinishReasonError: Could not parse response content as the length limit was reached"
-        assert scored(run(status_code=STATUS_ERROR, status_message=error)).label == "truncated"
-
 
 class TestBlocked:
     @pytest.mark.parametrize(
@@ -300,9 +296,16 @@ class TestBlocked:
             assert (found.value, found.label) == (1.0, "blocked")
             assert reason in found.reason
 
-    def test_an_exception(self) -> None:
-        error = "openai.ContentFilterFinishReasonError: the request was rejected by the content filter"
-        assert scored(run(status_code=STATUS_ERROR, status_message=error)).label == "blocked"
+
+@pytest.mark.parametrize(
+    ("error", "label"),
+    [
+        ("LengthFinishReasonError: Could not parse response content as the length limit was reached", "truncated"),
+        ("ContentFilterFinishReasonError: the request was rejected by the content filter", "blocked"),
+    ],
+)
+def test_an_exception(error: str, label: str) -> None:
+    assert scored(run(status_code=STATUS_ERROR, status_message=f"openai.{error}")).label == label
 
 
 class TestApology:

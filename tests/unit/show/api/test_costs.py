@@ -1,4 +1,4 @@
-"""What runs and their verdicts cost: by list price where no span states it, and unknown where nobody knows."""
+"""Costs of runs and their verdicts: by list price if no span states them, else unknown."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from pandaeval_collector.show.report.incidents import (
     over_time,
 )
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.finding import AgentBucket, FailedResult
+from pandaeval_collector.store.failing import FailedResult
+from pandaeval_collector.store.rates import AgentBucket
 from pandaeval_collector.store.triage import Triage
 
 SPAN = TimeSpan(0, 24_000)

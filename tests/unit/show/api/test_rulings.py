@@ -6,7 +6,7 @@ import pytest
 
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.rulings import RulingTrial, _trial, grouped
-from pandaeval_collector.store.finding import StandingVerdict
+from pandaeval_collector.store.correctness import StandingVerdict
 
 NULL, NULL_TOO = (
     "Is an explicit null for an optional argument wrong?",

@@ -1,4 +1,4 @@
-"""Rulings tried against labels: what is chosen, on which half it is proven, and what is refused."""
+"""Rulings tried against labels: the choice, the half that proves it, and refused rulings."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Before:
 
 
 def pack(trace: Trace) -> bytes:
-    """Pack what the trace leaves for the grounding of later ones."""
+    """Pack the content of the trace for the grounding of later traces."""
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
@@ -89,7 +89,7 @@ def spelled(value: Any) -> str:
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
-    """Unpack what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
+    """Unpack the content of the earlier traces of a session, oldest first; ``b""`` for a trace without content."""
     found: list[tuple[Whose, Any]] = []
     missing = _MORE if len(packed) >= MOST_TRACES else None
     for index, each in enumerate(packed):
@@ -103,7 +103,7 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
 
 
 def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yield what was said to the agent and found in this trace, each with its time."""
+    """Yield the texts that the agent received and found in this trace, each with its time."""
     yield 0, "user", trace.input
     starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
     for turn in trace.turns:
@@ -120,7 +120,7 @@ def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
 
 
 def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yield what instructions, definitions of tools and messages on the spans tell the agent, each with its time."""
+    """Yield the agent's instructions, definitions of tools and messages on the spans, each with its time."""
     for tool in trace.tools:
         yield 0, "instructions", [tool.name, tool.description, tool.parameters]
     seen: set[int] = set()
@@ -162,7 +162,8 @@ def _of_part(part: object, who: Whose) -> tuple[Whose, Any] | None:
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
-    """Return what is missing; ``None`` if the agent had only the trace and ``earlier``, the earlier session content.
+    """Return the missing content; ``None`` if the agent had only the trace and ``earlier``, the earlier session
+    content.
 
     Without ``earlier``, a first call without instructions or history may be mid-conversation. A session's first trace
     is whole if its first call begins with the user's message.

@@ -38,7 +38,7 @@ _CONVERTED = lazily(
 
 
 class Contradiction(NamedTuple):
-    """``instead``: the value in calls or results. ``is_sure``: only one such value exists."""
+    """``instead``: the value in calls or results. ``is_sure``: no other such value exists."""
 
     instead: str
     is_sure: bool = True
@@ -70,7 +70,7 @@ class TurnComparison:
         return [field for call in calls for field in read(call.arguments).fields]
 
     def against(self, claim: Claim) -> Contradiction | None:
-        """Return what the results have instead of a value that the agent did not have."""
+        """Return the value in the results in place of a value that the agent did not have."""
         value = claim.value
         self._doubted += 1
         if self._doubted > MOST_DOUBTED:
@@ -94,7 +94,7 @@ class TurnComparison:
         return None if not labelled and self._is_far_computed(claim, fields) else other
 
     def replaced(self, claim: Claim) -> Contradiction | None:
-        """Return what a call was given under the name of a value that only the user said."""
+        """Return the argument of a call under the name of a value that only the user gave."""
         value, words = claim.value, _words_beside(claim)
         if value.kind not in ("identifier", "number") or (value.kind == "number" and value.number >= _MOST_COUNTED):
             return None
@@ -125,7 +125,7 @@ class TurnComparison:
         return Contradiction(f"tool results have {first.value.text} ({first.label.strip()})", len(others) == 1)
 
     def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
-        """Return the number of a result of which the claim drops, doubles or swaps one digit."""
+        """Return the number of a result of which the claim drops, doubles or swaps a digit."""
         digits = _digits(claim.value)
         if len(digits) < _LEAST_DIGITS + (claim.value.kind == "number"):
             return None
@@ -135,7 +135,7 @@ class TurnComparison:
         return None
 
     def _is_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
-        """Return whether one step leads to a number from numbers of the answer and from known amounts."""
+        """Return whether a single step leads to a number from numbers of the answer and from known amounts."""
         wanted = claim.value.number
         return any(abs(each - wanted) <= _CENT for each in _steps(_numbers(claim, known)))
 
@@ -208,7 +208,7 @@ def _names(field: Field, words: set[str]) -> bool:
 
 
 def _digits(value: Value) -> str:
-    """Return the digits of a number as written, without a fraction of zeros; ``""`` for what is no plain number."""
+    """Return the digits of a number as written, without a fraction of zeros; ``""`` for other texts."""
     if value.kind == "identifier":
         return value.text if value.text.isdigit() else ""
     if value.kind not in NUMBERS or _is_scaled(value):
@@ -227,7 +227,7 @@ def _shape(value: Value) -> str:
 
 
 def _is_slip(wrong: str, right: str) -> bool:
-    """Return whether one digit is dropped, doubled or swapped with the next digit."""
+    """Return whether a digit is dropped, doubled or swapped with the next digit."""
     if abs(len(wrong) - len(right)) > 1 or wrong == right:
         return False
     places = range(len(right))

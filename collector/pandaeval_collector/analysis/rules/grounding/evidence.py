@@ -95,7 +95,7 @@ def _parsed(text: str) -> Any:
 
 
 def _of_json(text: str, key: str) -> Value:
-    """Read a number of JSON. Its key may tell that it is an amount or a measure."""
+    """Read a number of JSON. Its key may show that it is an amount or a measure."""
     number, digits, unit = abs(float(text)), text.lstrip("-"), _UNIT_OF_KEY.search(key)
     if _WORTH.search(key) is not None:
         return Value("amount", digits, 0, (number,))
@@ -105,7 +105,7 @@ def _of_json(text: str, key: str) -> Value:
 
 
 def _keys(value: Value) -> Iterator[float | str]:
-    """Yield what a value is looked up by: identifiers, also the digits at their end; numbers, also rounded, cut and in
+    """Yield the lookup keys of a value: identifiers, also the digits at their end; numbers, also rounded, cut and in
     cents; days, also without a year; minutes of times and durations, also as 1100 or hours."""
     for key in value.keys:
         if isinstance(key, str):
@@ -122,7 +122,7 @@ def _keys(value: Value) -> Iterator[float | str]:
 
 
 def _sought(value: Value) -> Iterator[float | str]:
-    """Yield the keys of which one has to be known."""
+    """Yield the keys, any of which has to be known."""
     if value.kind == "number":
         yield value.text
     for key in value.keys:
@@ -226,7 +226,7 @@ class Known:
         return any(key in squeezed(fold(source.raw)) for source in self._by(at))
 
     def knows(self, keys: set[float | str], at: int) -> bool:
-        """Return whether the agent had one of these keys."""
+        """Return whether the agent had any of these keys."""
         return any(not keys.isdisjoint(source.content.keys) for source in self._by(at))
 
     def has_form(self, value: Value) -> bool:
@@ -240,7 +240,7 @@ class Known:
                 yield from source.content.fields
 
     def _by(self, at: int) -> Iterator[Source]:
-        """Yield what the agent had by a time, the newest first."""
+        """Yield the content that the agent had by a time, the newest first."""
         return reversed(self.sources[: bisect_right(self.sources, at, key=lambda source: source.at)])
 
     def _verbatim(self, text: str, at: int) -> bool:

@@ -120,7 +120,7 @@ def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None
 
 
 def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    """Tell whether a claim that the agent did not have is made up, suspect or for the judge."""
+    """Return whether a claim that the agent did not have is fabricated, suspect or for the judge."""
     contradiction = None if claim.key else comparison.against(claim)
     if contradiction is not None:
         found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
@@ -162,7 +162,8 @@ def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
 
 
 def first_said(trace: Trace, claim: Claim) -> str:
-    """Return the id of the span of the model call that first says a value, else of the one that states it."""
+    """Return the id of the span of the model call with the first mention of a value, else of the call that states
+    it."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:
             continue

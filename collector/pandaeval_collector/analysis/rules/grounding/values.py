@@ -1,6 +1,6 @@
 """Reads typed values in canonical form, for evidence and claims.
 
-Finds digits, then matches one pattern. Ambiguous values (3/4/2026, 1,234, 3:15) keep both meanings. Linear time.
+Finds digits, then matches a single pattern. Ambiguous values (3/4/2026, 1,234, 3:15) keep both meanings. Linear time.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _folded(signs: str) -> str:
 
 
 def squeezed(text: str) -> str:
-    """Return only letters and digits, without case: one key for all spellings of an identifier or address."""
+    """Return only letters and digits, without case: the same key for all spellings of an identifier or address."""
     return _BETWEEN.sub("", text.casefold())
 
 
@@ -229,7 +229,7 @@ def _is_day(year: int, month: int, day: int) -> bool:
 
 
 def times(text: str) -> tuple[float, ...]:
-    """Return the minutes of the day that a time stands for: of 9:30 two, of 21:30 one, of 27:00 none."""
+    """Return the minutes of the day that a time means: two for 9:30, a single minute for 21:30, none for 27:00."""
     numbers = [int(each) for each in _DIGITS.findall(text)[:2]]
     if numbers[0] > 99:  # 515 AM, as weather services write
         numbers = list(divmod(numbers[0], 100))

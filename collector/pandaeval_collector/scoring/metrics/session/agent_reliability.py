@@ -3,7 +3,7 @@
 The metric finds the highest risk of each trace, and scores the session by its worst traces. The risks come from
 confidence, repetition, tool choice, topic, ``response``, ``grounding`` and ``tool_loop``, and from ``correctness`` if a
 judge judged each trace. The score is 1 - (0.9 × the mean risk of the worst 15 % + 0.1 × the worst risk). It does not
-balance a bad trace with good traces. Yet the tail is relative: one catastrophe among 14 to 20 traces still scores 0.60,
+balance a bad trace with good traces. Yet the tail is relative: a catastrophe among 14 to 20 traces still scores 0.60,
 so read ``max_risk`` and the flagged traces too.
 
 Every failing result counts, whatever the score: if a metric that this one reads fails in any trace, the session is no

@@ -1,11 +1,11 @@
 """Did the agent do its job: all that it was asked for and may do, with the right details, and nothing that it must not?
 
 A judge reads the whole conversation after its end, and lists the requests with their outcomes, broken rules, false
-statements and the first wrong step. In detail: each thing that was asked for and what became of it, rules that were
-broken, what the user was told that is not so, and the first step that went wrong and was never put right. Then it says
+statements and the first wrong step. In detail: each request and its outcome, rules that were
+broken, false statements to the user, and the first step that went wrong and was never corrected. Then it reports
 whether the agent did right, and how sure it is. A right refusal is right. Code checks that the steps that are named
 exist and that the parts fit the verdict; a contradiction is asked about once more. It does not judge tone or length,
-nor whether the user got what the user wanted (``goal_completion``).
+nor whether the user's wishes were fulfilled (``goal_completion``).
 
 If the judge's certainty (``metadata.sure``) is within ``judge.unclear`` (25 to 75), the label is ``unclear``: inside
 this band, verdicts were right in 18 of 30 runs. If the judge finds the conversation correct, but ``response`` found

@@ -2,8 +2,8 @@
 
 For every tool call, a judge answers yes, no or unknown, with a reason: do the arguments fit the user's request and the
 facts that the agent knew at this time? The score is the share of yes among yes and no. It does not judge whether the
-tool was right (``tool_correctness``). Calls are told apart by their position in the run, since call ids repeat in real
-traces; an answer that misses a call or names another one does not hold.
+tool was right (``tool_correctness``). Calls are distinguished by their position in the run, since call ids repeat in
+real traces; an answer that misses a call or names another call is invalid.
 
 A call that its tool refused because the arguments do not fit its schema is a no by code, whatever the judge says. Of
 calls whose arguments were not captured, or not in full, nothing is said; of more than 40, the first and the last 20 are

@@ -17,7 +17,7 @@ from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace
 
 
 class Confidence(Answer):
-    """``confidence``: 0..1, 1 is confident throughout; ``None``: it cannot be told."""
+    """``confidence``: 0..1, 1 is confident throughout; ``None``: unknown."""
 
     reason: Reason = Field(description="The signs for and against confidence.")
     confidence: Part

@@ -1,11 +1,11 @@
 """Does the agent repeat an earlier answer in the session?
 
 The metric compares the answer with the three previous answers of the same session and root agent. The score is 1 - the
-highest similarity (cosine × Jaccard). Both factors must be high: talking about the same thing is no loop, saying it
-again in the same words is. It does not detect a loop inside a trace; ``tool_loop`` does. What the user asked to hear
+highest similarity (cosine × Jaccard). Both factors must be high: talking about the same thing is no loop, repeating it
+in the same words is. It does not detect a loop inside a trace; ``tool_loop`` does. Answers that the user asked to hear
 again, or in a second version, with something added ("also …") or in spite of the answer ("is there any way …"), the
-same answer to the same question, a word that the user is still on hold, and an answer in the words of an earlier one
-that tells of work done since or brings new values (another total, a booking's number) is no loop: where nothing else is
+same answer to the same question, a word that the user is still on hold, and an answer in the words of an earlier answer
+that reports work done since or has new values (another total, a booking's number) is no loop: where nothing else is
 repeated the label is ``excused`` (``metadata.excused`` says why). The same answer (hybrid .9 or more) to another
 question (hybrid below .5) fails with the label ``loop``. Any other score below the threshold is a ``suspect`` and fails
 no run. The score stays. With ``session.loop_signal: raw`` the session reads every score, as the source has it.

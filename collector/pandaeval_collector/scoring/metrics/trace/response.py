@@ -1,26 +1,37 @@
 """Did the run end with an answer or a declared end?
 
-The score is 1 if the run ended with an answer or a declared end, otherwise 0 with a label. The labels are: ``error``
-(the run ended with an error), ``empty_answer`` (silence, or punctuation alone, as the answer to the user),
-``control_token`` (``###STOP###`` or the like instead of an answer), ``dangling_tool_call`` (the last thing was a tool
-call that nothing answered, nor one of the next three traces of the session: there the run goes on, and a revision
-tells, ``continued_by``), ``unrecovered_tool_error`` (the last call that was to change something, or all there were,
-failed and nothing made up for it; 0.4 where the answer owns up to it: honest, and still not done), ``false_success``
-(that, and the answer says that it was done; critical). Where the answer owns up to it and asks how to go on, the agent
-handed over, or one of the next three traces of the session made up for it (then a revision tells, ``recovered_by``),
-the score is 0.5 and passes. A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it
-(###STOP### and TERMINATE from the start); where no instructions were captured, nobody knows. Commands and code that
-only read change nothing, and a claim is false success only where it is about the call that failed: not an offer, a
-question or a report of other work that was done. It does not judge whether the answer is right, and a refusal is no
-failure. What was not captured is no silence: then nothing is said.
+The score is 1 if the run ended with an answer or a declared end, otherwise 0 with a label. It does not judge whether
+the answer is right, and a refusal is no failure. The labels of score 0:
 
-A run that a guardrail stopped on purpose passes; its label is ``blocked``, and the reason names the guardrail, the
-provider's filter or the model's refusal. A tool call that a person refused is no failure: the label is ``declined``,
-unless the answer claims that it was done (``false_success``). A run that the user or the application stopped is not
-scored (``metadata.ending``: ``stopped``). An answer that was cut off is ``truncated``: 0.4, or 0 if no words are left.
-If several runs are side by side in the trace, the worst counts.
+- ``error``: the run ended with an error, or the answer is an error text.
+- ``empty_answer``: the answer to the user is empty or only punctuation.
+- ``control_token``: the answer is a token such as ``###STOP###``, which declares no end.
+- ``dangling_tool_call``: the last tool call has no result.
+- ``false_success``: a change failed, and the answer claims success. Critical.
+- ``unrecovered_tool_error``: a change failed, and the run did not recover.
 
-Ours: a run that crashed or stayed silent has nothing that the other metrics could find fault with.
+Labels of other scores:
+
+- ``unrecovered_tool_error``: 0.4 if the answer admits the failure.
+- ``truncated``: the answer was cut off. 0.4, or 0 if no words are left.
+- ``blocked``: a guardrail, a provider's filter or the model's refusal stopped the run on purpose. 1.
+- ``declined``: a person refused a tool call. 1, or ``false_success`` if the answer claims success.
+
+A failed change scores 0.5 and passes in three cases:
+
+- The answer admits the failure and asks how to continue.
+- The agent hands over.
+- One of the next three traces of the session recovers. A revision then names that trace (``recovered_by``).
+
+If one of these traces answers an open call, a revision names it too (``continued_by``). If no call of a run changes
+anything and all calls fail, they count like a failed change. Claims count only if they are about the failed call, not
+offers, questions or reports of other work.
+
+A token declares the end if the instructions or a message name it, or ``response.end_tokens`` lists it. There is no
+score if the answer was not captured, if a token is the answer and the instructions were not captured, or if the user
+or the application stopped the run (``metadata.ending``: ``stopped``). If runs are parallel, the worst run counts.
+
+Ours: other metrics find no fault in a run that crashed or stayed silent.
 """
 
 from __future__ import annotations
@@ -63,9 +74,9 @@ from pandaeval_collector.scoring.metric import SessionReads, TraceMetric
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
 HONEST = 0.4
-"""The score of a run that did not do what it was to do, and says so."""
+"""The score of a run that failed and admits it."""
 ASKS_ON = 0.5
-"""The score of one that says so and asks the user how to go on, or hands over: the work may still be done."""
+"""The score of a failed run that admits it and asks the user how to continue, or hands over."""
 _RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _RULING = ("system", "developer")
 _SAID_AT_LEAST = 12
@@ -90,7 +101,7 @@ _TECHNICAL = re.compile(
     r"\bobject has no attribute\b|\bunexpected keyword\b|\binternal server error\b|\bbad gateway\b|"
     r"\bservice unavailable\b|\bAPI key\b)|\{['\"]error['\"]",
 )
-"""Words of programs: they tell an error text from an agent's own account of a problem."""
+"""Words of programs. They distinguish an error text from an agent's own account of a problem."""
 _LONGEST_APOLOGY = 1_000
 _ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
 _LONGEST = 20_000
@@ -101,7 +112,7 @@ _SHORT_VALUE, _MOST_VALUES = 3, 64
 
 
 class Ending(StrEnum):
-    """In what way a run ended, if not with a plain answer; the labels of the metric."""
+    """The ending of a run without a plain answer; the labels of the metric."""
 
     ERROR = "error"
     EMPTY_ANSWER = "empty_answer"
@@ -116,9 +127,9 @@ class Ending(StrEnum):
 
 
 def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
-    """Finds out how the run ended; returns ``None`` where that is no question: nobody asked anything, or the trace is a
-    single step of a run that continues elsewhere. ``end_tokens``: answers by which this application's agents declare
-    the end. What was not captured is held neither against a run nor for it."""
+    """Return how the run ended; ``None`` if there was no request, or if the trace is a step of a run that continues
+    elsewhere. ``end_tokens``: answers by which this application's agents declare the end. Missing content does not
+    change the score."""
     if trace.forced or not (trace.complete or trace.fragment):
         return Unscored(Why.INCOMPLETE_TRACE, "the end of the root span was not received")
     if trace.runs:
@@ -135,7 +146,7 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
             return _declined(trace, answer) or _refused("a tool call")
         return _crashed(trace, trace.error)
     if answer is None and turn is None and not trace.tool_calls:
-        return None  # nobody was asked: what a framework does around its runs
+        return None  # no request: work of a framework around its runs
     if answer is not None and (failure := _passed_off_error(trace, answer)) is not None:
         return _crashed(trace, failure.error or "", failure)
     if trace.ends_in_tool_call or answer is None:
@@ -199,8 +210,8 @@ def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collect
 
 
 def _declares(trace: Trace, token: str, end_tokens: Collection[str]) -> bool:
-    """Returns whether a token is known to end runs: the instructions or a message name it, or one of the settings has
-    its words, whatever marks stand around them."""
+    """Returns whether a token is known to end runs: the instructions or a message name it, or a setting has its
+    words, with any marks around them."""
     words = _words(token)
     return (
         any(words == _words(each) for each in end_tokens)
@@ -243,8 +254,8 @@ def _crashed(trace: Trace, error: str, at: Span | None = None) -> Score:
 
 
 def _passed_off_error(trace: Trace, answer: str) -> Span | None:
-    """Returns the last model call if it failed and no model said the answer: then the answer is the error's own text,
-    or a canned one, that a framework put in its place."""
+    """Returns the last model call if it failed and no model gave the answer. The framework then put the text of the
+    error, or a canned text, in the answer's place."""
     if not [span for span in trace.spans if span.error is not None]:
         return None
     models = [span for span in trace.spans if span.kind is Kind.LLM]
@@ -254,7 +265,7 @@ def _passed_off_error(trace: Trace, answer: str) -> Span | None:
     said = answer.strip()
     heard = [message.text.strip() for span in models if span.error is None for message in span.output or ()]
     if any(span.output is None for span in models if span.error is None):
-        return None  # what a model said was not captured: it may have been the answer
+        return None  # the output of a model was not captured: it may have been the answer
     return None if any(text and (text in said or said in text) for text in heard) else last
 
 
@@ -270,7 +281,7 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
         return _lost(trace, None) or Unscored(Why.NO_CONTENT, "the answer was not captured")
     tool_spans = [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
     if not tool_spans and not any(span.kind in _RUN for span in trace.spans):
-        return None  # a model call by itself: whoever made it runs the tool, and asks again in another trace
+        return None  # a model call by itself: its caller runs the tool, and calls the model again in another trace
     last = trace.tool_calls[-1] if trace.tool_calls else None
     if last is not None and not tool_spans and _leaves_call_to_caller(trace):
         return Score(1.0, f"the run ended by asking its caller to run {last.name}", {"ended_by": last.name})
@@ -318,7 +329,7 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
         how = f"only punctuation ({_short(answer.strip())})" if answer.strip() else "empty"
         return _bad(0.0, f"the answer to the user is {how}", Ending.EMPTY_ANSWER, span_ids=spans)
     if turn is not None and turn.user is not None:
-        return None  # nobody said anything
+        return None  # no message has words
     return Unscored(Why.NO_CONTENT, "the question was not captured, and the answer is empty")
 
 
@@ -357,8 +368,8 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
 
 
 def _speaks_of(trace: Trace, lost: ToolCall, answer: str) -> bool:
-    """Returns whether a claim in the answer is about a call that failed. Where other work was done in the run, one that
-    names neither a value nor a word of the failed call alone may be about that."""
+    """Returns whether a claim in the answer is about a call that failed. If other work was done in the run, the claim
+    must have a value or a word that only the failed call has."""
     wrong = wrong_calls(trace)
     done = [call for at, call in enumerate(trace.tool_calls) if not wrong[at] and was_to_change(trace, call)]
     if not done:
@@ -383,7 +394,7 @@ def _short(text: str) -> str:
 
 
 def raw_error(answer: str, user: str | None) -> str:
-    """Returns the last line of an answer that is a traceback, an exception or a framework's word that it gave up.
+    """Returns the last line of an answer that is a traceback, an exception or a framework's message that it gave up.
 
     If the answer is an apology with an error text, it returns that text; ``""`` for other answers, and if the user
     asked about errors.

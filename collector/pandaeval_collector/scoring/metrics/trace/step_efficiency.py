@@ -1,7 +1,7 @@
 """Did the agent reach its goal without needless steps?
 
 A judge compares the steps of the agent with the fewest steps that the task needs. It does not judge whether the task
-was completed (``task_completion``): few steps to a wrong answer score high. How many tool calls repeated another one
+was completed (``task_completion``): few steps to a wrong answer score high. How many tool calls repeated another call
 in vain is counted by code, and the share of the others is the best score (``metadata.capped_by``, ``metadata.judged``).
 
 Scale: 0..1, 1 is no needless step.

@@ -1,7 +1,7 @@
 """Did the agent do what it was asked to do?
 
 Code reads the task and its outcome from the spans: the user's message, the results of calls and the answer. A judge is
-asked for the task only where no single message tells it. Then the judge compares task and outcome. It does not judge
+asked for the task only if no single message has it. Then the judge compares task and outcome. It does not judge
 tools, steps, plan or the tone of the answer.
 
 What code knows limits the judge (``metadata.capped_by``, ``metadata.judged``): a run that ended with an error and gave

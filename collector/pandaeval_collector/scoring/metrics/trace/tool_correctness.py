@@ -3,7 +3,7 @@
 A judge compares the called tools with the available tools and the user's request. Were the called tools right, needed
 and complete, and was no tool mistaken for another tool? It does not judge the arguments (``argument_correctness``) or
 the result (``task_completion``). Calls, definitions and the user's words are read from the spans; only when no words of
-the user were captured is the judge asked what the task was.
+the user were captured is the judge asked for the task.
 
 Scale: 0..1, 1 is exactly the tools that the task needs.
 Source: PandaProbe, trace metrics, *Tool Correctness*.

@@ -3,7 +3,7 @@
 A judge looks for needless calls, wrong tools, wrong arguments, ignored results and missing calls. Code finds repeated
 calls, by the rule of ``tool_loop``. The label of repeated calls remains if the judge fails, and without a judge
 (``evaluator.kind`` is ``code`` then, and a turn without repeated calls has no result). If
-the calls are no loop, such as one retry after an error, this label alone is a suspect. A result can have several
+the calls are no loop, such as a retry after an error, this label alone is a suspect. A result can have several
 labels and shows the most severe label; all labels are in ``metadata.labels``, and the repeated calls in
 ``metadata.repeated`` by their number. It does not judge the answer. Gravest first: ignored tool result, wrong tool,
 wrong arguments, missing tool call, repeated tool call, unnecessary tool call.

@@ -1,0 +1,94 @@
+"""The traces that a selector names: a user, a session, a trace, or all before a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import zstandard
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.chunks import CHUNK, chunk_content
+from pandaeval_collector.store.deleting.about import About
+
+KEYS = {"user": (b"user.id",), "session": (b"session.id", b"conversation.id")}
+"""Ends of the attributes that name a user or a session."""
+_MARKED = 100
+"""Chunks of undecided traces that are read at a time."""
+_SESSION = "(SELECT no FROM sessions WHERE session_id = ?1)"
+_OF_USER = "SELECT session FROM listed WHERE no > 0 AND session > 0 AND user = ?1"
+_DECIDED = {
+    "session": (
+        f"""SELECT no FROM members WHERE session = {_SESSION}
+            UNION SELECT no FROM listed WHERE no > 0 AND session > 0 AND session = {_SESSION}""",  # noqa: S608
+    ),
+    # First the traces without a user in the user's sessions: those with the user lead to them.
+    "user": (
+        f"SELECT no FROM listed WHERE no > 0 AND user = '' AND session IN ({_OF_USER})",  # noqa: S608
+        "SELECT no FROM listed WHERE no > 0 AND user = ?1",
+    ),
+    "before": (
+        "SELECT no FROM listed WHERE no > 0 AND at < CAST(?1 AS INTEGER)",
+        """SELECT no FROM traces WHERE decided_at < CAST(?1 AS INTEGER) / 1000.0
+           AND NOT EXISTS (SELECT 1 FROM listed WHERE listed.no = traces.no)""",
+    ),
+}
+"""Queries of the numbers of decided traces, by the kind of the selector."""
+
+
+def decided(connection: sqlite3.Connection, kind: str, value: str, limit: int = -1) -> About:
+    """Returns decided traces that a selector names: at most ``limit``, all if it is negative."""
+    about = About(connection, _numbers(connection, kind, value, limit))
+    if kind == "session":
+        about.add_session(connection, value)
+    return about
+
+
+def undecided(connection: sqlite3.Connection, kind: str, value: str, after: int) -> tuple[set[bytes], int, bool]:
+    """Returns undecided traces that a selector names, from the chunks behind an ID; the last ID; and whether more
+    chunks follow."""
+    rows = connection.execute(
+        f"SELECT {CHUNK} FROM chunks WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
+        (after, _MARKED),
+    ).fetchall()
+    known = numbers.of_traces(connection, {row[3] for row in rows})
+    found = {row[3] for row in rows if row[3] not in known and _names(row, kind, value)}
+    return found, max((row[2] for row in rows), default=after), len(rows) == _MARKED
+
+
+def _numbers(connection: sqlite3.Connection, kind: str, value: str, limit: int) -> list[int]:
+    if kind == "trace":
+        return [*numbers.of_traces(connection, [bytes.fromhex(value)]).values()]
+    found: dict[int, None] = {}
+    for query in _DECIDED[kind]:
+        found |= dict.fromkeys(no for (no,) in connection.execute(f"{query} LIMIT ?2", (value, limit)))
+        if found and limit > 0:
+            break
+    return [*found]
+
+
+def _names(row: Sequence[Any], kind: str, value: str) -> bool:
+    """Returns whether a chunk names the user, session or trace, or began before the time."""
+    if kind == "trace":
+        return bool(row[3].hex() == value)
+    if kind == "before":
+        return bool(row[5] < int(value) * 1_000_000)
+    if kind == "session" and row[6] == value:
+        return True
+    try:
+        content = chunk_content(row)
+    except zstandard.ZstdError:
+        return False
+    text = value.encode(errors="surrogatepass")
+    inner = b"\x0a" + _varint(len(text)) + text
+    return any(key + b"\x12" + _varint(len(inner)) + inner in content for key in KEYS[kind])
+
+
+def _varint(number: int) -> bytes:
+    """Encodes a number as protobuf does."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])

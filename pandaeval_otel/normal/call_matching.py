@@ -1,0 +1,89 @@
+"""Matches tool spans to the requests of models.
+
+Ids may repeat or be missing. So calls are matched by id, then arguments, then name, in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Container, Hashable, Mapping, Sequence
+
+from pandaeval_otel.normal.call import Call
+from pandaeval_otel.normal.tool_names import asked_name, same_served
+
+_Key = tuple[Hashable, str] | None
+_WAYS = (("id", "id"), ("arguments", "arguments"), ("no id", "name"), ("has id", "no id"))
+"""Keys that match a span and a request, best first. Different ids are different calls unless arguments are equal,
+because some instrumentations invent ids.
+"""
+
+
+def match_calls(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -> None:
+    """Match tool spans to requests and complete the calls. ``served``: tool names of MCP servers."""
+    names = {call.name for call in asked}
+    strict = {name: asked_name(name, names) for name in {call.name for call in run}}
+    if _match_ids(run, asked, strict):
+        return
+    plain = _served_names(strict, names)
+    for of_span, of_request in _WAYS:
+        if "id" != of_span != "arguments":  # only the name identifies tools of MCP servers
+            plain = {name: own if name in served else strict[name] for name, own in plain.items()}
+        run, asked = ([call for call in calls if not call.matched] for calls in (run, asked))
+        if not run or not asked:
+            return
+        _match_by(run, asked, (of_span, of_request), plain)
+
+
+def _match_by(run: Sequence[Call], asked: Sequence[Call], ways: tuple[str, str], names: Mapping[str, str]) -> None:
+    of_span, of_request = ways
+    waiting: dict[_Key, deque[Call]] = {}
+    for request in asked:
+        waiting.setdefault(_key(of_request, request, request.name), deque()).append(request)
+    waiting.pop(None, None)
+    for call in run:
+        queue = waiting.get(_key(of_span, call, names[call.name]))
+        _unite(call, queue.popleft() if queue else None)
+
+
+def _match_ids(run: Sequence[Call], asked: Sequence[Call], names: Mapping[str, str]) -> bool:
+    """Match by id if ids are unique and complete, as usual. Returns whether all matched."""
+    by_id = {(request.id, request.name): request for request in asked if request.id}
+    if len(by_id) != len(asked):
+        return False
+    for call in run:
+        _unite(call, by_id.pop((call.id, names[call.name]), None))
+    return not by_id
+
+
+def _served_names(names: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
+    """Map executed tools to requested names, also if names differ by the MCP server."""
+    found = dict(names)
+    for run, own in names.items():
+        if own not in asked:
+            found[run] = next((name for name in sorted(asked) if same_served(run, name)), run)
+    return found
+
+
+def _key(way: str, call: Call, name: str) -> _Key:
+    if way == "id":
+        if call.id:
+            return (call.id, name)
+        return None
+    if way == "arguments":
+        if call.has_arguments:
+            return (call.key, name)
+        return None
+    if way == "name" or bool(call.id) == (way == "has id"):
+        return ("", name)
+    return None
+
+
+def _unite(call: Call, request: Call | None) -> None:
+    if request is None:
+        return
+    call.matched = request.matched = True
+    call.name = request.name
+    call.id = call.id or request.id
+    call.order = request.order
+    if not call.has_arguments:
+        call.arguments, call.has_arguments = request.arguments, request.has_arguments

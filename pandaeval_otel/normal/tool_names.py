@@ -1,0 +1,38 @@
+"""Compares names of tools, which spans and requests may spell with a prefix or suffix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+
+_SEPARATOR = re.compile(r"[-./:\s]+|__")
+_SPELLING = re.compile(r"[^0-9a-zA-Z]+")
+
+
+def asked_name(run: str, asked: Container[str]) -> str:
+    """Return the name in ``asked`` for the executed tool ``run``: equal, or without a prefix (``Ferry-book_ferry``)
+    or suffix (``book_ferry.tool``). Returns ``run`` if there is none.
+    """
+    if run in asked:
+        return run
+    return next((name for name in _inside(run) if name in asked), run)
+
+
+def same_tool(one: str, other: str) -> bool:
+    """Return whether two names denote one tool, where one may have a prefix or suffix."""
+    return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
+
+
+def same_served(one: str, other: str) -> bool:
+    """Return whether two names denote one tool of an MCP server, where one may have the server's name before it."""
+    short, long = sorted((_SPELLING.sub("_", one), _SPELLING.sub("_", other)), key=len)
+    return bool(short) and (long == short or long.endswith(f"_{short}"))
+
+
+def _inside(name: str) -> Iterator[str]:
+    """Yield the text after each separator in a name, longest first, then the text before the first separator."""
+    found = list(_SEPARATOR.finditer(name))
+    for separator in found:
+        yield name[separator.end() :]
+    if found:
+        yield name[: found[0].start()]
