@@ -40,10 +40,19 @@ class OwnedSessions:
 
     async def let_go(self, session_ids: Collection[str]) -> None:
         """Forget sessions that another collector scores. Running scores are finished."""
-        for session_id in session_ids:
+        ids = [id_ for sent in session_ids for id_ in self._sharing(sent)]
+        for session_id in ids:
             self.open.forget(session_id)
-        if session_ids:
-            await self._committer.commit(partial(_closed, session_ids))
+        if ids:
+            await self._committer.commit(partial(_closed, ids))
+
+    def is_open(self, sent: str) -> bool:
+        """Return whether a session with the id ``sent`` has no final scores yet."""
+        return any(session_id in self.open for session_id in self._sharing(sent))
+
+    def _sharing(self, sent: str) -> list[str]:
+        """Return the sessions with the id ``sent``: one, or one per service."""
+        return [sent, *self._store.reads.sharing(sent)]
 
     def resume(self) -> int:
         """Take up the sessions that the store holds as open; return how many. On any thread, before all else."""
@@ -55,8 +64,11 @@ class OwnedSessions:
         return len(self.open)
 
     def end(self, session_id: str) -> None:
-        """End a session because its application ended it."""
+        """End a session because its application ended it, and those of other services that use its id."""
         self.open.end(session_id, self._clock())
+        for id_ in self._store.reads.sharing(session_id):
+            if id_ in self.open:
+                self.open.end(id_, self._clock())
 
     def end_elsewhere(self, session_id: str) -> None:
         """Notify the scorer of a session that the application ended it."""

@@ -128,7 +128,7 @@ class Pipeline:
 
     def session_is_open(self, session_id: str) -> bool:
         """Whether a session is not scored for good yet."""
-        return session_id in self._sessions.open
+        return self._sessions.is_open(session_id)
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forget open traces that another collector continues. Waits for running decisions, which are finished."""

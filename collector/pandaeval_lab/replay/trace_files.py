@@ -7,6 +7,7 @@ Memory does not grow with the input: spans wait on disk.
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,6 +26,9 @@ from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import may_be_linked
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
+
+_SERVICE = re.compile(rb"\x0cservice\.name\x12.\x0a(.)", re.DOTALL)
+"""Matches the length of a service's encoded name, before the name."""
 
 
 @dataclass(slots=True)
@@ -61,6 +65,8 @@ class TraceFiles:
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
         """Ids of traces that may continue others."""
+        self._services: set[bytes] = set()
+        """The first services: at least two, if there are several."""
 
     def __enter__(self) -> TraceFiles:
         return self
@@ -95,6 +101,9 @@ class TraceFiles:
             self.read.stored_bytes += len(fragment.chunk)
             if may_be_linked(fragment.chunk):
                 self._linked.add(fragment.trace_id)
+            if len(self._services) < 2:
+                found = _SERVICE.finditer(fragment.chunk)
+                self._services.update(fragment.chunk[at.end() : at.end() + at[1][0]] for at in found)
         if len(self._waiting) >= BATCH:
             self._flush()
 
@@ -120,10 +129,13 @@ class TraceFiles:
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def chains(self) -> Forward:
-        """Read ahead to find which trace continues which: the first trace of a chain does not show it."""
+        """Read ahead to find which trace continues which, and which services use the same session id: the first traces
+        do not show it.
+        """
         self._flush()
-        some = (each for each in self._due() if each.trace_id in self._linked)
-        return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if self._linked else ())
+        are_several = len(self._services) > 1
+        some = (each for each in self._due() if are_several or each.trace_id in self._linked)
+        return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if are_several or self._linked else ())
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
         """Yield the traces in batches, by start time."""

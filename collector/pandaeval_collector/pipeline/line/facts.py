@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Annotated, Any, NotRequired
@@ -10,7 +11,13 @@ import orjson
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
+from pandaeval_otel.base.names import bounded
+from pandaeval_otel.model import Trace
+
 _ALWAYS = object()
+_UNKNOWN_SERVICE = "unknown_service"
+MOST_SERVICES, MOST_LINKS = 32, 32
+"""Services of a trace, and traces that it links to, that are read."""
 _Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -38,7 +45,8 @@ class TraceFacts:
     state here, and calls of other traces answered here. ``turns``: number of turns. ``judged``: whether the trace is
     judged. ``rootless``: the root did not end. ``held``: size of the grounding data for later traces, after the answer.
     ``unsettled``: metrics evaluated with earlier traces' data. ``asked_again``: the user repeated a question.
-    ``asked``: content words of the question. ``utility``: a utility call without session.
+    ``asked``: content words of the question. ``utility``: a utility call without session. ``services``: known services
+    of the spans, if other than ``service``. ``links``: other traces that the spans link to.
     """
 
     agent: str
@@ -69,15 +77,28 @@ class TraceFacts:
     asked_again: bool = False
     asked: str = ""
     utility: bool = False
+    services: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
     @property
     def linked(self) -> bool:
         """Whether a session can follow from the responses that the trace gave or continues."""
         return bool(self.responses or self.continues)
 
+    @property
+    def all_services(self) -> tuple[str, ...]:
+        """The known services of the spans."""
+        return self.services or known_services([self.service])
+
     def pack(self) -> bytes:
         """Pack the facts: mandatory facts, and others that differ from their default."""
         return orjson.dumps({name: value for name, usual in _stored() if (value := getattr(self, name)) != usual})
+
+
+def known_services(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the first services in alphabetical order, without the SDKs' name for an unknown one."""
+    known = {bounded(name) for name in names if name and not name.startswith(_UNKNOWN_SERVICE)}
+    return tuple(sorted(known))[:MOST_SERVICES]
 
 
 @cache
@@ -94,7 +115,7 @@ def unpack(packed: bytes) -> TraceFacts:
     JSON and ``TypeError`` for missing mandatory facts.
     """
     facts = {name: value for name, value in orjson.loads(packed).items() if name in TraceFacts.__slots__}
-    for name in ("responses", "done", "unsettled"):
+    for name in ("responses", "done", "unsettled", "services", "links"):
         if name in facts:
             facts[name] = tuple(facts[name])
     return TraceFacts(**facts)
@@ -108,3 +129,14 @@ def _checker() -> TypeAdapter[TraceFacts]:
 def check(packed: bytes) -> None:
     """Raise ``ValueError`` for invalid packed facts, which would prevent session scores. Unknown keys are ignored."""
     _checker().validate_json(packed, strict=True)
+
+
+def services_of(trace: Trace) -> tuple[str, ...]:
+    """Return the known services of a trace's spans."""
+    return known_services({span.service for span in trace.spans})
+
+
+def links_of(trace: Trace) -> tuple[str, ...]:
+    """Return the other traces that a trace's spans link to."""
+    linked = dict.fromkeys(id_ for span in trace.spans for id_, _ in span.links if id_ != trace.trace_id)
+    return tuple(linked)[:MOST_LINKS]

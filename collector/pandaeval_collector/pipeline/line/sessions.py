@@ -34,7 +34,7 @@ class SessionPlaces:
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
         """Assign ``runs``, ordered by start, to sessions. A run without a session id gets the session of the responses
-        that it continues.
+        that it continues. A session id that several services use has a session for each, unless a trace joins them.
         """
         places = self._chains.place(runs)
         sessions, evaluator = places.sessions, self._evaluator
@@ -51,7 +51,7 @@ class SessionPlaces:
         """
         batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
         added, came, left = self._placed(runs, places, changes)
-        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
+        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in (*places.moved, *places.renamed))}
         grown = _grown(added, came, left, places)
 
         def stretches() -> Iterator[Stretch]:
@@ -142,7 +142,13 @@ class SessionPlaces:
                 changes.session_traces.append(to_row(member, ""))
             else:
                 came.setdefault(moved_to, []).append(member)
+        for row, session in places.renamed:
+            member = from_row(row)
+            member.changed = True
+            left.add(row.session_id)
+            came.setdefault(session, []).append(member)
         changes.responses.extend(places.responses)
+        changes.services |= places.services
         return added, came, left - {""}
 
     def _read(

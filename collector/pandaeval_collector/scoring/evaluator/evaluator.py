@@ -27,6 +27,7 @@ from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import (
+    JudgedSessionMetric,
     JudgedTurnMetric,
     Metric,
     SessionContext,
@@ -55,7 +56,8 @@ class Evaluator:
         always = [metric for metric in plan.metrics if not plan.waits(metric, in_session=True)]
         self._preparation = Preparation(self.settings, embedder, always)
         self.judged = Judged(plan, self._preparation)
-        self._without_session = plan.without_session()
+        sessions = (*plan.sessions, *plan.judged(JudgedSessionMetric))
+        self._sayable = {**plan.without_session(), **{metric.key: metric for metric in sessions}}
         self.explaining = frozenset(metric.name for metric in plan.explaining)
         """The names of the metrics that explain failures."""
         self.read_again = frozenset(metric.name for metric in plan.unsettled)
@@ -202,9 +204,9 @@ class Evaluator:
         return tuple(name for name, unsettled in pairs if unsettled and unsettled(trace, findings.get(name)))
 
     def said_of(self, key: str, unit: Unit, finding: Finding) -> list[Result]:
-        """Return the result of a metric of traces or turns with a ``finding`` that the line makes for it; none if the
-        metric is disabled, or one that the session answers."""
-        metric = self._without_session.get(key)
+        """Return the result of a metric with a ``finding`` that the line makes for it; none if the metric is disabled,
+        or a metric of traces that the session answers."""
+        metric = self._sayable.get(key)
         if metric is None:
             return []
         origin = self._preparation.of(metric).origin
