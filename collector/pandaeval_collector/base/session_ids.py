@@ -5,6 +5,8 @@ The first service keeps the id as sent. Each other service, or group of joined s
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _OWN = "@service:"
 
 
@@ -13,14 +15,10 @@ def own_id(sent: str, service: str) -> str:
     return f"{sent}{_OWN}{service}"
 
 
+@lru_cache(maxsize=256)
 def sent_id(session_id: str) -> str:
     """Return a session id as the spans name it."""
     return session_id.partition(_OWN)[0]
-
-
-def own_service(session_id: str) -> str:
-    """Return the service of a session with an id of its own; ``""`` for an id as sent."""
-    return session_id.partition(_OWN)[2]
 
 
 def shares(session_id: str, sent: str) -> bool:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, TRACE_SECONDS, OverTimeError
-from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTrace
+from pandaeval_collector.pipeline.line.implied_sessions import Forward
+from pandaeval_collector.pipeline.line.linked_traces import LinkedTrace
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.store import Chunk, Store, StoreReader

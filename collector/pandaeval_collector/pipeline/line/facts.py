@@ -11,13 +11,12 @@ import orjson
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from pandaeval_otel.base.names import bounded
 from pandaeval_otel.model import Trace
 
 _ALWAYS = object()
 _UNKNOWN_SERVICE = "unknown_service"
-MOST_SERVICES, MOST_LINKS = 32, 32
-"""Services of a trace, and traces that it links to, that are read."""
+_MOST, _MOST_CHARS = 32, 200
+"""Services of a trace, and traces that it links to, that are read; and characters of a service."""
 _Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -97,8 +96,8 @@ class TraceFacts:
 
 def known_services(names: Iterable[str]) -> tuple[str, ...]:
     """Return the first services in alphabetical order, without the SDKs' name for an unknown one."""
-    known = {bounded(name) for name in names if name and not name.startswith(_UNKNOWN_SERVICE)}
-    return tuple(sorted(known))[:MOST_SERVICES]
+    known = {name[:_MOST_CHARS] for name in names if name and not name.startswith(_UNKNOWN_SERVICE)}
+    return tuple(sorted(known))[:_MOST]
 
 
 @cache
@@ -139,4 +138,4 @@ def services_of(trace: Trace) -> tuple[str, ...]:
 def links_of(trace: Trace) -> tuple[str, ...]:
     """Return the other traces that a trace's spans link to."""
     linked = dict.fromkeys(id_ for span in trace.spans for id_, _ in span.links if id_ != trace.trace_id)
-    return tuple(linked)[:MOST_LINKS]
+    return tuple(linked)[:_MOST]

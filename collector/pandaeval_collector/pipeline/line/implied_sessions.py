@@ -19,15 +19,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from pandaeval_collector.pipeline.line.facts import TraceFacts, links_of, services_of
-from pandaeval_collector.pipeline.line.members import Member, from_row
+from pandaeval_collector.pipeline.line.facts import TraceFacts
+from pandaeval_collector.pipeline.line.linked_traces import LinkedTrace, Order
+from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.shared_ids import SharedIds, separated
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.store import ResponseRow, SessionTraceRow, StoreReader, response_digest
-from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.session import is_history
-
-Order = tuple[int, str]
 
 
 @dataclass(slots=True)
@@ -54,43 +52,6 @@ class Chains(Protocol):
         """Return the sessions of ``runs``, which are ordered by start."""
 
 
-@dataclass(slots=True)
-class LinkedTrace:
-    """A trace with its links. ``named``: the session in its spans, or that of its services. ``session``: its actual
-    session. ``row``: stored data of an earlier trace. ``services``, ``links``: as in :class:`TraceFacts`.
-    """
-
-    trace_id: str
-    start_ns: int
-    named: str | None
-    continues: str
-    responses: tuple[str, ...]
-    services: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    session: str | None = None
-    row: SessionTraceRow | None = None
-
-    @classmethod
-    def of(cls, trace: Trace) -> LinkedTrace:
-        services, links = services_of(trace), links_of(trace)
-        return cls(trace.trace_id, trace.start_ns, trace.session_id, trace.continues, trace.responses, services, links)
-
-    @property
-    def order(self) -> Order:
-        return self.start_ns, self.trace_id
-
-    @property
-    def linked(self) -> bool:
-        return bool(self.responses or self.continues)
-
-    def differs(self, older: LinkedTrace | None) -> bool:
-        """Return whether anything changed that affects sessions."""
-        if older is None:
-            return True
-        before = older.order, older.named, older.continues, older.responses
-        return before != (self.order, self.named, self.continues, self.responses)
-
-
 class Forward:
     """:class:`Chains` for complete input in order of start. ``turns``: traces that may be linked, or all traces if
     there are several services.
@@ -108,7 +69,7 @@ class Forward:
         places = Places()
         for run in runs:
             if run.member.facts.linked or run.unit.trace_id in self._own:
-                session = self.session(_turn(run.member, run.unit.session_id))
+                session = self.session(LinkedTrace.decided(run.member, run.unit.session_id))
                 if session is not None and session != run.unit.session_id:
                     places.sessions[run.unit.trace_id] = session
         return places
@@ -138,10 +99,10 @@ class StoredChains:
         """See :class:`Chains`."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
         before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
-        turns = [_turn(run.member, run.unit.session_id) for run in runs]
+        turns = [LinkedTrace.decided(run.member, run.unit.session_id) for run in runs]
         own = self._shared.place(turns)
         places = Places(own.sessions, before=before, responses=own.lookups, services=own.services)
-        stored = [_stored(row, own.renamed) for row in before.values()]
+        stored = [LinkedTrace.stored(row, own.renamed) for row in before.values()]
         older = {turn.trace_id: turn for turn in stored if turn.linked}
         batch = [turn for turn in turns if turn.linked or turn.trace_id in older]
         for turn in batch:
@@ -188,19 +149,6 @@ def _response_rows(turn: LinkedTrace) -> list[ResponseRow]:
     if turn.continues:
         rows.append(ResponseRow(trace_id, response_digest(turn.continues), True))
     return rows
-
-
-def _stored(row: SessionTraceRow, renamed: Mapping[str, str]) -> LinkedTrace:
-    member, session = from_row(row), renamed.get(row.session_id, row.session_id) or None
-    turn = _turn(member, None if member.facts.chained else session)
-    turn.session, turn.row = session, row
-    return turn
-
-
-def _turn(member: Member, named: str | None) -> LinkedTrace:
-    facts = member.facts
-    links = facts.all_services, facts.links
-    return LinkedTrace(member.trace_id, member.start_ns, named, facts.continues, facts.responses, *links)
 
 
 class _Web:
@@ -295,7 +243,7 @@ class _Web:
             self._asked[continued].update(wanted)
             for row in self._store.responses.traces(wanted, continued=continued):
                 if row.trace_id.hex() not in self.turns:
-                    self.add(_stored(row, self._renamed))
+                    self.add(LinkedTrace.stored(row, self._renamed))
 
     def add(self, turn: LinkedTrace) -> None:
         self.turns[turn.trace_id] = turn

@@ -9,32 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pandaeval_collector.base.session_ids import own_id, shares
+from pandaeval_collector.pipeline.line.linked_traces import LinkedTrace, Order
 from pandaeval_collector.pipeline.line.members import from_row
-from pandaeval_collector.store import ResponseRow, SessionTraceRow, StoreReader, response_digest
+from pandaeval_collector.store import ResponseRow, StoreReader, response_digest
 
-Order = tuple[int, str]
 Services = tuple[str, ...]
 _LAST: Order = (1 << 63, "")
 _LINKED = "link to "
 """Prefix of the lookup ids of traces that link to a trace."""
-
-
-class Named(Protocol):
-    """A trace that names a session. ``services``: of its spans. ``links``: other traces that its spans link to."""
-
-    @property
-    def trace_id(self) -> str: ...
-    @property
-    def order(self) -> Order: ...
-    @property
-    def named(self) -> str | None: ...
-    @property
-    def services(self) -> Services: ...
-    @property
-    def links(self) -> tuple[str, ...]: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +49,7 @@ class SharedId:
             new.first = min((each for each in (new.first, group.first) if each), default=None)
         self.groups.append(new)
 
-    def join(self, turns: Sequence[Named]) -> None:
+    def join(self, turns: Sequence[LinkedTrace]) -> None:
         """Join the services of linked traces."""
         of_trace = {turn.trace_id: turn for turn in turns}
         for turn in turns:
@@ -93,7 +77,7 @@ class Separated:
     services: dict[str, Services] = field(default_factory=dict)
     lookups: list[ResponseRow] = field(default_factory=list)
 
-    def place(self, turns: Iterable[Named], groups: Mapping[str, _Group]) -> None:
+    def place(self, turns: Iterable[LinkedTrace], groups: Mapping[str, _Group]) -> None:
         """Note the sessions of traces with the same sent id. ``groups``: by session."""
         of_service = {service: session for session, group in groups.items() for service in group.services}
         for turn in turns:
@@ -109,7 +93,7 @@ class Separated:
         self.renamed |= {old: new for new, group in groups.items() for old in group.filed if old != new}
 
 
-def separated(turns: Iterable[Named]) -> dict[str, str]:
+def separated(turns: Iterable[LinkedTrace]) -> dict[str, str]:
     """Return the sessions of complete input, by trace id, where they differ from the sent id."""
     found = Separated()
     for sent, some in _named(turns).items():
@@ -127,7 +111,7 @@ class SharedIds:
     def __init__(self, store: StoreReader) -> None:
         self._store = store
 
-    def place(self, turns: Sequence[Named]) -> Separated:
+    def place(self, turns: Sequence[LinkedTrace]) -> Separated:
         """Return the sessions of traces."""
         found = Separated()
         named = _named(turns)
@@ -142,7 +126,7 @@ class SharedIds:
                 found.lookups += [ResponseRow(trace_id, response_digest(_LINKED + id_), True) for id_ in turn.links]
         return found
 
-    def _shared(self, sent: str, turns: Sequence[Named], before: Mapping[str, Services]) -> SharedId:
+    def _shared(self, sent: str, turns: Sequence[LinkedTrace], before: Mapping[str, Services]) -> SharedId:
         shared = SharedId(sent)
         for session, services in before.items():
             shared.add(services, None, [session])
@@ -160,33 +144,17 @@ class SharedIds:
         members = map(from_row, self._store.session_facts(session_id))
         return next((member.order for member in members if member.facts.all_services), _LAST)
 
-    def _around(self, sent: str, turns: Sequence[Named]) -> list[_Stored]:
+    def _around(self, sent: str, turns: Sequence[LinkedTrace]) -> list[LinkedTrace]:
         """Return stored traces of the session id that these traces link to, or that link to them."""
         wanted = [bytes.fromhex(id_) for turn in turns for id_ in turn.links]
         rows = [*self._store.left_behind(wanted).values()] if wanted else []
         rows += self._store.responses.traces([_LINKED + turn.trace_id for turn in turns], continued=True)
-        return [_Stored.of(row, sent) for row in rows if shares(row.session_id, sent)]
+        return [LinkedTrace.stored(row, {}) for row in rows if shares(row.session_id, sent)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A decided trace."""
-
-    trace_id: str
-    order: Order
-    named: str
-    services: Services
-    links: tuple[str, ...]
-
-    @classmethod
-    def of(cls, row: SessionTraceRow, sent: str) -> _Stored:
-        member = from_row(row)
-        return cls(member.trace_id, member.order, sent, member.facts.all_services, member.facts.links)
-
-
-def _named(turns: Iterable[Named]) -> dict[str, list[Named]]:
+def _named(turns: Iterable[LinkedTrace]) -> dict[str, list[LinkedTrace]]:
     """Return the traces with a session id and a known service, by session id."""
-    named: dict[str, list[Named]] = {}
+    named: dict[str, list[LinkedTrace]] = {}
     for turn in turns:
         if turn.named is not None and turn.services:
             named.setdefault(turn.named, []).append(turn)
