@@ -12,8 +12,13 @@ T = TypeVar("T")
 class Isolated(Iterator[Sequence[T]], Generic[T]):
     """Yields all items as one part. After :meth:`split`, yields each item of that part alone::
 
-    parts = Isolated(items) for part in parts: try: work(part) except Exception as error: if not parts.split():
-    failed(part[0], error)
+    parts = Isolated(items)
+    for part in parts:
+        try:
+            work(part)
+        except Exception as error:
+            if not parts.split():
+                failed(part[0], error)
     """
 
     def __init__(self, items: Sequence[T]) -> None:
