@@ -125,8 +125,8 @@ class JudgeClient:
     ) -> V:
         """Return the verdict. Equal concurrent questions share a call, paid by the first asker.
 
-        ``asker``: the metric. It receives a permanent failure once without a call. ``about``: the trace, limited to
-        nine invalid replies. ``once``: no repair of an invalid reply.
+        ``asker``: the metric. A permanent failure is raised once per asker without a call; later requests call again.
+        ``about``: the trace, limited to nine invalid replies. ``once``: no repair of an invalid reply.
         """
         spent.saw(pack)
         facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)

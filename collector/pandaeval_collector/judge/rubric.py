@@ -24,8 +24,8 @@ Reason = Annotated[str, Field(max_length=1200)]
 class Verdict(BaseModel):
     """Base of all answers.
 
-    Field order guides the judge: reason, choice, then number; each allows "unknown". Types are strict, except that 1 is
-    a float. Class docstrings are not sent.
+    Field order guides the judge: reason, choice, then number; each allows "unknown". Types are strict: text and
+    ``true`` are no numbers. Class docstrings are not sent.
 
     ``instructed``: the trace tried to instruct the judge. ``echo``: the code that a valid reply repeats.
     """

@@ -1,4 +1,4 @@
-"""JSON schemas in few words, of verdicts and tool parameters. They take a third of the tokens."""
+"""Short descriptions of JSON schemas, for verdicts and tool parameters. Full schemas take three times the tokens."""
 
 from __future__ import annotations
 
