@@ -1,4 +1,4 @@
-"""Rules over several keys. A conflict is reported only if each of its keys is valid by itself."""
+"""Rules over several keys, checked only if each key is valid."""
 
 from __future__ import annotations
 
