@@ -1,4 +1,4 @@
 """Shared base: scores, results, settings, errors, counters, untrusted text, threads and processes.
 
-Imports no other package.
+Imports no other room.
 """

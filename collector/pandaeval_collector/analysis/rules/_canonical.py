@@ -99,7 +99,7 @@ def pieces(result: Any) -> tuple[str, ...] | None:
 
 
 class _TooMuchError(ValueError):
-    pass
+    """Too many, too deep or unprintable pieces."""
 
 
 def _leaves(value: Any, path: str, depth: int, drop: bool) -> Iterator[str]:

@@ -56,7 +56,7 @@ class Outlet(ABC):
 
     @abstractmethod
     async def _open(self) -> None:
-        pass
+        """Open the exporter."""
 
     @abstractmethod
     async def _send(self, last: bool) -> float | None:
