@@ -153,7 +153,6 @@ class Collector:
         return Listening(grpc, http, health)
 
     def _publish(self, store: Store, pipeline: Pipeline) -> None:
-        """Register gauges of ``store`` and ``pipeline``."""
         gauge = self.telemetry.gauge
         gauge("pandaeval.traces.open", lambda: pipeline.open_traces)
         gauge("pandaeval.lag", lambda: pipeline.lag)
@@ -193,7 +192,6 @@ class Collector:
         return grpc_address, http_address
 
     async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
-        """Start the scoring processes. Raises ``ChildStartError``."""
         config = self._config
         self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
@@ -261,7 +259,6 @@ class Collector:
         return server, address
 
     async def _open_store(self, health: HttpServer) -> Store:
-        """Open the store and start its guard. It closes after ``health``, which reads it."""
         while (store := await self._store_with_room()) is None:
             pass
         self.waits_for = ""

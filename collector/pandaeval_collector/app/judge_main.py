@@ -66,7 +66,6 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         return Runner(store, attempts, SLOTS * configured.concurrency, lambda: longest_wait)
 
     async def run() -> None:
-        """Run jobs. An error ends the process, which is then restarted."""
         nonlocal longest_wait
         try:
             await (await runner()).start()

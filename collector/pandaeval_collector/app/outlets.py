@@ -36,7 +36,6 @@ async def instance_id(store: Store) -> str:
 
 
 def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Yield every configured exporter."""
     around = replace(around, config=config)
     for way in ways():
         yield from way.exporters(getattr(config.exporters, way.name), around)
@@ -67,7 +66,6 @@ class Outlets:
         return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
 
     async def start(self) -> None:
-        """Start every exporter at its cursor."""
         for outlet in self._outlets:
             await outlet.start()
         self._tidying = Every(_TIDY_S, self._upkeep, "pandaeval-outlets", grace=_TIDY_S)
@@ -82,7 +80,6 @@ class Outlets:
         return all(outbox.seq >= upto.get(outbox.source, 0) for outbox in self._outboxes)
 
     def wake(self) -> None:
-        """Notify the exporters of new results."""
         for outbox in self._outboxes:
             outbox.wake()
 
@@ -130,5 +127,4 @@ class Outlets:
 
 
 def _room(held: int, size: int, budget: int) -> int:
-    """Return the outbox limit in bytes, for a store of ``size`` bytes with ``held`` in the outbox."""
     return max(0, min(int(_DISK_SHARE * budget), int(_FULL * budget) - (size - held)))

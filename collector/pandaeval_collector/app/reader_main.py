@@ -65,8 +65,6 @@ def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, ad
 
 
 def _asking(front: Peer, name: str) -> Callable[..., Awaitable[Any]]:
-    """Return a handler that forwards a run process's request to the front."""
-
     async def ask(_: Any, *arguments: Any) -> Any:
         return await front.ask(name, *arguments)
 
@@ -117,7 +115,6 @@ _kept: list[Any] = []
 
 
 def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
-    """Return the API's facts about the collector."""
     port = config.server.grpc.rpartition(":")[2]
     page = PageWork(config.ui.links, int(port) if port.isdecimal() else None)
 

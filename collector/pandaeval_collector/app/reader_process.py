@@ -122,6 +122,5 @@ def _not_there(seconds: float) -> Any:
 
 
 async def _gone(receive: Receive) -> None:
-    """Wait until the client hangs up."""
     while (await receive())["type"] != "http.disconnect":
         pass

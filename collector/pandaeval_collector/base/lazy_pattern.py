@@ -16,7 +16,6 @@ class _Uncompiled:
         self._arguments = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
-        """Compile the pattern and cache the attribute."""
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(re.compile(*self._arguments), name)

@@ -38,7 +38,6 @@ def usd_of(usage: Usage, *models: str) -> float | None:
 
 @cache
 def _price(model: str) -> ListPrice | None:
-    """Find a model's price, with or without provider and date in its name."""
     name = model.strip().lower()
     for known in (name, name.partition("/")[2], name.rpartition("/")[2]):
         if known and (held := _listed().get(known)) is not None:

@@ -183,7 +183,6 @@ class Result:
 
     @property
     def cached_tokens(self) -> int:
-        """Tokens in the cache of the judge's provider."""
         tokens: Mapping[str, int] = self.judge.get("tokens") or {}
         return tokens.get("cached", 0)
 
@@ -335,7 +334,6 @@ def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
 
 
 def _pruned(value: Any, room: list[float], deep: int = _DEEPEST) -> Any:
-    """Return the value within ``room``, cut to JSON values, short texts and ``deep`` levels."""
     room[0] -= 1
     match value:
         case Mapping() | list() | tuple() if not deep:

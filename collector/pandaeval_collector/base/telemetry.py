@@ -119,7 +119,6 @@ class Telemetry:
                 self._counts[name, pairs] += value
 
     def request(self, door: str, outcome: str) -> None:
-        """Count a request received by ``door``."""
         self.add("pandaeval.requests", outcome, 1, door)
 
     def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:

@@ -38,12 +38,10 @@ class TimeLimit:
 
     @property
     def is_over(self) -> bool:
-        """Whether the current call has used up its time."""
         return bool(self._thread and self.reason)
 
     @property
     def left(self) -> float:
-        """Seconds left to the current call."""
         return signal.getitimer(signal.ITIMER_REAL)[0] if self._thread else math.inf
 
     def listen(self) -> None:
@@ -71,7 +69,6 @@ class TimeLimit:
                 signal.signal(signal.SIGALRM, handler)
 
     def step(self, name: str) -> None:
-        """Record the next activity."""
         self._step = name
 
     def _end(self, *_: object) -> None:

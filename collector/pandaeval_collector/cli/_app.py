@@ -44,7 +44,6 @@ class Commands(TyperGroup):
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return all command names, groups last."""
         self.commands = {name: outline for name, (_, outline) in _overview().items()}
         return super().list_commands(ctx)
 
@@ -102,7 +101,6 @@ class Commands(TyperGroup):
 
 @cache
 def _modules() -> dict[str, str]:
-    """Return command modules by name. Third-party modules never replace ours."""
     others = (module for point in entry_points(group=_GROUP) for module in _public(point.module))
     return {module.rpartition(".")[2]: module for module in (*others, *_public(_HERE))}
 
@@ -121,7 +119,6 @@ def _public(module: str) -> list[str]:
 
 @cache
 def _loaded(module: str, markup: Any) -> dict[str, Any]:
-    """Import a module and return its commands by name."""
     made = typer.Typer(rich_markup_mode=markup)
     for name, value in vars(importlib.import_module(module)).items():
         if isinstance(value, typer.Typer):
@@ -133,7 +130,6 @@ def _loaded(module: str, markup: Any) -> dict[str, Any]:
 
 @cache
 def _overview() -> dict[str, tuple[str, TyperCommand]]:
-    """Return module and outline per command, groups last."""
     found = [(module, *outline) for module in _modules().values() for outline in _outlines(module)]
     found.sort(key=lambda item: item[2])
     return {str(outline.name): (module, outline) for module, outline, _ in found}

@@ -69,7 +69,6 @@ def resolve_config(
 
 
 def _problems_apart(config: Config) -> list[Problem]:
-    """Return :func:`pandaeval_collector.cli._names.problems` from another process."""
     named, judge = (config.metrics, config.embedding), config.judge
     if named == (Config().metrics, Config().embedding) and not judge.models:
         return []

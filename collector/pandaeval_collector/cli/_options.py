@@ -11,17 +11,14 @@ import typer
 
 
 def file_argument(help_: str) -> Any:
-    """Declare a file argument."""
     return typer.Argument(metavar="FILE", help=help_)
 
 
 def file_option(help_: str, *names: str) -> Any:
-    """Declare a file option."""
     return typer.Option(*names, metavar="FILE", help=help_)
 
 
 def config_option(help_: str) -> Any:
-    """Declare ``--config``."""
     return file_option(help_, "--config", "-c")
 
 

@@ -107,7 +107,6 @@ def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int,
 
 
 def print_json(items: Iterable[Mapping[str, Any]]) -> None:
-    """Print each item as a line of JSON."""
     for item in items:
         typer.echo(json.dumps(item, ensure_ascii=False))
 
@@ -125,7 +124,6 @@ class PlainConsole(Console):
         self._file = file
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render with unsafe characters escaped."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 

@@ -37,11 +37,9 @@ class ApiClient:
         self._loop.close()
 
     def get(self, path: str, **parameters: Any) -> Any:
-        """Return the JSON of a GET request."""
         return self._loop.run(self._asker.get(path, **parameters))
 
     def post(self, path: str, body: Any = None) -> Any:
-        """Return the JSON of a POST request."""
         return self._loop.run(self._asker.post(path, body))
 
     def delete(self, path: str) -> None:
@@ -63,7 +61,6 @@ class ApiClient:
 
 
 def over_http(url: str) -> ApiClient:
-    """Return a client of a running collector."""
     return ApiClient(Asker.over_http(url))
 
 
@@ -81,7 +78,6 @@ class Place:
 
     @contextmanager
     def looking(self) -> Iterator[ApiClient]:
-        """Open the API for reading."""
         if self.store is None:
             with over_http(self.url) as api:
                 yield api

@@ -26,7 +26,6 @@ class _Guarded:
 
     @property
     def rich_proxied_file(self) -> TextIO:
-        """The stream for rich's consoles, by rich's name."""
         return unproxied(self._stream)
 
     def write(self, text: str) -> int:

@@ -12,7 +12,6 @@ from pandaeval_collector.receivers.bind import InsecureBind, check_bind, parse_a
 
 
 def conflicts(config: Config) -> Iterator[Problem]:
-    """Yield all conflicts between keys."""
     yield from _limits(config)
     yield from _listeners(config)
     judge, otlp, weights = config.judge, config.exporters.otlp, config.session.weights

@@ -78,7 +78,6 @@ def resolve(
 
 
 def _rests_on(problem: Problem, defaulted: Iterable[str]) -> bool:
-    """Return whether a problem is about a default that replaced an invalid value."""
     for key in problem.keys:
         key = f"{key.replace('[', '.')}."
         if any(key.startswith(other) or other.startswith(key) for other in defaulted):

@@ -34,7 +34,6 @@ _LIMITS = {
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known name."""
     return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)), None)
 
 

@@ -42,7 +42,6 @@ class Problem:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All affected keys."""
         return (self.key, *self.others)
 
     def __str__(self) -> str:

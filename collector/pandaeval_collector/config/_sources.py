@@ -53,11 +53,9 @@ class Draft:
         return node
 
     def origins(self) -> dict[KeyPath, WrittenAt]:
-        """Return the place of each set value."""
         return dict(self._values_at)
 
     def mark(self, path: KeyPath, value_place: WrittenAt, key_place: WrittenAt | None = None) -> None:
-        """Record the place of ``path``."""
         self._values_at[path] = value_place
         self._keys_at[path] = key_place or value_place
 

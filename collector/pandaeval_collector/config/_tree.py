@@ -71,7 +71,6 @@ class Key:
 
     @property
     def optional(self) -> bool:
-        """Whether the value may be null."""
         return {"type": "null"} in self._variants
 
     @property

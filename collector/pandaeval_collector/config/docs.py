@@ -21,7 +21,6 @@ _EXAMPLE_HEAD = """\
 
 class _Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Omit titles, which repeat names."""
         return False
 
 

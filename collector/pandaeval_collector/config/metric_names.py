@@ -46,7 +46,6 @@ class MetricNames:
         return {key: value for name, value in bare_first for key in self.select(name)}
 
     def unknown(self, name: str) -> str:
-        """Return the error for an unknown metric."""
         meant = closest(name, [*self._by_name, *self.keys])
         return "unknown metric" + (f"; did you mean {meant}?" if meant else "; `pandaeval metrics` lists them")
 

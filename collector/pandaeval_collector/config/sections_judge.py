@@ -30,7 +30,6 @@ _FORMATS = ("json_object", "json_schema", "text")
 
 
 def _callable(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check the parameters that the collector reads."""
     most = parameters.get("max_tokens")
     if most is not None and (type(most) is not int or most < 1):
         raise ValueError("max_tokens must be a whole number from 1")
@@ -49,7 +48,6 @@ def _attributes(only: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, 
 
 
 def _ascending(band: tuple[float, float]) -> tuple[float, float]:
-    """Reject a band whose lower bound exceeds its upper bound."""
     if band[0] > band[1]:
         raise ValueError("write the lower bound first, such as [25, 75]")
     return band

@@ -75,7 +75,6 @@ def _order(encoded: EncodedResult) -> tuple[bool, bool, bool]:
 
 
 def _is_judged(result: Result) -> bool:
-    """Return whether a judge contributed to a result, and not code instead."""
     return result.evaluator.kind == "llm" and (isinstance(result.finding, Score) or bool(result.judge))
 
 
@@ -135,7 +134,6 @@ def _session_trace_id(unit_id: str) -> bytes:
 
 
 def _links(results: Sequence[Result]) -> list[bytes]:
-    """Encode links to spans of findings, or to a session's traces."""
     unit = results[0].unit
     if unit.level != "session":
         return links(results)
@@ -165,7 +163,6 @@ def _evaluated_at(time: datetime) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=16)
 def _span_alike(level: str) -> bytes:
-    """Encode the fields shared within a level."""
     flags = _SAMPLED | _HAS_IS_REMOTE
     if level != "session":
         flags |= _IS_REMOTE

@@ -22,7 +22,6 @@ def sized(number: int, data: bytes) -> bytes:
 
 
 def measured(message: bytes) -> bytes:
-    """Prefix an encoded message with its length."""
     return varint(len(message)) + message
 
 
@@ -32,7 +31,6 @@ def tag(number: int) -> bytes:
 
 
 def repeated(tag: bytes, messages: Sequence[bytes]) -> bytes:
-    """Encode a repeated field of messages."""
     return tag + tag.join(messages) if messages else b""
 
 

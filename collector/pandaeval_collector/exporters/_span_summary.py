@@ -144,7 +144,6 @@ def encode(summary: SpanSummary, role: Role, shows_failed: bool) -> SpanFields:
 
 
 def link(trace_id: bytes, span_id: bytes) -> bytes:
-    """Encode a link as a span field."""
     return sized(_SPAN_LINKS, sized(1, trace_id) + sized(2, span_id) + _LINK_SAMPLED)
 
 
@@ -213,7 +212,6 @@ def _label(summary: SpanSummary, role: Role) -> str:
 
 
 def _names(results: Sequence[Result]) -> str:
-    """Return metric names, such as ``response, grounding +1``."""
     names = ", ".join([result.wire_name for result in results[:_MOST_NAMES]])
     more = len(results) - _MOST_NAMES
     return f"{names} +{more}" if more > 0 else names
@@ -225,7 +223,6 @@ def _name(title: str) -> bytes:
 
 
 def _step(result: Result) -> tuple[bytes, ...]:
-    """Encode attributes of the step that broke the run."""
     step = result.finding.metadata.get("step")
     if not isinstance(step, Mapping):
         return pairs({"pandaeval.blame": result.label})
@@ -240,7 +237,6 @@ def _step(result: Result) -> tuple[bytes, ...]:
 
 
 def _blamed(result: Result) -> bytes:
-    """Return the first span in a failure, else the breaking step's span, or ``""``."""
     span_ids = [*_named(result)]
     step = result.finding.metadata.get("blame")
     if isinstance(step, Mapping):
@@ -252,7 +248,6 @@ def _blamed(result: Result) -> bytes:
 
 
 def _named(result: Result) -> Sequence[str]:
-    """Return the span IDs in a finding or cited by a judge."""
     finding = result.finding
     if isinstance(finding, Score) and finding.span_ids:
         return finding.span_ids

@@ -160,7 +160,6 @@ def _verdict_attributes(
     passed: bool | None,
     assumed: float | None,
 ) -> Alike:
-    """Encode attributes shared within a metric."""
     facts: dict[str, Any] = {
         "gen_ai.evaluation.name": metric,
         "gen_ai.evaluation.score.label": label,
@@ -211,7 +210,6 @@ def _about(
 def _unit_attributes(
     level: str, service: str, agent: str, environment: str | None, trigger: str | None, late_spans: int
 ) -> Alike:
-    """Encode attributes shared by many units."""
     facts = {
         "pandaeval.level": level,
         "pandaeval.service": service,
@@ -248,7 +246,6 @@ def _log_times(time_ns: int) -> bytes:
 
 @lru_cache(maxsize=4)
 def _log_alike(failed: bool, sampled: bool) -> bytes:
-    """Encode fields shared by all log records."""
     record = LogRecord(
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if failed else "INFO",

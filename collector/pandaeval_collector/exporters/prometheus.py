@@ -106,7 +106,6 @@ def metric_name(name: str, unit: str) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=256)
 def label_name(key: str) -> str:
-    """Return an attribute's label name."""
     return re.sub(r"[^A-Za-z0-9_:]+", "_", key)
 
 
@@ -148,7 +147,6 @@ class ScrapeText:
         return "".join(pieces).encode()
 
     def end(self) -> bytes:
-        """Return the last line."""
         return b"# EOF\n" if self._openmetrics else b""
 
 

@@ -149,7 +149,6 @@ class Attempts:
             self._telemetry.add("pandaeval.jobs", "dead", 1, "unfinished")
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
-        """Conclude a job with the judge's answer, or with ``instead``."""
         budget, settings = USUAL_RECORD, self._evaluator.settings.judge
         if instead is None and settings is not None and (later := self._paused(settings.model_of(job.metric))):
             return await self._put_back(job, later)
@@ -182,7 +181,6 @@ class Attempts:
     async def _conclude(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge, finding: Finding | Later | GivenUp | None
     ) -> None:
-        """Put the job back, or end it with ``finding``."""
         match finding:
             case Later():
                 await self._put_back(job, finding)
@@ -216,7 +214,6 @@ class Attempts:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
     def _questions(self, job: Job, loaded: JobTrace) -> list[Question]:
-        """Return all enabled questions about ``loaded``."""
         about, subject = orjson.loads(job.body), loaded.subject
         suspicious = bool(about.get("suspicious"))
         if DETAIL in about:

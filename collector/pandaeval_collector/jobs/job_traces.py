@@ -56,7 +56,6 @@ class JobTrace:
     turn: TurnView | None = None
 
     def about(self, metric: str) -> Trace | TurnView | Conversation:
-        """Return the subject of a metric key."""
         return self.turn if self.turn is not None and metric.startswith("turn.") else self.subject
 
 
@@ -108,7 +107,6 @@ class JobTraceLoader:
         return replace(self._view(trace, index), record=(shown, index + 1))
 
     def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
-        """Rebuild a trace with its session; caches the last."""
         trace = rebuilt(self._store.contents(trace_id), closing).trace
         if trace is None:
             raise GoneError("its spans are not kept any more")
@@ -154,7 +152,6 @@ class JobTraceLoader:
 
 
 def _index(trace: Trace, span_id: str) -> int:
-    """Return the index of a span's turn. Raises :class:`GoneError`."""
     for index, turn in enumerate(trace.turns):
         if (turn.span_id or trace.root_span_id) == span_id:
             return index
@@ -222,6 +219,5 @@ class EarlierTraces:
         return rebuilt(self._store.contents(trace_id), Closing(Trigger.SESSION_CHANGED)).trace
 
     def _read(self, trace_id: bytes, digest: str) -> tuple[str, ...]:
-        """Return a trace's lines, if the evidence of ``digest`` is kept."""
         trace = self._trace(trace_id)
         return () if trace is None else lines_of(self._shown(trace))

@@ -148,7 +148,6 @@ class Pauses:
         self._in_vain, self._answered = 0, True
 
     def failed(self, error: CallFailedError) -> None:
-        """Record an error for :attr:`given_up`."""
         if error.failure is not CallFailure.COOLDOWN:
             self._last = told(error)
 

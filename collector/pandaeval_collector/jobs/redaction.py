@@ -30,7 +30,6 @@ def hider(judge: JudgeSettings) -> Hide | None:
 
 
 def _named(name: str) -> Callable[[str], str]:
-    """Import ``package.module:function``, from text to text."""
     module, _, function = name.partition(":")
     try:
         found: Callable[[str], str] = getattr(importlib.import_module(module), function)

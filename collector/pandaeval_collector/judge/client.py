@@ -81,13 +81,11 @@ class AnswerCost:
         self.cached += answer.cached_tokens
 
     def pay(self, other: AnswerCost) -> None:
-        """Add the costs of other answers."""
         for name in ("calls", "tokens", "prompt", "completion", "cached", "cost_usd"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.model = other.model or self.model
 
     def saw(self, pack: Pack) -> None:
-        """Record the pack of a question."""
         self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
 
 
@@ -204,7 +202,6 @@ class JudgeClient:
         count: ReplyCount,
         once: bool,
     ) -> tuple[V, ModelAnswer]:
-        """Call, and repair an invalid reply once unless ``once``."""
         wrong = ""
         for is_last in (True,) if once else (False, True):
             if count.is_over:
@@ -279,7 +276,6 @@ class Judge:
 
     @property
     def pack(self) -> Pack:
-        """The current record."""
         return self._pack
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
@@ -339,7 +335,6 @@ class Judge:
         return facts, lacking
 
     async def _again(self, parts: tuple[QuestionPart[Any], ...], subject: Any, facts: Facts) -> Any:
-        """Repeat a part that was invalid in the shared call, with its facts."""
         if self.is_test:
             raise NoVerdictError(Why.INVALID_VERDICT, "the shared call has no valid answer to this question")
         given: dict[str, Any] = {}

@@ -139,7 +139,6 @@ def media_asked(trace: Trace) -> list[str]:
 
 
 def _last_words_of_user(messages: list[Message]) -> int:
-    """Return the index of the first of the user's last consecutive messages."""
     at = max((index for index, message in enumerate(messages) if _speaks(message)), default=0)
     while at and _speaks(messages[at - 1]):
         at -= 1

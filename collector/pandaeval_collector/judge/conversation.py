@@ -81,7 +81,6 @@ def _turns(traces: Sequence[Trace]) -> Iterator[Turn]:
 
 
 def _tools(traces: Sequence[Trace]) -> tuple[ToolDefinition, ...]:
-    """Return each tool's newest definition."""
     tools: dict[tuple[str, tuple[str, ...]], ToolDefinition] = {}
     for trace in traces:
         tools.update(((tool.name, tool.agents), tool) for tool in trace.tools)

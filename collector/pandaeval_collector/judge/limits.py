@@ -53,7 +53,6 @@ class AdaptiveLimit:
 
     @property
     def width(self) -> int:
-        """Current limit of parallel calls."""
         return int(self._width)
 
     def resize(self, most: int) -> None:
@@ -227,13 +226,11 @@ class Bill:
             self.answered(0.0)
 
     def answered(self, cost: float) -> None:
-        """Record the cost of the latest try."""
         if self._tries:
             most, _, at = self._tries[-1]
             self._tries[-1] = most, cost, at
 
     async def settle(self) -> None:
-        """Replace reserved by spent amounts."""
         for each in self._tries:
             assert self._purse is not None
             await self._purse.settle(*each)

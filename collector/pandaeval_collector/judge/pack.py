@@ -161,7 +161,6 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
 
 
 def _size(shown: Sequence[PromptSection]) -> int:
-    """Estimate the tokens of sections with fences."""
     return tokens(_render(shown, dict.fromkeys((section.title for section in shown), _ANY_CODE), _ANY_CODE))
 
 
@@ -188,7 +187,6 @@ def _fitted(
 
 
 def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSection]]) -> StepLimits:
-    """Return limits with values of ``value`` characters. The earlier conversation gets the remaining budget."""
     text, tool = max(value, 200, int(budget * _TEXT_SHARE)), max(_LEAST_TOOL, value)
     limits = StepLimits(value, text, tool, _LISTED, 0)
     left = budget - _size(make(limits)) - 8
@@ -251,7 +249,6 @@ def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
 
 
 def _render(shown: Sequence[PromptSection], codes: Mapping[str, str], own: str) -> str:
-    """Write the sections, with trace text between fences."""
     parts = []
     for number, section in enumerate(shown, 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks

@@ -68,7 +68,6 @@ class PersonalData:
 
 
 def _places(recognizer: Any, text: str, offset: int) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and kind of matches."""
     for each in recognizer.analyze(text, recognizer.supported_entities, None) or ():
         if each.score >= _SURE and each.entity_type in _SAID:
             yield offset + each.start, offset + each.end, each.entity_type

@@ -54,7 +54,6 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Process ID, ``None`` if not running."""
         return self._calls.pid
 
     async def start(self) -> None:

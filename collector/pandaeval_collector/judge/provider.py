@@ -81,7 +81,6 @@ class ProviderCaller:
         }
 
     def _in_order(self, model: str) -> list[str]:
-        """Return the model and its fallbacks."""
         return [model] if model in self._fallbacks else [model, *self._fallbacks]
 
     async def warm_up(self) -> None:
@@ -106,7 +105,6 @@ class ProviderCaller:
         return {**tried[0], "answered": unread}
 
     async def _tried(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Return a model's reply after retries; reports outcomes to the breaker."""
         if route.keyless:
             return failed("denied", f"{route.keyless} is not set", answered=unread)
         reply: Reply | None = None
@@ -252,12 +250,10 @@ def answered(response: Any, model: str, max_tokens: int) -> Reply:
 
 
 def _own(part: Any, name: str) -> Any:
-    """Return a provider-specific field."""
     return (getattr(part, "provider_specific_fields", None) or {}).get(name)
 
 
 def _usage(response: Any) -> dict[str, Any]:
-    """Return reported tokens and US dollars; ``None`` if not numeric."""
     usage = getattr(response, "usage", None)
     stated = {
         "prompt_tokens": getattr(usage, "prompt_tokens", None),

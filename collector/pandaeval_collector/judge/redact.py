@@ -33,7 +33,6 @@ def redact_value(value: Any, hide: Hide = redact) -> Any:
 
 
 def _redact_fields(fields: Mapping[Any, Any], hide: Hide) -> dict[str, Any]:
-    """Redact an object, also ``{name, value}`` pairs."""
     name = fields.get("name", fields.get("key"))
     redacted: dict[str, Any] = {}
     for key, value in fields.items():
@@ -96,7 +95,6 @@ def _span(span: Span, hide: Hide, is_first: bool) -> Span:
 
 
 def _input(messages: tuple[Message, ...] | None, hide: Hide, is_first: bool) -> tuple[Message, ...] | None:
-    """Redact all messages of the first model call, and other calls' instructions."""
     if messages is None:
         return None
     if is_first:
@@ -109,8 +107,6 @@ def _thinks(message: Message) -> bool:
 
 
 def _whole(message: Message, hide: Hide) -> Message:
-    """Redact all texts and values of an earlier message."""
-
     def hidden(part: Part) -> Part:
         match part:
             case Text():

@@ -124,7 +124,6 @@ def _document(text: str, echo: str) -> str:
 
 
 def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the outermost JSON objects in a text."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_MOST_STARTS):
         at = text.find("{", at)

@@ -70,7 +70,6 @@ class Route:
 
     @property
     def budget(self) -> int:
-        """Return the model's record budget in tokens."""
         if self._context_tokens is not None:
             return self._context_tokens
         return record_budget(self.known.window, room(_SHORT_ANSWER, self._parameters, self._reasons, None))
@@ -145,7 +144,6 @@ class Route:
         return {name: value for name, value in asked.items() if value is not None}
 
     def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the messages, joined if the template takes only one."""
         if self._merged:
             return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
         return messages
@@ -158,7 +156,6 @@ class Route:
 
 
 def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
-    """Return address and key, if they belong to the model's provider."""
     if setup.home not in (None, model.partition("/")[0]):
         return {}
     given = {"api_base": setup.api_base, "api_key": os.environ.get(setup.api_key_env or "")}

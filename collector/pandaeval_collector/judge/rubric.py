@@ -126,7 +126,6 @@ def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
 
 
 def _texts(parts: Sequence[QuestionPart[Any]]) -> Iterator[str]:
-    """Yield a shared question's texts, by level below an introduction."""
     level = ""
     for part in parts:
         if part.level != level:

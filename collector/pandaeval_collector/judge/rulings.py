@@ -49,7 +49,6 @@ class Ruling(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_id(cls, given: Any) -> Any:
-        """Add a missing ID, derived from metric, agent and text."""
         if not isinstance(given, Mapping) or "id" in given:
             return given
         about = "\n".join(str(given.get(name, "")) for name in ("metric", "agent", "text"))

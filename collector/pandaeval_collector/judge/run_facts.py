@@ -52,7 +52,6 @@ def facts(trace: Trace) -> CallFacts:
 
 
 def _uses(trace: Trace, changing: frozenset[int]) -> tuple[dict[int, frozenset[str]], frozenset[int], dict[int, int]]:
-    """Return ``used``, ``checks`` and ``same`` of :class:`CallFacts`."""
     said = [text for turn in trace.turns for text in (turn.user, turn.assistant) if text]
     results = [as_text(call.result)[:_READ] if call.has_result else "" for call in trace.tool_calls]
     given = [frozenset(_NAME.findall(as_text(call.arguments))) for call in trace.tool_calls]
@@ -100,7 +99,6 @@ def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], decli
 
 
 def _strange(trace: Trace) -> list[int]:
-    """Return the positions of calls to undefined tools, if definitions are known."""
     names = {tool.name for tool in trace.tools}
     return [number for number, call in enumerate(trace.tool_calls, 1) if names and call.name not in names]
 

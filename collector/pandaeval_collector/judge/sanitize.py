@@ -47,7 +47,6 @@ def neutral(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text without line breaks."""
     return " ".join(text.split())
 
 

@@ -65,5 +65,4 @@ class Selection:
 
 
 def _text(value: Any) -> str:
-    """Format a value as in a configuration."""
     return str(value).lower() if isinstance(value, bool) else str(value)

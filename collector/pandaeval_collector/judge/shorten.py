@@ -40,7 +40,6 @@ def fitting(text: str, most: int) -> str:
 
 
 def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
-    """Return the largest length up to ``length`` whose ``cut`` has at most ``most`` tokens."""
     low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2

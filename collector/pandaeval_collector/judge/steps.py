@@ -70,11 +70,9 @@ class StepLimits:
         return elided(self.clean(as_text(value)), most or self.value)
 
     def line(self, value: object, most: int = 0) -> str:
-        """Return the same on one line."""
         return elided(one_line(self.clean(as_text(value))), most or self.value)
 
     def code(self, value: object) -> str:
-        """Return the same with spaces kept."""
         return elided(escaped(self.clean(as_text(value))), self.value)
 
 
@@ -115,7 +113,6 @@ def last_answer(trace: Trace) -> str | None:
 
 
 def _messages(turns: Sequence[Turn], limits: StepLimits) -> Iterator[_Piece]:
-    """Yield each turn's user message, after the previous answer."""
     since, answer = 0, None
     for number, turn in enumerate(turns, 1):
         if number > 1:
@@ -250,7 +247,6 @@ def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str,
 
 
 def _is_below(inner: ToolCall, outer: ToolCall, parents: Mapping[str, str]) -> bool:
-    """Return whether a call was made within another, which delegated."""
     span_id = inner.span_id
     for _ in range(_DEEPEST_CALL):
         span_id = parents.get(span_id, "")

@@ -54,7 +54,6 @@ class TurnView:
 
     @property
     def span_id(self) -> str:
-        """ID of the answering span."""
         return self.trace.turns[0].span_id or self.trace.root_span_id
 
     @property
@@ -86,7 +85,6 @@ def turn_view(
 
 
 def _with_instructions(one: Trace, trace: Trace) -> Trace:
-    """Add surrounding spans with instructions to a turn."""
     own, by_id = {span.span_id for span in one.spans}, {span.span_id: span for span in trace.spans}
     around: dict[str, Span] = {}
     for span in one.spans:
@@ -99,7 +97,6 @@ def _with_instructions(one: Trace, trace: Trace) -> Trace:
 
 
 def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair consecutive user messages with the last answer."""
     found: list[tuple[str, str]] = []
     open_ = False
     for line in said:

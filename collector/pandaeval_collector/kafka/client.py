@@ -18,7 +18,6 @@ _log = logging.getLogger(__name__)
 
 
 def library() -> ModuleType:
-    """Import confluent-kafka. Raises :class:`UserError`."""
     try:
         import confluent_kafka
     except ImportError as error:

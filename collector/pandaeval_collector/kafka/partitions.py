@@ -44,7 +44,6 @@ class PartitionClaim:
 
     @property
     def text(self) -> str:
-        """The commit's metadata."""
         return f"{self.owner} {self.settled} {self.read}"
 
 
@@ -64,12 +63,10 @@ class PartitionLedger:
 
     @property
     def next(self) -> int:
-        """Offset of the next message."""
         return self._read.next
 
     @property
     def traces(self) -> list[bytes]:
-        """Remembered IDs of taken traces."""
         return taken_of(self._read)
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
@@ -90,7 +87,6 @@ class PartitionLedger:
 
     @property
     def has_news(self) -> bool:
-        """Whether anything changed since :meth:`news`."""
         return bool(self._changed) or self._told != self._read.next
 
     def news(self) -> Consumed:
@@ -168,7 +164,6 @@ class Partitions:
 
     @property
     def any_stored(self) -> bool:
-        """Whether the store has read any partition."""
         return bool(self._stored)
 
     @property
@@ -221,16 +216,13 @@ class Partitions:
         partition.end = high
 
     def news(self) -> list[Consumed]:
-        """Return the ledgers' changes, for the store."""
         return [partition.ledger.news() for partition in self._owned.values() if partition.ledger.has_news]
 
     def stored(self) -> None:
-        """Record that the ledgers are stored."""
         for partition in self._owned.values():
             partition.is_behind &= partition.ledger.next < partition.end
 
     def snapshot(self) -> dict[int, PartitionLedger]:
-        """Return the ledgers of owned partitions."""
         return {number: partition.ledger for number, partition in self._owned.items()}
 
     def take_over(self, partition: int, claim: PartitionClaim, low: int, high: int) -> int:
@@ -309,5 +301,4 @@ class Partitions:
         self._pending = None
 
     def claims(self) -> dict[int, PartitionClaim]:
-        """Return the offset to commit per partition."""
         return {number: partition.claim for number, partition in self._owned.items() if partition.claim.replay >= 0}

@@ -132,7 +132,6 @@ class Reader:
             self._stopping.wait(_AGAIN_S)
 
     def _read(self) -> None:
-        """Read until stopped, from the stored offsets."""
         from confluent_kafka import Consumer
 
         self._joined, self._failure, self._at_hand = False, None, False
@@ -180,7 +179,6 @@ class Reader:
         return messages
 
     def _wait(self, consumer: Consumer) -> None:
-        """Stay in the group without reading."""
         consumer.pause(consumer.assignment())
         for late in self._poll(consumer, 1, _AGAIN_S):  # of a partition that came just now
             if late.error() is None:
@@ -270,7 +268,6 @@ class Reader:
             self._loop.call_soon_threadsafe(self.on_share, max(1, len(self._partitions.owned)) / number)
 
     def _look(self, consumer: Consumer) -> None:
-        """Query the partitions' ends. Raises ``KafkaException``."""
         for partition in self._partitions.owned:
             _, high = consumer.get_watermark_offsets(_place(self._settings.topic, partition, None), timeout=_ASK_S)
             self._partitions.ends(partition, high)

@@ -63,7 +63,6 @@ class Kafka(Section):
         return int(self.options.get(_TIMEOUT, _TIMEOUT_MS)) / 1000
 
     def conflicts(self, config: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield conflicting keys, and why."""
         topics = {"kafka.topic": self.topic, "exporters.kafka.topic": config.exporters.kafka.topic}
         used = [key for key, topic in topics.items() if topic is not None]
         if self.brokers is None:

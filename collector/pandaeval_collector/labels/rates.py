@@ -151,8 +151,6 @@ class PassRates:
         telemetry.family(lambda: self._shown)
 
     async def update(self) -> None:
-        """Recompute the rates."""
-
         def calculate() -> list[AgentRate]:
             with self._store.reads.snapshot():
                 return pass_rates(self._store.reads.connection()) if self._store.people.has_labels() else []

@@ -77,7 +77,6 @@ def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
 
 
 def without_argument(scheme: str, argument: str) -> None:
-    """Raise :class:`EmbedderError` for an unexpected argument."""
     if argument:
         message = f"embedder {scheme!r} takes no argument, but got {argument!r}: write just {scheme!r}"
         raise EmbedderError(message)

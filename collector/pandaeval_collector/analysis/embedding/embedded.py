@@ -69,7 +69,6 @@ class DistilledEmbedder:
 
     @cached_property
     def _model(self) -> tuple[Table, Pieces, Mapping[str, int]]:
-        """The table, the word splitter, and each piece's number."""
         with (
             as_file(files(__package__) / f"{self.id}.npz") as own,
             np.load(self._path or own, allow_pickle=False) as held,
@@ -102,6 +101,5 @@ class EmbeddedEmbedder(DistilledEmbedder):
 
 
 def open(argument: str) -> Embedder:
-    """Open the embedder, without argument."""
     without_argument(SCHEME, argument)
     return EmbeddedEmbedder()

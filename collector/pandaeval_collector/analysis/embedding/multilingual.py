@@ -110,6 +110,5 @@ class MultilingualEmbedder(DistilledEmbedder):
 
 
 def open(argument: str) -> Embedder:
-    """Open the embedder, without argument."""
     without_argument(SCHEME, argument)
     return MultilingualEmbedder()

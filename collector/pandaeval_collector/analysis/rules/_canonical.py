@@ -128,7 +128,6 @@ def _lines(text: str, path: str) -> Iterator[str]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number in a standard spelling; other values unchanged."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     elif isinstance(value, int) and not -(10**300) < value < 10**300:
@@ -243,7 +242,6 @@ def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
 
 
 def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dict[str, Any]:
-    """Return the meaningful, non-empty fields."""
     fields: dict[str, Any] = {}
     for key, item in value.items():
         name = str(key)

@@ -106,7 +106,6 @@ class RepeatMarker:
         self._last_wait = -1
 
     def mark(self) -> None:
-        """Set ``news`` and ``wasted`` of every step."""
         turn = 0
         for index, step in enumerate(self._steps):
             if step.turn != turn:
@@ -215,7 +214,6 @@ def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
 
 
 def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
-    """Return indexes of consecutive equal failures per tool."""
     latest: dict[tuple[str, str], tuple[str, list[int]]] = {}
     rows: list[list[int]] = []
     waited = -1
@@ -237,14 +235,12 @@ def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def _failure(step: Step) -> str:
-    """Return why a step failed, without specific values; ``""`` if it did not."""
     if step.call.name == CODE or not failed(step.call) or (step.nature is Nature.READING and is_absence(step.call)):
         return ""
     return masked_reason(step.call)
 
 
 def _at_once(before: Step, step: Step) -> bool:
-    """Return whether two calls were requested together."""
     return step.call.start_ns < before.call.end_ns or bool(step.asked_by and step.asked_by == before.asked_by)
 
 
@@ -420,7 +416,6 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
         latest[step.signature] = index
 
     def end_loose() -> None:
-        """End the single-call cycles between larger cycles."""
         repeats = (tuple(index for index in places if steps[index].wasted) for places in loose.values())
         cycles.extend(Cycle("repeat", 1 + len(each), (before[each[0]], *each), each) for each in repeats if each)
         loose.clear()

@@ -131,7 +131,6 @@ def _in_a_record(found: Mapping[str, Any]) -> FailureSign:
 
 
 def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
-    """Yield the first sign of each kind in states and codes of an object."""
     explained = not _OF_ERRORS.isdisjoint(found)
     if any(isinstance(state := found.get(key), str) and state.strip().casefold() in _BAD for key in _STATES):
         yield _of_state(found, explained)
@@ -148,7 +147,6 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
 
 
 def _whole(found: Mapping[str, Any], key: str) -> int:
-    """Return an integer field, else 0."""
     number = found.get(key)
     return number if isinstance(number, int) and not isinstance(number, bool) else 0
 
@@ -175,7 +173,6 @@ def _of_exit(found: Mapping[str, Any], ended: int) -> FailureSign:
 
 
 def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
-    """Return whether a type, code (``INVALID_ARGUMENT``) or list of details names an error."""
     kind, code, detail = found.get("__type", found.get("type")), found.get("code"), found.get("detail")
     if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
         return True
@@ -231,7 +228,6 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
 
 
 def _json_tells(text: str, depth: int) -> FailureSign:
-    """Read the sign in a text, which may be JSON."""
     start = text[:LOOKED_AT].lstrip()
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
@@ -248,7 +244,6 @@ def _may_fail(text: str) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """Parse JSON, or a short Python literal; else ``None``."""
     if len(text) > PARSED_UP_TO:
         return None
     try:

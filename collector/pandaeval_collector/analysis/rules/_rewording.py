@@ -87,7 +87,6 @@ class _Request:
 
     @cached_property
     def words(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The words of the texts, and the numbers, codes and names among them."""
         words: set[str] = set()
         names: set[str] = set()
         for place, word in (each for text in self.texts for each in enumerate(_WORD.findall(text))):
@@ -210,7 +209,6 @@ def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
 
 
 def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str]) -> None:
-    """Mark a step as stale if it adds little to its subject."""
     size = sum(len(piece) + 1 for piece in said)
     unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
     if not size or unseen / size <= UNSEEN:
@@ -222,7 +220,6 @@ def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str])
 
 
 def _may_be_another(call: ToolCall, of: Nature) -> bool:
-    """Return whether a call may repeat another: it changed no state, or is code."""
     return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
 
 
@@ -232,13 +229,11 @@ def _said(call: ToolCall) -> tuple[str, ...] | None:
 
 
 def _found_nothing(said: tuple[str, ...]) -> bool:
-    """Return whether a call failed or its result holds only keys."""
     empty = all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in said)
     return empty or said[0].startswith(_FAILED)
 
 
 def _stem(word: str) -> str:
-    """Remove an inflection that ends in ``g`` or ``s``."""
     for ending, instead in (("ing", ""), ("ies", "y"), ("es", ""), ("s", "")):
         if len(word) > len(ending) + 3 and word.endswith(ending):
             return word[: -len(ending)] + instead
@@ -275,7 +270,6 @@ def _is_prose(text: str) -> bool:
 
 
 def _cosmetic(value: Any) -> str:
-    """Return a value as a text without meaningless differences."""
     text = value if isinstance(value, str) else repr(value)
     return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
 
@@ -300,7 +294,6 @@ def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _alike(names: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether code with equal numbers and texts has mostly equal names."""
     if min(len(names), len(others)) < _FEW:
         return bool(names) and names == others
     return len(names & others) >= _SAME * len(names | others)

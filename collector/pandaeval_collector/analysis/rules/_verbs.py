@@ -121,7 +121,6 @@ def only_looks(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def computes(name: str) -> bool:
-    """Return whether a tool calculates (``compute_mean``)."""
     words = tuple(word.lower() for word in _WORD.findall(name))
     return not COMPUTING.isdisjoint(words) and not _goes_on_to_write(words)
 

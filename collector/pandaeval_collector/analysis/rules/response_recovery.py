@@ -142,7 +142,6 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
 # What several rules ask about the tool calls of one trace, in their order. Nobody may change it.
 @once_a_trace
 def signs_of(trace: Trace) -> list[FailureSign]:
-    """Return the failure sign of each call."""
     return [*map(tells, trace.tool_calls)]
 
 
@@ -257,7 +256,6 @@ def was_to_change(trace: Trace, call: ToolCall) -> bool:
 
 
 def _given(arguments: object) -> str | None:
-    """Return the commands or code in a call's arguments, or ``None``."""
     held = as_object(arguments) or arguments
     if isinstance(held, dict):
         held = next((held[key] for key in _CODE_KEYS if held.get(key)), None)

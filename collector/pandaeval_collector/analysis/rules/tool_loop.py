@@ -103,7 +103,6 @@ class Timeline:
         return self._tokens[max(first, last)] - self._tokens[first]
 
     def turn(self, call: ToolCall) -> int:
-        """Count the answered turns before this call."""
         return bisect_right(self._turn_ends, call.start_ns)
 
     def _work_before(self, at_ns: int) -> int:
@@ -163,7 +162,6 @@ class ToolLoop:
 
     @property
     def wasted_calls(self) -> int:
-        """Number of wasted calls, below the number of calls."""
         return len(self.repeated) + self.written
 
     @property
@@ -237,7 +235,6 @@ def _described(cycle: Cycle, time: tuple[int, int], calls: Sequence[ToolCall], t
 
 
 def _unseen(trace: Trace) -> int:
-    """Count calls of repeated tools without arguments, or equal calls without results."""
     calls = trace.tool_calls
     if all(call.has_arguments and answered(call) for call in calls):
         return 0
@@ -303,7 +300,6 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
 
 
 def _takes_none(tool: ToolDefinition | None) -> bool:
-    """Return whether the tool's definition has no parameters."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 

@@ -131,7 +131,6 @@ class _Sample:
         return float((self._weights * values).sum())
 
     def slope(self, of: Values, by: Values) -> float:
-        """Return the slope of the weighted least squares line."""
         apart = by - self.mean(by)
         return float((self._weights * apart * of).sum() / (self._weights * apart * apart).sum())
 

@@ -140,7 +140,6 @@ class Peer:
 
     @property
     def busy(self) -> int:
-        """Number of pending requests to the other end."""
         return len(self._asked)
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
@@ -172,12 +171,10 @@ class Peer:
                 self._watch()
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Send a notice."""
         self._relay()  # what was raised for an answer that nobody waited for
         self._write("tell", name, arguments)
 
     def take(self, message: Any) -> None:
-        """Handle an incoming message."""
         match message:
             case ["ask", number, name, arguments]:
                 self._answering[number] = asyncio.create_task(self._answer(number, name, arguments))
@@ -227,14 +224,12 @@ class Peer:
         self._send(body)
 
     def _confirm(self, number: int, answering: asyncio.Task[None]) -> None:
-        """Forget a dropped request and confirm."""
         del self._answering[number]
         self._pieces.pop(number, None)
         if answering.cancelled():
             self._write("done", number, None)
 
     def _watch(self, anew: bool = False) -> None:
-        """Set the timer of the oldest request due, or of the most urgent if requests run concurrently."""
         limits = [each.patience for each in self._asked.values() if each.is_theirs]
         patience = min(limits[: 1 if self._in_turn else None], default=math.inf)
         if self._limit is not None:
@@ -292,12 +287,10 @@ class Calls:
 
     @property
     def pid(self) -> int | None:
-        """Process ID, ``None`` if not running."""
         return None if self._running is None else self._running[0].pid
 
     @property
     def busy(self) -> int:
-        """Number of pending requests."""
         return 0 if self._running is None else self._running[1].busy
 
     @property

@@ -192,7 +192,6 @@ class _Lent:
 
 
 def _closed_once(pipe: IO[bytes] | None, loop: asyncio.AbstractEventLoop) -> Any:
-    """Return the pipe for an event loop, to be closed once."""
     assert pipe is not None
     return pipe if isinstance(loop, asyncio.BaseEventLoop) else _Lent(pipe)
 

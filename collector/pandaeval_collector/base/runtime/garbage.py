@@ -11,7 +11,6 @@ _THRESHOLDS = 50_000, 20, 100
 
 
 def expect_imports() -> None:
-    """Raise the garbage collector's thresholds during imports."""
     gc.set_threshold(*_THRESHOLDS)
 
 

@@ -51,7 +51,6 @@ def bounded_line(text: str) -> str:
 
 
 def _below(text: str) -> list[str]:
-    """Return the first and last lines of a traceback, indented."""
     lines = text.split("\n")
     if len(lines) > _MAX_TRACEBACK_LINES:
         half = _MAX_TRACEBACK_LINES // 2

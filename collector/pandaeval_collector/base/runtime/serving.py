@@ -72,7 +72,6 @@ async def _serve(open_: Callable[[Any, Peer], Awaitable[Handlers]], parent: Pare
 
 
 def _setup(parent: Parent, codec: Codec) -> Any:
-    """Read the parent's setup and set up logging."""
     first = parent.receive()
     if first is None:
         os._exit(0)

@@ -79,7 +79,6 @@ def unwrapped(line: str) -> str:
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
-    """Yield the error texts, outermost first."""
     if not isinstance(value, dict) or depth == 0:
         return
     for key in _SAYS:

@@ -46,7 +46,6 @@ def printable_json(text: str) -> str:
 
 
 def is_printable(text: str) -> bool:
-    """Return whether ``text`` has no unsafe characters."""
     return _UNSAFE.search(text) is None
 
 

@@ -150,7 +150,6 @@ def _without_keys(stretch: re.Match[str]) -> str:
 
 
 def _without_encoded(token: str, layer: int) -> str:
-    """Replace base64 text that contains a secret, also if nested."""
     decoded = _decoded(token)
     return token if decoded is None or _deeply(decoded, layer + 1) == decoded else "[secret: encoded]"
 

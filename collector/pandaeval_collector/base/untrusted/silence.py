@@ -37,7 +37,6 @@ def says_something(text: str | None) -> bool:
 
 
 def say_something(*texts: str | None) -> bool:
-    """Return whether each text has content."""
     return all(map(says_something, texts))
 
 

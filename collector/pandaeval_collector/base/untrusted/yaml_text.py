@@ -124,7 +124,6 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Compose a map, check its keys and expand merges."""
         node = super().compose_mapping_node(anchor)
         first: dict[str, int] = {}
         for key, _ in node.value:
@@ -153,7 +152,6 @@ def _fault(at: Any, text: str) -> yaml.MarkedYAMLError:
 
 
 def _value(loader: _Loader, node: yaml.Node, place: Place, content: YamlText) -> Any:
-    """Make a plain value of a node, and record positions."""
     content.values_at[place] = _spot(node.start_mark)
     if isinstance(node, yaml.SequenceNode):
         return [_value(loader, item, (*place, i), content) for i, item in enumerate(node.value)]

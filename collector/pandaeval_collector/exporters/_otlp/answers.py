@@ -127,12 +127,10 @@ class OtlpSink:
 
     @property
     def off(self) -> bool:
-        """Whether the sink does not support this signal."""
         return self._ask_at is not None
 
     @property
     def left_alone(self) -> bool:
-        """Whether to send nothing now."""
         return self._ask_at is not None and self._clock() < self._ask_at
 
     def took(self, items: int, response: bytes) -> int:
@@ -148,7 +146,6 @@ class OtlpSink:
         return min(count, items)
 
     def refused(self, items: int, error: RefusedError) -> None:
-        """Record a permanent rejection."""
         if not isinstance(error, NotServedError):
             self._complain(error.reason, f"{items} items are dropped, the sink will not take them: {told(error)}")
             return

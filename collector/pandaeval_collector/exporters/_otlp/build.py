@@ -104,7 +104,6 @@ class ItemExporter(SignalExporter):
 
 
 def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the items that fit one request, at least one."""
     size = 0
     for index, row in enumerate(rows):
         size += len(row.body)

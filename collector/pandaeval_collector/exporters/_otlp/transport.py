@@ -123,7 +123,6 @@ class SignalTarget:
 
     @property
     def address(self) -> str:
-        """``HOST:PORT``."""
         return _address(self.host, self.port)
 
     @property

@@ -112,7 +112,6 @@ class Outbox(Outlet):
         self._read = store.reads.results_after if reads_results else functools.partial(store.outbox.after, self.source)
 
     def wake(self) -> None:
-        """Wake the outbox for new items."""
         if self._rounds is not None and self.state:  # an exporter that is down keeps to its waiting time
             self._rounds.ring()
 

@@ -55,7 +55,6 @@ class Before:
 
 
 def pack(trace: Trace) -> bytes:
-    """Pack the trace's content for later traces."""
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
@@ -135,7 +134,6 @@ def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
 
 
 def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
-    """Yield message content from ``begin`` on; the agent's own only before the last user message."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     for index, message in enumerate(messages[begin:], begin):
         if id(message) in seen or (message.role == "assistant" and index > last):
@@ -185,7 +183,6 @@ def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
 
 
 def _not_captured(trace: Trace) -> str | None:
-    """Name the missing part of this trace (results, messages, user's words), or ``None``."""
     if [call for call in trace.tool_calls if not call.has_result and call.error is None]:
         return "tool results were not captured"
     if any(map(_is_cut, [call.result for call in trace.tool_calls if call.has_result])):

@@ -78,19 +78,16 @@ class Claim:
 
     @property
     def around(self) -> str:
-        """The text around the value."""
         if self.key:
             return self.text
         return " ".join(self.text[max(0, self.value.start - 40) : self.value.end + 40].split())
 
     @property
     def before(self) -> str:
-        """The sentence up to the value."""
         return self.sentence[: max(0, self.value.start - self.begin)]
 
     @property
     def after(self) -> str:
-        """The sentence after the value."""
         return self.sentence[self.value.end - self.begin :]
 
     @property
@@ -187,7 +184,6 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
 
 
 def _identifiers(key: str, text: str) -> Iterator[Value]:
-    """Yield an argument that is an identifier, or a number under an identifying key."""
     if len(text) > _LONGEST_ARGUMENT:
         return
     for value in values_of(text):

@@ -56,7 +56,6 @@ class TurnComparison:
 
     @cached_property
     def _results(self) -> list[tuple[int, Field]]:
-        """Values in results and retrieved documents, with times."""
         calls = [call for call in self._trace.tool_calls if call.has_result and not failed(call)]
         texts = [(call.end_ns, call.result) for call in calls]
         texts += [(span.end_ns, document) for span in self._trace.spans for document in span.documents]
@@ -65,7 +64,6 @@ class TurnComparison:
 
     @cached_property
     def _given(self) -> list[Field]:
-        """Arguments of changing calls."""
         calls = [call for call in changing(self._trace) if not failed(call)]
         return [field for call in calls for field in read(call.arguments).fields]
 
@@ -150,7 +148,6 @@ class TurnComparison:
 
 
 def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
-    """Return the numbers near a claim, and known amounts with their sum."""
     if claim.value.kind not in NUMBERS:
         return []
     beside = [value for value in values_of(claim.text) if value.kind in NUMBERS and value.number != claim.value.number]
@@ -170,7 +167,6 @@ def _steps(numbers: Sequence[float]) -> Iterator[float]:
 
 
 def _is_owned(field: Field, sentence: str) -> bool:
-    """Return whether a squeezed sentence names the object of a field."""
     names = [squeezed(name) for name in field.row]
     return any(len(name) > 2 and name in sentence for name in names)
 
@@ -188,7 +184,6 @@ def _alike(field: Field, value: Value) -> bool:
 
 
 def _words_beside(claim: Claim) -> set[str]:
-    """Return the words between a claim and the previous value, and the next word."""
     before = _VALUE.split(claim.before)[-1]
     behind = _NEXT_WORD.match(claim.after)
     return set(_words(f"{before} {behind[1] if behind is not None else ''}"))
@@ -200,7 +195,6 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _label(text: str) -> frozenset[str]:
-    """Return the last two words of a field's name."""
     return frozenset(_words(text)[-2:]) - _NO_LABEL
 
 
@@ -210,7 +204,6 @@ def _names(field: Field, words: set[str]) -> bool:
 
 
 def _digits(value: Value) -> str:
-    """Return a number's digits as written, without a zero fraction; ``""`` for other texts."""
     if value.kind == "identifier":
         return value.text if value.text.isdigit() else ""
     if value.kind not in NUMBERS or _is_scaled(value):
@@ -219,7 +212,6 @@ def _digits(value: Value) -> str:
 
 
 def _is_scaled(value: Value) -> bool:
-    """Return whether a number is in thousands or millions: 1.2k."""
     return value.kind in NUMBERS and value.number >= 10.0 ** sum(map(str.isdigit, value.text))
 
 
@@ -229,7 +221,6 @@ def _shape(value: Value) -> str:
 
 
 def _is_slip(wrong: str, right: str) -> bool:
-    """Return whether a digit is dropped, doubled or swapped with its neighbour."""
     if abs(len(wrong) - len(right)) > 1 or wrong == right:
         return False
     places = range(len(right))

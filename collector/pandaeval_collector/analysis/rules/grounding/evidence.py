@@ -85,7 +85,6 @@ class Content:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a text that is a JSON object, list or nested JSON text; else ``None``."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > MOST_CHARS:
         return None
@@ -96,7 +95,6 @@ def _parsed(text: str) -> Any:
 
 
 def _of_json(text: str, key: str) -> Value:
-    """Read a JSON number. Its key may mark an amount or a measure."""
     number, digits, unit = abs(float(text)), text.lstrip("-"), _UNIT_OF_KEY.search(key)
     if _WORTH.search(key) is not None:
         return Value("amount", digits, 0, (number,))
@@ -124,7 +122,6 @@ def _keys(value: Value) -> Iterator[float | str]:
 
 
 def _sought(value: Value) -> Iterator[float | str]:
-    """Yield alternative keys of a value."""
     if value.kind == "number":
         yield value.text
     for key in value.keys:
@@ -182,7 +179,6 @@ class Source:
 
     @property
     def content(self) -> Content:
-        """The values of the text, read lazily."""
         return _kept[self.raw]
 
 
@@ -227,25 +223,20 @@ class Known:
         return any(key in squeezed(fold(source.raw)) for source in self._by(at))
 
     def knows(self, keys: set[float | str], at: int) -> bool:
-        """Return whether the agent had any of these keys."""
         return any(not keys.isdisjoint(source.content.keys) for source in self._by(at))
 
     def has_form(self, value: Value) -> bool:
-        """Return whether the agent had identifiers of this form."""
         return any(form(value) in source.content.forms for source in self.sources if source.who != "call")
 
     def results(self, at: int) -> Iterator[Field]:
-        """Yield the fields of all results."""
         for source in self._by(at):
             if source.who == "result":
                 yield from source.content.fields
 
     def _by(self, at: int) -> Iterator[Source]:
-        """Yield the content known by a time, newest first."""
         return reversed(self.sources[: bisect_right(self.sources, at, key=lambda source: source.at)])
 
     def _verbatim(self, text: str, at: int) -> bool:
-        """Return whether a value occurs verbatim, outside longer values."""
         end = self._ends[bisect_right(self.sources, at, key=lambda source: source.at)]
         whole, place = self._text, self._text.find(text, 0, end)
         while place >= 0:  # a search for plain text takes a fraction of the time of a pattern with these borders

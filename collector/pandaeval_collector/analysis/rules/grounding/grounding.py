@@ -47,20 +47,16 @@ class Grounding:
 
     @property
     def total(self) -> int:
-        """Number of checked values."""
         return sum(self.checked.values())
 
     @property
     def failing(self) -> list[Loose]:
-        """The certainly fabricated claims."""
         return [loose for loose in self.loose if loose.fails]
 
     def check(self, claim: Claim) -> None:
-        """Count a claim as checked."""
         self.checked[claim.value.kind] = self.checked.get(claim.value.kind, 0) + 1
 
     def reject(self, loose: Loose) -> None:
-        """Count a claim as checked and ungrounded."""
         self.check(loose.claim)
         self.loose.append(loose)
 
@@ -102,20 +98,17 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
 
 
 def _of_case(stated: Sequence[Claim]) -> list[Claim]:
-    """Return the claims beyond general knowledge."""
     typed = [claim for claim in stated if claim.value.kind in ("identifier", "amount", "date")]
     return [claim for claim in typed if claim.of_case]
 
 
 def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
-    """Return the agent's earlier answers without known grounds."""
     if (earlier is not None and not earlier.first) or shows_results(trace):
         return ""
     return fold("\n".join(had.own))
 
 
 def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None:
-    """Count a grounded claim, unless a call was given another value."""
     replaced = comparison.replaced(claim)
     if replaced is None or claim.key:
         found.check(claim)
@@ -124,7 +117,6 @@ def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None
 
 
 def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    """Classify an ungrounded claim: fabricated, suspect or for the judge."""
     contradiction = None if claim.key else comparison.against(claim)
     if contradiction is not None:
         found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
@@ -135,7 +127,6 @@ def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Groun
 
 
 def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    """Check an untyped number, which counts only if calls or results contradict it."""
     replaced = comparison.replaced(claim)
     if replaced is not None:
         found.reject(Loose(claim, replaced.instead))
@@ -162,7 +153,6 @@ def looked(trace: Trace) -> bool:
 
 
 def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether this or an earlier run of the session called a tool or read a document."""
     return looked(trace) or shows_results(trace) or any(who == "result" for who, _ in before)
 
 

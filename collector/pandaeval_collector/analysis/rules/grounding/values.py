@@ -149,12 +149,10 @@ class Value:
 
     @property
     def end(self) -> int:
-        """The index after the value."""
         return self.start + len(self.text)
 
     @property
     def sign(self) -> tuple[str, float | str]:
-        """Its kind and likeliest reading."""
         return self.kind, self.keys[0]
 
     @property
@@ -275,7 +273,6 @@ def readings(text: str) -> tuple[float, ...]:
 
 
 def _counted(parts: Sequence[tuple[str, str]]) -> float:
-    """Return the sum of a number in groups of ten thousand."""
     total = group = 0.0
     for digits, unit in parts:
         size = _SMALL.get(unit) or _SCALES.get(unit, 1.0)
@@ -349,7 +346,6 @@ values_of = lru_cache(maxsize=256)(scan)
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:
-    """Match a value from a preceding word or sign, its token, or its first digit."""
     start, least = at, max(done, at - _LONGEST_TOKEN)
     while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-") and text[start - 1] < "\u2e80":
         start -= 1
