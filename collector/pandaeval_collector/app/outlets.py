@@ -108,9 +108,7 @@ class Outlets:
         return cursors
 
     async def _bound(self) -> None:
-        """Delete the oldest waiting items: older than a day of collector time, beyond a fifth of the disk budget, or to
-        make room for spans.
-        """
+        """Delete the oldest waiting items beyond a day or a fifth of the disk budget, or to make room for spans."""
         while True:
             held = await asyncio.to_thread(self._store.outbox.size)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)

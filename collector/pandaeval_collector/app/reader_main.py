@@ -1,7 +1,7 @@
-"""The reader process for API, page and tools: ``python -m pandaeval_collector.app.reader_main``.
+"""The reader process for API, page, tools, runs and label statistics: ``python -m
+pandaeval_collector.app.reader_main``.
 
-It also works on runs and label statistics, reads the store directly and sends writes to the main process. It may be
-killed at any time.
+It reads the store directly and sends writes to the main process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The front's side of the reader process, started by the first request or its own work.
+"""The front's side of the reader process.
 
 The front sends scope and body, receives ASGI messages, and does all writes.
 """

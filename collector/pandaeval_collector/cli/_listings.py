@@ -21,8 +21,8 @@ ID = 12
 class Listing:
     """Format of a list.
 
-    ``columns``: headings, with a cell function if it differs from the row's field. ``empty``: text without rows.
-    ``says_why``: the last column is a sentence.
+    ``columns``: headings with optional cell functions. ``empty``: text without rows. ``says_why``: the last column is a
+    sentence.
     """
 
     columns: Sequence[str | tuple[str, Callable[[Row], object]]]

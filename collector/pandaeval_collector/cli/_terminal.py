@@ -1,8 +1,7 @@
 """Guards the terminal: control sequences in output are escaped.
 
-Trace texts, file names and server answers may contain them. Standard output (on a terminal) and standard error are
-replaced by escaping streams. Our consoles escape texts themselves and bypass the streams
-(:mod:`pandaeval_collector.cli._output`).
+Standard output (on a terminal) and standard error are replaced by escaping streams. Our consoles escape texts
+themselves (:mod:`pandaeval_collector.cli._output`).
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ def unproxied(stream: TextIO) -> TextIO:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard standard error, and standard output on a terminal.
-
-    Enter it again within a rich display, which replaces the streams.
-    """
+    """Guard standard error, and standard output on a terminal. Enter it again within a rich display."""
     before = sys.stdout, sys.stderr
     if sys.stdout is not None and sys.stdout.isatty():
         sys.stdout = _guard(sys.stdout)

@@ -42,11 +42,9 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     checks: Iterable[Check] = (),
 ) -> Config:
-    """Return the configuration: defaults, YAML file, environment, then ``overrides`` (dotted keys; ``None`` is
-    skipped).
+    """Return the configuration: defaults, YAML file, environment, then ``overrides`` (dotted keys).
 
-    ``checks`` find further problems. Reads only ``path`` and ``environ``. Raises :class:`ConfigError` with all
-    problems.
+    ``checks`` find further problems. Raises :class:`ConfigError` with all problems.
     """
     return resolve(path, environ, overrides, checks).config
 

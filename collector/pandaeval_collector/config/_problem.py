@@ -15,8 +15,9 @@ _LONGEST = 2000
 
 @dataclass(frozen=True, slots=True, order=True)
 class WrittenAt:
-    """Origin of a value: a file (``line``, ``column`` from 1; 0: whole file), an environment variable or the command
-    line. ``key``: the dotted key, if ``source`` implies it.
+    """Origin of a value: file (``line``, ``column`` from 1; 0: whole file), environment variable or command line.
+
+    ``key``: if ``source`` implies it.
     """
 
     source: str

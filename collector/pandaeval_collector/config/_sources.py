@@ -120,10 +120,7 @@ def read_file(path: Path, draft: Draft) -> list[Problem]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return a YAML file's plain values; ``None`` if empty.
-
-    Raises :class:`ConfigError` with the first fault: invalid, duplicate, too deep or too large.
-    """
+    """Return a YAML file's plain values; ``None`` if empty. Raises :class:`ConfigError` with the first fault."""
     return _read(path).value
 
 
@@ -154,10 +151,7 @@ def _read(path: Path) -> YamlText:
 
 
 def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
-    """Add ``PANDAEVAL_SECTION__KEY`` variables to ``draft``.
-
-    Empty means unset. A single underscore is an error only in a key's name.
-    """
+    """Add ``PANDAEVAL_SECTION__KEY`` variables to ``draft``. Empty means unset."""
     problems: list[Problem] = []
     sections = {key.path for key in below(())}
     forgotten = {variable(path).replace("__", "_"): path for path in keys() if len(path) > 1}

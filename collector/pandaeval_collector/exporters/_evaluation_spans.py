@@ -37,9 +37,8 @@ def spans(
 ) -> list[bytes]:
     """Encode a span for a unit's code results, for a trace's judged results, and for each judged session result.
 
-    ``shows_failed``: failures set status ERROR. Sets of trace IDs: ``later``: sent before, so no verdict. ``judged``:
-    judged results were sent before, so spans are named by metric. ``undecided``: no pass yet, because of a due judge
-    call or an earlier failure.
+    ``shows_failed``: failures set status ERROR. Trace IDs: ``later``: sent before, so no verdict; ``judged``: judged
+    results were sent before; ``undecided``: no pass yet.
     """
     sampled = [result for result in results if result.result.unit.sampled]
     failed = {result.result.unit.trace_id for result in sampled if result.result.success is False}

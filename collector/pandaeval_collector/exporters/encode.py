@@ -1,6 +1,5 @@
-"""OpenTelemetry attributes of a result, and its log event ``gen_ai.evaluation.result``.
-
-Encoded once at commit without the SDK, which can neither derive span IDs from content nor set the sampled flag.
+"""OpenTelemetry attributes of a result, and its log event ``gen_ai.evaluation.result``, encoded once without the
+SDK.
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ class Alike(NamedTuple):
 class SharedAttributes(NamedTuple):
     """Attributes shared within a unit.
 
-    ``place``: trace and span of a log record. ``ids``: response and session as fields of a log record (with page
-    address) and span event. ``span``: session and address as span fields. ``kind``: shared with other units.
+    ``place``: trace and span of a log record. ``ids``: response and session. ``span``: session and address. ``kind``:
+    shared with other units.
     """
 
     place: bytes
@@ -75,10 +74,7 @@ class SharedAttributes(NamedTuple):
 
 
 def encode_attributes(results: Sequence[Result], page: str = "") -> list[EncodedResult]:
-    """Encode each result's attributes.
-
-    ``page``: base address of the results page without a trailing slash, or ``""``.
-    """
+    """Encode each result's attributes. ``page``: base address without a trailing slash, or ``""``."""
     encoded = []
     for result in results:
         reason, unit = cut(result.finding.reason, MAX_TEXT), result.unit

@@ -1,6 +1,6 @@
 """Writes results as JSON lines to a file, exactly once.
 
-The file length is stored with the cursor. After a crash the file is truncated to it and rewritten from there.
+After a crash the file is truncated to the length stored with the cursor.
 """
 
 from __future__ import annotations

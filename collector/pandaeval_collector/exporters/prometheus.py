@@ -38,10 +38,7 @@ SETTINGS = Prometheus
 
 
 class Scrape:
-    """Answers scrapes with the collector's own metrics and, with ``series``, scores.
-
-    Renders pages sequentially, on a separate thread. Unreadable scores are omitted and counted.
-    """
+    """Answers scrapes with the collector's own metrics and, with ``series``, scores. Renders on a separate thread."""
 
     def __init__(self, telemetry: Telemetry, series: ZeroFirst | None) -> None:
         self._telemetry, self._series = telemetry, series
@@ -92,10 +89,7 @@ class Scrape:
 # text of a page of series is the same to the byte.
 @functools.lru_cache(maxsize=256)
 def metric_name(name: str, unit: str) -> tuple[str, str]:
-    """Return a metric family's name with unit suffix (counters also ``_total``), and the unit.
-
-    Units such as words in braces are ``""``.
-    """
+    """Return a metric family's name with unit suffix (counters also ``_total``), and the unit or ``""``."""
     escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""

@@ -87,7 +87,7 @@ class Attempts:
     ) -> None:
         """``scores``: reads sessions.
 
-        ``client``: calls the judge. ``filing``: receives answers. ``failures``: groups for judged failures, if any.
+        ``filing``: receives answers. ``failures``: groups for judged failures, if any.
         """
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience = telemetry, patience or Patience()
@@ -108,8 +108,7 @@ class Attempts:
     async def run(self, job: Job, too_old: bool = False) -> None:
         """Call the judge for a leased job, and file its end or put it back.
 
-        A trace's questions are filed together, so results leave as one span. Errors use an attempt; the job is dead
-        after the last. ``too_old``: end unscored (``over_budget``) without a call.
+        A trace's questions are filed together. ``too_old``: end unscored (``over_budget``) without a call.
         """
         ends = self._ends.setdefault(job.trace_id, _Ends())
         ends.running += 1

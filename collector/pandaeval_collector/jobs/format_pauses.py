@@ -1,7 +1,4 @@
-"""Pauses a model after invalid replies on three traces in a row, with a trial call every ten minutes.
-
-Pauses are stored.
-"""
+"""Pauses a model after invalid replies on three traces in a row, with a trial every ten minutes."""
 
 from __future__ import annotations
 

@@ -44,10 +44,7 @@ class GoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobTrace:
-    """The subject of a job.
-
-    ``subject``: trace, turn or conversation, redacted like ``pack``. ``turn``: for turn questions.
-    """
+    """The redacted subject of a job: trace, turn or conversation. ``turn``: for turn questions."""
 
     subject: Trace | TurnView | Conversation
     pack: Pack
@@ -159,9 +156,7 @@ def _index(trace: Trace, span_id: str) -> int:
 
 
 def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None:
-    """Return the failure that contradicts a passing verdict: a claim of success after a failure, or the last trace's
-    crash.
-    """
+    """Return a failure that contradicts a passing verdict: a false claim of success, or the last trace's crash."""
     for trace in reversed(traces):
         row = rows.get((trace.trace_id, RESPONSE))
         result = orjson.loads(row.body) if row is not None and row.success == 0 else {}
@@ -188,10 +183,7 @@ class EarlierTraces:
         self._lines = lru_cache(_REMEMBER_SAID)(self._read)
 
     def before(self, trace: Trace) -> tuple[str, ...]:
-        """Return redacted messages, calls and results of the session before ``trace``, oldest first.
-
-        Skips traces with deleted spans.
-        """
+        """Return redacted messages, calls and results of the session before ``trace``, oldest first."""
         if trace.session_id is None:
             return ()
         rows = self._before(trace)[-NEWEST:]

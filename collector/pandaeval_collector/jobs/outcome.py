@@ -51,8 +51,8 @@ RecordBudget = Callable[[str], Awaitable[int]]
 class Patience:
     """Number and delay of attempts.
 
-    Delays have full jitter below ``first`` x 2^n, at most ``longest`` seconds. ``interactive``: a person waits, so
-    errors that need a person are not retried.
+    Delays have full jitter below ``first`` x 2^n, at most ``longest`` seconds. ``interactive``: do not retry errors
+    that need a person.
     """
 
     attempts: int = 8

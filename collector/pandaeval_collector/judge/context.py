@@ -1,4 +1,4 @@
-"""An agent's prior knowledge, as context for a judge: instructions, and the conversation in the first model call."""
+"""An agent's prior knowledge: instructions, and the conversation in the first model call."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ MOST_MESSAGES = 400
 class EarlierTurns:
     """An agent's prior knowledge.
 
-    ``instructions``: distinct, prefixed by agent name if several. ``said``: a text per message, call and result, oldest
-    first. ``last_said``: the agent's last message or ``""``. ``missing``: unread older messages.
+    ``instructions``: distinct. ``said``: messages, calls and results, oldest first. ``last_said``: the agent's last
+    message or ``""``. ``missing``: unread older messages.
     """
 
     instructions: tuple[str, ...] = ()
@@ -64,10 +64,7 @@ def before(trace: Trace) -> EarlierTurns:
 
 
 def instructions(trace: Trace) -> tuple[str, ...]:
-    """Return a trace's distinct instructions in order.
-
-    With several agents, each text begins with its agent's name; agents without instructions come last.
-    """
+    """Return a trace's distinct instructions in order, prefixed by agent name if several."""
     acting = agents(trace.spans)
     owners: dict[str, str] = {}
     for span in trace.spans:
@@ -146,7 +143,7 @@ def _last_words_of_user(messages: list[Message]) -> int:
 
 
 def _speaks(message: Message) -> bool:
-    """Return whether a message has the user's words or media. Some frameworks send tool results as the user."""
+    """Return whether a message has the user's words or media."""
     return message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
 
 

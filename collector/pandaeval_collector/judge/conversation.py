@@ -23,7 +23,7 @@ _MOST_ITEMS = 100
 class Conversation:
     """A session for metrics.
 
-    ``trace``: all turns and tool calls. ``missing``: deleted or omitted traces. ``owners``: trace by span. Others as in
+    ``trace``: all turns and tool calls. ``missing``: omitted traces. ``owners``: trace by span. Others: see
     :class:`pandaeval_collector.judge.turns.TurnView`.
     """
 
@@ -92,7 +92,7 @@ def _unique(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 
 
 def facts_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, str, tuple[str, ...]]:
-    """Return the first stated goal and user profile (``""`` if none), and up to 100 distinct facts and documents."""
+    """Return the first stated goal and user profile (or ``""``), and up to 100 facts and documents."""
     known = [text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE))]
     known += [_text(document) for span in trace.spans for document in span.documents]
     return _first(spans, PANDAEVAL_GOAL), _first(spans, PANDAEVAL_PROFILE), tuple(dict.fromkeys(known))[:_MOST_ITEMS]

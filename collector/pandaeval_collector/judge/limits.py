@@ -40,8 +40,9 @@ _DEAREST_TOKEN = 0.01
 
 
 class AdaptiveLimit:
-    """Limits parallel calls between 1 and ``most``: plus 1 per successful round, halved after congestion, once per
-    round (AIMD). For a single event loop.
+    """Limits parallel calls between 1 and ``most`` by AIMD: plus 1 per successful round, halved after congestion.
+
+    For a single event loop.
     """
 
     def __init__(self, most: int) -> None:
@@ -84,9 +85,9 @@ class AdaptiveLimit:
 
 
 class PerMinute:
-    """A leaky bucket: at most ``limit`` units in any window of ``seconds``; ``None``: no limit.
+    """A leaky bucket, full at first: at most ``limit`` units in any window of ``seconds``; ``None``: no limit.
 
-    Begins full, because an earlier process may have used the limit. On one event loop.
+    On one event loop.
     """
 
     def __init__(self, limit: float | None, seconds: float = 60.0) -> None:
@@ -199,7 +200,7 @@ class LimitedCaller:
 
 
 class Bill:
-    """Reserves an amount per try of a call, and replaces all by the real cost at the end."""
+    """Reserves an amount per try, and replaces all by the real cost."""
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout
@@ -253,10 +254,9 @@ def estimated(call: ModelCall, price: Price) -> AnswerUsage:
 
 
 def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price) -> AnswerUsage:
-    """Return an answer's usage, with implausible values replaced.
+    """Return an answer's usage.
 
-    ``stated``: the provider's counts and cost, of any type or missing. ``text``: of the answer. An implausible token
-    count replaces both counts by the estimate, a cost becomes the list price, and a cached count becomes 0.
+    ``stated``: the provider's counts and cost, replaced by estimates if implausible. ``text``: of the answer.
     """
     estimate = estimated(call, price)
     # No tokenizer makes two tokens of one byte.

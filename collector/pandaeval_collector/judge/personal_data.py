@@ -1,7 +1,6 @@
-"""Redacts e-mail addresses, phone, card and account numbers.
+"""Redacts e-mail addresses, phone, card and account numbers, with Presidio's pattern recognisers.
 
-Uses Presidio's pattern recognisers without a language model, so names and addresses remain. Numbers are validated;
-numbers without separators remain, because most are IDs.
+Names and addresses remain.
 """
 
 from __future__ import annotations

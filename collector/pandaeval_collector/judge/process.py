@@ -1,4 +1,4 @@
-"""The collector's side of the judge worker process, started at the first call and after a crash."""
+"""The collector's side of the judge worker process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Calls providers through litellm, with retries, fallbacks and circuit breakers.
 
-litellm's Router is not used: it ignores refused connections and limits equal to its default. Only for the worker
-process (:mod:`pandaeval_collector.judge.worker`), on one event loop.
+litellm's Router ignores refused connections. Only for the worker process (:mod:`pandaeval_collector.judge.worker`), on
+one event loop.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class ProviderCaller:
         return reply
 
     def _other_form(self, route: Route, form: str, error: Exception, reply: Reply) -> str | None:
-        """Return the form to try after an error, or ``None``. Some servers report template errors as their own."""
+        """Return the form to try after an error, or ``None``."""
         of_content = isinstance(error, self._litellm.ContentPolicyViolationError)
         if of_content or not isinstance(error, self._of_form) or reply["failure"] not in _MAY_BE_FORM:
             return None
@@ -227,10 +227,7 @@ def unreadable(error: BaseException | None) -> bool:
 
 
 def answered(response: Any, model: str, max_tokens: int) -> Reply:
-    """Convert litellm's response to a reply.
-
-    ``cut``: ended at its token limit. Aborted or refused answers are failures.
-    """
+    """Convert litellm's response to a reply. ``cut``: ended at its token limit. Refused answers are failures."""
     choice = response.choices[0] if response.choices else None
     message = getattr(choice, "message", None)
     reasons = {str(each).lower() for each in (getattr(choice, "finish_reason", None), _own(choice, _NATIVE)) if each}

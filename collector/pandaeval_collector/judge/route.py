@@ -75,10 +75,7 @@ class Route:
         return record_budget(self.known.window, room(_SHORT_ANSWER, self._parameters, self._reasons, None))
 
     def form(self, call: Mapping[str, Any]) -> str:
-        """Return the OpenAI name of the enforced form, or ``""``.
-
-        Only repairs use the schema, so other calls share a prefix.
-        """
+        """Return the OpenAI name of the enforced form, or ``""``. Only repairs use the schema."""
         form: str = (self._parameters.get("response_format") or {"type": "json_object"})["type"]
         if call.get("response_format") is None or form == "text":
             return ""
@@ -94,10 +91,7 @@ class Route:
         self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
-        """Adapt permanently to a refusal: join all messages, or drop the named parameter.
-
-        Returns whether it changed.
-        """
+        """Adapt permanently to a refusal. Returns whether it changed."""
         said = refusal.lower()
         if not self._merged and _TEMPLATE.search(said):
             self._merged = True
@@ -163,10 +157,7 @@ def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
 
 
 def missing_key(litellm: Any, model: str) -> str:
-    """Return the missing key variables of ``model``, joined by "or"; ``""`` if a key may be set.
-
-    Checked before sending, because some clients retry missing keys.
-    """
+    """Return the missing key variables of ``model``, joined by "or", or ``""``."""
     try:
         provider = litellm.get_llm_provider(model)[1]
     except litellm.BadRequestError:
@@ -178,8 +169,8 @@ def missing_key(litellm: Any, model: str) -> str:
 
 
 class Breaker:
-    """A provider's circuit breaker. *Closed*: calls allowed. *Open* for ``rest`` seconds after three consecutive
-    failures. *Half open*: a test call decides. ``clock``: seconds. One event loop.
+    """A provider's circuit breaker: open for ``rest`` seconds after three consecutive failures, then a test call
+    decides. ``clock``: seconds. One event loop.
     """
 
     def __init__(self, rest: float, clock: Callable[[], float] = time.monotonic) -> None:

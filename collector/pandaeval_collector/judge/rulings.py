@@ -1,7 +1,4 @@
-"""Rulings: an owner's interpretations for the judge, per metric, and per agent or all agents.
-
-They follow the criteria and change the version of question and results.
-"""
+"""Rulings: an owner's interpretations for the judge, per metric and agent. They change the version of results."""
 
 from __future__ import annotations
 

@@ -53,9 +53,8 @@ class _Piece(NamedTuple):
 class StepLimits:
     """Limits of each part, sanitized by ``clean``.
 
-    Characters: ``value`` of arguments, results and thoughts; ``text`` of messages, errors and instructions; ``tool`` of
-    tool descriptions and parameters. ``listed``: tools, and documents per retrieval. ``context``: tokens of the earlier
-    conversation.
+    In characters: ``value``, ``text``, ``tool``. ``listed``: tools, and documents per retrieval. ``context``: tokens of
+    the earlier conversation.
     """
 
     value: int
@@ -93,7 +92,7 @@ def message(prefix: str, text: str | None, limits: StepLimits, media: bool = Fal
 
 
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
-    """Write the blocks of a run's steps. Thoughts precede their call. Messages of several turns are blocks."""
+    """Write the blocks of a run's steps. Thoughts precede their call."""
     turns = trace.turns if len(trace.turns) > 1 else ()
     pieces = [*_messages(turns, limits)]
     pieces += [_Piece(time, _THOUGHT, f"{kind}: {limits.code(text)}") for time, kind, text in thoughts(trace)]
@@ -178,9 +177,7 @@ def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLi
 
 
 def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[int, int, int]]:
-    """Yield first and last index of consecutive repetitions within a turn, and the repeated index; all three equal
-    otherwise.
-    """
+    """Yield first and last index of consecutive repetitions, and the repeated index."""
     known: dict[str, int] = {}
 
     def kind(index: int) -> tuple[int, int, bool]:
@@ -202,10 +199,7 @@ def _call(
     facts: CallFacts,
     parents: Mapping[str, str],
 ) -> str:
-    """Write a call, result last.
-
-    ``several``: several agents called. ``parents``: by span. Changing calls keep whole results.
-    """
+    """Write a call, result last. ``several``: several agents called. ``parents``: by span."""
     call, number = calls[index], index + 1
     head = f"call {number}: {limits.line(call.name, limits.text)}"
     if call.agent and several:

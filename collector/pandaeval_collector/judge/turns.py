@@ -19,9 +19,9 @@ Hide = Callable[[Trace], Trace]
 class TurnView:
     """A turn for turn metrics.
 
-    ``trace``: as if only this turn existed. ``said``: prior conversation, oldest first. ``turn_index``: 0-based among
-    known turns. ``goal``, ``profile``: ``""`` if not stated. ``knowledge``: stated, with this turn's documents.
-    ``record``: the whole trace with the turn's number, if the judge receives it.
+    ``trace``: as if only this turn existed. ``said``: prior conversation, oldest first. ``turn_index``: 0-based.
+    ``goal``, ``profile``: ``""`` if not stated. ``knowledge``: with this turn's documents. ``record``: the whole trace,
+    if the judge receives it.
     """
 
     trace: Trace
@@ -74,7 +74,7 @@ def turn_view(
 ) -> TurnView:
     """Make the view of a trace's ``index``-th turn.
 
-    ``earlier``: redacted session conversation, if the spans lack it. ``base``: its turns, ``None``: unknown.
+    ``earlier``: redacted session conversation. ``base``: its turns, ``None``: unknown.
     """
     one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said

@@ -44,10 +44,7 @@ def _result_message(body: bytes) -> tuple[str, bytes]:
 
 
 class KafkaExporter:
-    """Exports rows in order, at least once, under the same keys.
-
-    ``message``: makes a row's key and value; on a thread.
-    """
+    """Exports rows in order, at least once. ``message``: makes a row's key and value; on a thread."""
 
     off = False
 

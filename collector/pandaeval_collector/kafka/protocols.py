@@ -41,7 +41,7 @@ class ReaderSettings:
 
 
 class SharingPipeline(Protocol):
-    """A pipeline for topics, whose traces and sessions other collectors may take over. On the event loop."""
+    """A pipeline whose traces and sessions other collectors may take over. On the event loop."""
 
     may_decide: Callable[[], bool]
     may_close: Callable[[], bool]
@@ -93,4 +93,4 @@ class StoppedError(Exception):
 
 
 class LeftBehindError(Exception):
-    """The client library gave up for good, for example replaced by another group member. Create a new client."""
+    """The client library gave up for good. Create a new client."""

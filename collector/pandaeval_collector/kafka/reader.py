@@ -1,8 +1,7 @@
 """Reads a topic of OTLP spans or session members on a thread, in a consumer group.
 
-Offsets are stored in the data's transaction, so messages are neither lost nor doubled. The Kafka commit has the replay
-offset (:mod:`.partitions`), its author and the settled offset. A collector resumes at its own position if nobody else
-had the partition, else at the commit.
+Offsets are stored in the data's transaction. The Kafka commit has the replay offset (:mod:`.partitions`), its author
+and the settled offset. A collector resumes at its own position if nobody else had the partition.
 """
 
 from __future__ import annotations
@@ -81,10 +80,7 @@ class Reader:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Leave the group; stored data stays.
-
-        Does not wait for absent brokers or a hanging client (librdkafka#4041, #4527); then the session times out.
-        """
+        """Leave the group; stored data stays. Does not wait for a hanging client (librdkafka#4041, #4527)."""
         self._stopping.set()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, _LEAVE_S)
@@ -92,10 +88,9 @@ class Reader:
             _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
-        """Return whether traces may be decided now.
+        """Return whether traces may be decided now: ownership is certain and no message is unread.
 
-        ``False`` while ownership is unknown, messages are re-read, partitions may move, or a stalled process has unread
-        messages. If memory is full, reading waits. On the event loop.
+        On the event loop.
         """
         if not self._joined:
             return not self._partitions.any_stored
@@ -248,10 +243,7 @@ class Reader:
             self._wait(consumer)
 
     def _check(self, consumer: Consumer) -> None:
-        """Raise listeners' errors after each poll, and log a changed share of partitions.
-
-        The library crashes if a listener queries it.
-        """
+        """Raise listeners' errors after each poll. The library crashes if a listener queries it."""
         if self._failure is not None:
             raise self._failure
         if not self._has_moved:

@@ -1,4 +1,4 @@
-"""BERT's uncased WordPiece over words. Punctuation is ignored."""
+"""BERT's uncased WordPiece without punctuation."""
 
 from __future__ import annotations
 
@@ -70,10 +70,9 @@ def words(text: str) -> list[str]:
 
 
 class Pieces(dict[str, bytes]):
-    """Maps a word to its pieces' numbers, int32.
+    """Maps a word to its pieces' numbers, int32, with a cache.
 
-    Caches at most ``CACHED_WORDS`` words of up to ``longest`` characters. ``numbered``: maps numbers of the
-    ``vocabulary`` to returned numbers.
+    ``numbered``: maps ``vocabulary`` numbers to returned numbers.
     """
 
     longest = 1 << 30
@@ -129,7 +128,7 @@ class WordPiece(Pieces):
 
 
 class English(dict[str, int]):
-    """Estimates how much of a text is known. Caches at most ``CACHED_WORDS`` words. ``vocabulary``: index by piece."""
+    """Estimates how much of a text is known, with a cache. ``vocabulary``: index by piece."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         super().__init__()

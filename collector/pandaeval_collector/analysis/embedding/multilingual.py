@@ -1,7 +1,6 @@
-"""Built-in multilingual embedder: sum of word piece vectors. Needs numpy only.
+"""Built-in multilingual embedder: sum of word piece vectors, with numpy only.
 
-``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. See ``docs/internals/embedders.md``.
-Case-insensitive. Ignores word order and negation: it measures topic, not truth.
+``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. It measures topic, not truth.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decides whether a tool call failed, by status, else by result. Shared by judge facts, verdict limits and rules."""
+"""Decides whether a tool call failed, by status, else by result."""
 
 from __future__ import annotations
 
@@ -85,10 +85,7 @@ _VERCEL_DENIAL = "execution-denied"
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
-    """Read the failure sign in an object's own fields.
-
-    Measured errors (``error: 12``), errors among many fields and exit code 1 alone are no failure.
-    """
+    """Read the failure sign in an object's own fields. Measured errors (``error: 12``) are no failure."""
     if _TELLING.isdisjoint(found):
         return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
@@ -203,7 +200,7 @@ def error_of(call: ToolCall) -> str:
 
 
 def is_absence(call: ToolCall) -> bool:
-    """Return whether a failed lookup reports a missing object, which is an answer."""
+    """Return whether a failed lookup reports a missing object."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 

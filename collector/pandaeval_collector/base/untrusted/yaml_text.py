@@ -1,7 +1,4 @@
-"""User-written YAML: values and their positions.
-
-Only JSON scalars: no dates, no ``12:30`` for 750, no ``010`` for 8.
-"""
+"""User-written YAML with JSON's scalars: values and positions."""
 
 from __future__ import annotations
 
@@ -73,8 +70,8 @@ def dotted(place: Iterable[str | int]) -> str:
 def parse(text: str, most: int = _MOST, deepest: float = math.inf, any_keys: bool = True) -> YamlText:
     """Read a single-document text.
 
-    Raises :class:`BadTextError` for the first fault, such as a tag or non-JSON value. ``most``: values and keys with
-    aliases expanded. ``deepest``: levels. ``any_keys``: allow number keys.
+    Raises :class:`BadTextError` for the first fault. ``most``: values and keys. ``deepest``: levels. ``any_keys``:
+    allow number keys.
     """
     content = YamlText()
     try:

@@ -1,6 +1,6 @@
 """Interprets a sink's answer, after https://opentelemetry.io/docs/specs/otlp/#failures.
 
-In addition, refused credentials are retried rarely, so a changed token loses no results.
+Refused credentials are retried rarely.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
 
 
 def rejected(response: bytes) -> tuple[int, str]:
-    """Return the number of rejected items in an accepted request, and why. A non-protobuf answer rejects none."""
+    """Return the number of rejected items in an accepted request, and why."""
     try:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:
@@ -117,7 +117,7 @@ def _pause(seconds: float) -> float:
 
 
 class OtlpSink:
-    """State of an OTLP sink. ``name``: of the exporter. An unsupported signal is retried every five minutes."""
+    """State of an OTLP sink. An unsupported signal is retried every five minutes."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock

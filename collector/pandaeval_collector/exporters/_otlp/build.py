@@ -65,10 +65,7 @@ class SignalExporter:
         await self._transport.close()
 
     async def _send_some(self, items: Sequence[T], encode: Callable[[Sequence[T]], Iterable[bytes]]) -> Sent:
-        """Send the first ``items`` in one request, halved while too large.
-
-        ``dropped`` has only ``rejected_by_sink`` if accepted.
-        """
+        """Send the first ``items`` in one request, halved while too large."""
         while True:
             batch = items[: self._max_items]
             request = await asyncio.to_thread(lambda some: self._envelope.request(encode(some)), batch)

@@ -72,8 +72,7 @@ _CURES_IN_THE_CLEAR = (
 class Trust:
     """PEM files, read per connection.
 
-    ``certificate``: trusted authority, ``None`` for the default. ``client_certificate``, ``client_key``: for mTLS, both
-    or neither.
+    ``certificate``: trusted authority. ``client_certificate``, ``client_key``: for mTLS.
     """
 
     certificate: str | None = None
@@ -136,8 +135,8 @@ def target(
 ) -> SignalTarget:
     """Parse a signal's target.
 
-    ``endpoint``: HOST:PORT or a URL. ``own_path``: an endpoint for this signal alone has the whole path, as
-    OpenTelemetry specifies. ``headers``: ``name=value,name=value``, percent-encoded.
+    ``endpoint``: HOST:PORT or a URL. ``own_path``: it contains the whole path, as OpenTelemetry specifies. ``headers``:
+    ``name=value,name=value``, percent-encoded.
     """
     is_url = "://" in endpoint
     parts = urlsplit(endpoint if is_url else f"{'http' if insecure else 'https'}://{endpoint}")

@@ -156,8 +156,7 @@ def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
 
 
 def _steps(numbers: Sequence[float]) -> Iterator[float]:
-    """Yield multiples, sums, differences, products, quotients and shares of two numbers, and sums of several in a
-    row."""
+    """Yield multiples, sums, differences, products, quotients and shares of numbers."""
     for one, other in product(numbers, (0.0, *numbers)):
         for times in _TIMES:
             yield from ((one + other) * times, (one - other) * times)
@@ -172,10 +171,7 @@ def _is_owned(field: Field, sentence: str) -> bool:
 
 
 def _alike(field: Field, value: Value) -> bool:
-    """Return whether a field has the kind and unit of a value.
-
-    Plain numbers may be amounts. URLs and addresses are never alike.
-    """
+    """Return whether a field has the kind and unit of a value. URLs and addresses are never alike."""
     if value.kind in ("url", "address"):
         return False
     if field.value.kind == "number" and value.kind == "amount":

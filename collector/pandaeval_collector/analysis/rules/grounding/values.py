@@ -1,4 +1,4 @@
-"""Reads typed values in canonical form, in linear time. Ambiguous values (3/4/2026, 1,234, 3:15) keep all meanings."""
+"""Reads typed values in canonical form, in linear time. Ambiguous values (3/4/2026) keep all meanings."""
 
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ _LONG = 6
 class Value:
     """A value in a text.
 
-    ``text``: as written, at ``start`` of the folded text. ``keys``: readings, likeliest first: squeezed identifiers and
-    addresses; numbers; days as ``y * 10000 + m * 100 + d`` (year 0 if missing); minutes. ``unit``: of a measure.
+    ``text``: as written, at ``start`` of the folded text. ``keys``: readings, likeliest first; days as ``y * 10000 + m
+    * 100 + d`` (year 0 if missing), times in minutes. ``unit``: of a measure.
     """
 
     kind: Kind
