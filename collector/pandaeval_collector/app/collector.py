@@ -165,7 +165,6 @@ class Collector:
     async def _open_doors(
         self, pipeline: Pipeline, watching: Watching, grpc: Address, http: Address, routes: Sequence[BaseRoute]
     ) -> tuple[Address, Address]:
-        """Start the OTLP listeners. ``routes``: other HTTP paths. Returns gRPC and HTTP addresses."""
         server = self._config.server
         settings = DoorSettings(
             self._admission,
@@ -198,7 +197,6 @@ class Collector:
         return line
 
     async def _start_judge(self, store: Store, line: LineProcesses, pipeline: Pipeline) -> Calls | None:
-        """Start the configured judge process, or return ``None``. Raises ``ChildStartError``."""
         config, telemetry = self._config, self.telemetry
         if config.judge.model is None:
             return None

@@ -62,7 +62,6 @@ class Outlets:
 
     @property
     def signals(self) -> frozenset[str]:
-        """Signals (``logs``, ``traces``) that some exporter sends."""
         return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
 
     async def start(self) -> None:

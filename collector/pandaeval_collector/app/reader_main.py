@@ -134,7 +134,6 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
 
 
 def _whole(body: bytes) -> Receive:
-    """Return a ``receive`` that gives a request's body, then waits for the disconnect."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:

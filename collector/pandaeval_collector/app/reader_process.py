@@ -112,7 +112,6 @@ class ReaderProcess:
 
 
 def _told(scope: Scope) -> dict[str, Any]:
-    """Return the parts of a request for the process, without client address and token."""
     headers = [each for each in scope["headers"] if each[0] not in (b"authorization", b"cookie")]
     return {**{key: scope[key] for key in _TOLD if key in scope}, "root_path": "", "headers": headers}
 

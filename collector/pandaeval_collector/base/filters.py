@@ -55,7 +55,6 @@ FILTERS = (
 
 
 def meaning(name: str) -> str:
-    """Return the meaning of a filter, as a sentence."""
     [found] = (each for each in FILTERS if each.name == name)
     return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
 

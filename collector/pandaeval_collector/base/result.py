@@ -312,7 +312,6 @@ def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
-    """Return the ``room`` left after a value; below 0 if it does not fit."""
     if type(value) in _SMALL:
         return room - 1
     match value:
@@ -363,7 +362,6 @@ def now() -> datetime:
 
 @lru_cache(maxsize=_TIMES)
 def nanoseconds(time: datetime) -> int:
-    """Convert a time to Unix nanoseconds, exact to the microsecond."""
     return round(time.timestamp() * 1e6) * 1000
 
 

@@ -59,7 +59,6 @@ class Commands(TyperGroup):
         return name, command, args[1:]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse common options; exits with 2 for unknown ones."""
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
@@ -102,7 +101,6 @@ def _modules() -> dict[str, str]:
 
 
 def _public(module: str) -> list[str]:
-    """Return the public modules of a package or module, if installed."""
     try:
         spec = find_spec(module)
     except ImportError as error:
@@ -132,7 +130,6 @@ def _overview() -> dict[str, tuple[str, TyperCommand]]:
 
 
 def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
-    """Parse name, help and kind of a module's commands without importing it."""
     found: list[tuple[TyperCommand, bool]] = []
     name = module.rpartition(".")[2]
     try:
@@ -151,7 +148,6 @@ def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
 
 
 def _misused(error: Any) -> Exception:
-    """Print an argument error with a help hint, and return the exit to raise."""
     if "NoArgs" in type(error).__name__:
         return error  # type: ignore[no-any-return]
     command = "pandaeval" if error.ctx is None else error.ctx.command_path

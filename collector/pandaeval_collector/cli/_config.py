@@ -92,12 +92,10 @@ def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sq
 
 
 def folder_of(config: Path | None, folder: Path | None) -> Path:
-    """Return the given or configured data directory."""
     return Path(resolve_config(config, given(folder)).config.store.path)
 
 
 def given(folder: Path | None) -> dict[str, str]:
-    """Return the configuration overrides of ``--store``."""
     return {} if folder is None else {"store.path": str(folder)}
 
 

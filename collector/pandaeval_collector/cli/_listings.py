@@ -32,7 +32,6 @@ class Listing:
 
 
 def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
-    """Print a list as a table or JSON lines."""
     if format_ == "json":
         print_json(rows)
     elif rows:
@@ -42,7 +41,6 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
 
 
 def cells(rows: Iterable[Row], listing: Listing) -> tuple[list[str], list[list[object]]]:
-    """Return the headings and cells of a list."""
     columns = [(column, itemgetter(column)) if isinstance(column, str) else column for column in listing.columns]
     return [name for name, _ in columns], [[of(row) for _, of in columns] for row in rows]
 

@@ -53,7 +53,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
 ) -> None:
-    """Print a :func:`table`, by default on standard output."""
     out = console() if on is None else on
     out.print(table(columns, rows, on=out, title=title))
 
@@ -113,7 +112,6 @@ class PlainConsole(Console):
 
     @property
     def file(self) -> IO[str]:
-        """The unguarded output stream, which keeps styles."""
         return unproxied(cast(TextIO, Console.file.__get__(self)))
 
     @file.setter

@@ -64,8 +64,6 @@ def _option(each: Filter) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of a run."""
-
     metrics: Annotated[str, _METRICS]
     model: Annotated[str | None, typer.Option(help="Judge model; default: judge.model.")] = None
     sample: Annotated[float, _SAMPLE] = 1.0

@@ -17,8 +17,6 @@ from pandaeval_collector.base.untrusted.printable import is_printable, printable
 
 
 class _Guarded:
-    """A text stream that escapes unsafe characters."""
-
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.buffer = _GuardedBytes(self)
@@ -40,8 +38,6 @@ class _Guarded:
 
 
 class _GuardedBytes(io.BufferedIOBase):
-    """The ``buffer`` of a guarded stream; decodes UTF-8."""
-
     def __init__(self, text: _Guarded) -> None:
         self._text = text
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
@@ -58,7 +54,6 @@ class _GuardedBytes(io.BufferedIOBase):
 
 
 def unproxied(stream: TextIO) -> TextIO:
-    """Return the stream below all guards and rich's displays."""
     while (below := getattr(stream, "rich_proxied_file", None)) is not None:
         stream = below
     return stream

@@ -27,7 +27,6 @@ class Resolved:
     origins: Mapping[KeyPath, WrittenAt]
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Add places to problems, and name the first key that was set."""
         places = {dotted(path): place for path, place in self.origins.items()}
         located = []
         for problem in problems:
@@ -84,7 +83,6 @@ def _rests_on(problem: Problem, defaulted: Iterable[str]) -> bool:
 
 
 def _validate(draft: Draft) -> tuple[Config, dict[KeyPath, Problem]]:
-    """Return the config with defaults for invalid values, and problems by path."""
     invalid: dict[KeyPath, Problem] = {}
     bad: set[KeyPath] = set()
     while True:

@@ -46,7 +46,6 @@ class Problem:
         return (self.key, *self.others)
 
     def __str__(self) -> str:
-        """Return one safe line."""
         where = str(self.place or "")
         if self.place is None or self.place.key != self.key:
             where = f"{where} {self.key}".strip()

@@ -119,7 +119,6 @@ def _span(group: Sequence[EncodedResult], results: Sequence[Result], fields: Spa
 
 
 def _place(results: Sequence[Result], blamed: bytes) -> tuple[bytes, ...]:
-    """Encode a span's trace, parent and own ID. Session spans share a separate trace."""
     unit = results[0].unit
     own_id = evaluation_span_id([result.id for result in results])
     if unit.level == "session":

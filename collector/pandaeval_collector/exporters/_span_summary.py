@@ -82,7 +82,6 @@ class SpanFields(NamedTuple):
 
 
 def summarise(results: Sequence[Result]) -> SpanSummary:
-    """Summarise the results of a span about a trace, session or turn."""
     scores: dict[str, float] = {}
     failures: list[tuple[float, Result]] = []
     passing: list[Result] = []
@@ -117,7 +116,6 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
 
 
 def encode(summary: SpanSummary, role: Role, shows_failed: bool) -> SpanFields:
-    """Encode the fields of a span. ``shows_failed``: failures give the status ERROR."""
     attributes: list[bytes] = []
     for result in summary.explaining:
         attributes.extend(_step(result))
@@ -159,7 +157,6 @@ def _score(failure: tuple[float, Result]) -> float:
 
 
 def _leaves_it_open(result: Result) -> bool:
-    """Return whether a session's result leaves the verdict to ``correctness``."""
     if result.unit.level != "session":
         return False
     return result.metric in ("goal_completion", "user_friction") or "band" in result.finding.metadata

@@ -189,7 +189,6 @@ def _about(
     level: str,
     *kind: Any,
 ) -> SharedAttributes:
-    """Encode attributes shared within a unit, cached for consecutive results."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return SharedAttributes(
@@ -252,7 +251,6 @@ def _log_alike(failed: bool, sampled: bool) -> bytes:
 
 
 def address(page: str, level: str, trace_id: str, span_id: str, session_id: str | None) -> str:
-    """Return a unit's page address; ``""`` without a page."""
     if not page:
         return ""
     if level == "session":

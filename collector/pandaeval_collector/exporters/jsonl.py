@@ -27,7 +27,6 @@ SETTINGS = Jsonl
 
 
 def exporters(settings: Jsonl, _: Surroundings) -> Iterator[JsonlExporter]:
-    """Make the exporter, if a file is set."""
     if settings.path is not None:
         yield JsonlExporter(Path(settings.path))
 

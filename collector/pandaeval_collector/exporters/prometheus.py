@@ -46,7 +46,6 @@ class Scrape:
         self._notes: set[asyncio.Task[None]] = set()
 
     def answer(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        """Return content type and body for the ``accept`` header."""
         kind, openmetrics = content_type(accept)
         return kind, self._body(ScrapeText(openmetrics))
 
@@ -104,7 +103,6 @@ def label_name(key: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Format a number as Go does, with exponents from a million on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

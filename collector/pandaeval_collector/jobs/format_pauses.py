@@ -17,7 +17,6 @@ _log = logging.getLogger(__name__)
 
 
 def cause(model: str) -> str:
-    """Return why a model is paused, and the cure."""
     return (
         f"the judge {model} is paused: it gave no valid reply for {MOST_TRACES} traces in a row; one call every "
         f"{PAUSE_S / 60:.0f} minutes tries it again; choose another judge.model, or set judge.parameters: "

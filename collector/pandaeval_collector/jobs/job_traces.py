@@ -77,7 +77,6 @@ class JobTraceLoader:
 
     @property
     def _key(self) -> bytes:
-        """The day's secret, which lasts as long as providers' caches."""
         return self._secret + f"{datetime.now(UTC):%F}".encode()
 
     def close(self) -> None:
@@ -128,7 +127,6 @@ class JobTraceLoader:
         return JobTrace(whole, packed, _against(traces, results))
 
     def _suspects(self, traces: Sequence[Trace], rows: Results) -> tuple[Mapping[str, str], ...]:
-        """Return distinct ungrounded values of these traces, redacted, failing ones first."""
         hide = self._hide or (lambda text: text)
         found: dict[tuple[str, str], Mapping[str, str]] = {}
         for kind in ("not_grounded", "suspect", "for_judge"):
@@ -156,7 +154,6 @@ def _index(trace: Trace, span_id: str) -> int:
 
 
 def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None:
-    """Return a failure that contradicts a passing verdict: a false claim of success, or the last trace's crash."""
     for trace in reversed(traces):
         row = rows.get((trace.trace_id, RESPONSE))
         result = orjson.loads(row.body) if row is not None and row.success == 0 else {}

@@ -39,7 +39,6 @@ class Runner:
         self._rounds: Every | None = None
 
     async def start(self) -> None:
-        """Release an earlier process's leases, and run due jobs."""
         await self._take_over()
         self._rounds = Every(_TICK_S, self._round, "pandaeval-judge")
 

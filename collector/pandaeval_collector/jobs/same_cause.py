@@ -71,7 +71,6 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
 
 
 def record(failure: Failure, found: Sequence[FailureGroupRow]) -> Pack:
-    """Write a failure and its candidate groups, all fenced."""
     known = "\n".join(
         f"{number}. [{failure.label}] {shown_line(each.text, _MOST_CHARS)}" for number, each in enumerate(found, 1)
     )

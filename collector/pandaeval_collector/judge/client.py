@@ -317,7 +317,6 @@ class Judge:
     def _facts(
         self, part: QuestionPart[Any], subject: Any, shared: Verdict | None
     ) -> tuple[dict[str, Any], list[Extraction[Any]]]:
-        """Return facts from code and the shared call, and the missing extractions."""
         facts: dict[str, Any] = {}
         lacking: list[Extraction[Any]] = []
         for needed in part.needs:
@@ -341,7 +340,6 @@ class Judge:
         return verdict if rubric.parts else SimpleNamespace(**{parts[0].name: verdict})
 
     async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
-        """Return the shared call's verdict, made once, or ``None``. ``subjects``: by level."""
         facts: dict[str, Any] = {}
         asked: dict[QuestionPart[Any], None] = {}
         for needed in (each for part in self.together for each in part.needs):

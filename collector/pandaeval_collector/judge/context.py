@@ -79,7 +79,6 @@ def instructions(trace: Trace) -> tuple[str, ...]:
 
 
 def instructions_of(span: Span) -> Iterator[str]:
-    """Yield a span's system prompt and developer messages."""
     if span.system:
         yield span.system
     yield from (message.text for message in span.input or () if message.role == "system" and message.text)
@@ -122,7 +121,6 @@ def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
-    """Apply ``change`` to a message's words and thoughts."""
     parts = [replace(p, text=change(p.text)) if isinstance(p, Reasoning | Text) else p for p in message.parts]
     return replace(message, parts=tuple(parts))
 
@@ -143,7 +141,6 @@ def _last_words_of_user(messages: list[Message]) -> int:
 
 
 def _speaks(message: Message) -> bool:
-    """Return whether a message has the user's words or media."""
     return message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
 
 

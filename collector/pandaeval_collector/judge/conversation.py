@@ -61,7 +61,6 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
 
 
 def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
-    """Yield spans with instructions, documents and the first trace's opening model call; without thoughts."""
     first = opening(traces[0])
     for trace in traces:
         for span in trace.spans:
@@ -73,7 +72,6 @@ def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
 
 
 def _turns(traces: Sequence[Trace]) -> Iterator[Turn]:
-    """Yield all turns. Missing starts and spans are taken from the trace."""
     for trace in traces:
         for turn in trace.turns:
             start, span_id = turn.start_ns or trace.start_ns, turn.span_id or trace.root_span_id

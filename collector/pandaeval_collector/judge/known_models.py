@@ -46,7 +46,6 @@ class KnownModel:
 
 
 def known(litellm: Any, model: str) -> KnownModel:
-    """Look a model up in litellm's list, offline."""
     try:
         info = litellm.get_model_info(model)
     except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know

@@ -57,7 +57,6 @@ class AdaptiveLimit:
         return int(self._width)
 
     def resize(self, most: int) -> None:
-        """Set the maximum; running calls continue."""
         self._most = most
         self._width = min(self._width, float(most))
 
@@ -113,8 +112,6 @@ class PerMinute:
 
 
 class Purse(Protocol):
-    """The day's budget."""
-
     async def reserve(self, usd: float) -> float | None:
         """Reserve US dollars; return the time in Unix seconds, or ``None`` without budget."""
         ...
@@ -248,7 +245,6 @@ class AnswerUsage:
 
 
 def estimated(call: ModelCall, price: Price) -> AnswerUsage:
-    """Estimate a call's maximum cost, for reservation."""
     sent = sum(tokens(message["content"]) for message in call.messages)
     return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out)
 

@@ -95,7 +95,6 @@ class Pack:
 
 
 def fence(secret: bytes, title: str) -> str:
-    """Return the fence code of sections with this title."""
     return nonce(secret, "fence", title)
 
 
@@ -165,7 +164,6 @@ def _size(shown: Sequence[PromptSection]) -> int:
 def _fitted(
     whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int
 ) -> tuple[list[PromptSection], float]:
-    """Return sections that fit, and the share of events shown."""
     if _size(whole) <= budget:
         return whole, 1.0
     found, least, most = make(_limits(_LEAST_VALUE, budget, make)), _LEAST_VALUE, _LONGER * budget
@@ -189,7 +187,6 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptSection], float]:
-    """Squeeze sections into their shares; also returns the share of blocks shown."""
     told = 1.0
     room = budget - _size([replace(each, blocks=("",)) for each in shown]) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
@@ -203,7 +200,6 @@ def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptS
 
 
 def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
-    """Return first, last and the most important fitting blocks, and the share shown."""
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
         return fitting(joined, most), min(1.0, most / tokens(joined))

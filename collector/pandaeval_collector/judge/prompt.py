@@ -83,7 +83,6 @@ def repair(wrong: str) -> ChatMessage:
 
 
 def _rules(rubric: Rubric[Any], captured: frozenset[str] | None) -> tuple[str, list[str]]:
-    """Return a question's criteria, fields and rules for the ``captured`` content."""
     own, held = list[str](), captured or frozenset()
 
     def applied(rule: re.Match[str]) -> str:
@@ -137,7 +136,6 @@ def shape(rubric: Rubric[Any]) -> dict[str, Any]:
 
 
 def _tighten(schema: dict[str, Any]) -> None:
-    """Close a schema, and remove titles and class docstrings."""
     schema.pop("title", None)
     if schema.get("type") == "object" or "properties" in schema:
         schema.pop("description", None)

@@ -91,7 +91,6 @@ def _agrees(answer: Any, check: Callable[[Any, Mapping[str, Any]], str | None] |
 
 @cache
 def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
-    """Return the verdict's numbers, also nested, whose scale begins at 1."""
     schema = verdict.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     fields = (pair for part in parts for pair in part.get("properties", {}).items())
@@ -100,7 +99,6 @@ def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _document(text: str, echo: str) -> str:
-    """Return a reply's JSON: all, or the object with the question's code."""
     said = text.rpartition("</think>")[2].strip()
     try:
         json.loads(said)

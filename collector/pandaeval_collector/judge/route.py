@@ -63,7 +63,6 @@ class Route:
 
     @classmethod
     def of(cls, litellm: Any, setup: JudgeConfig, model: str) -> Route:
-        """Make the route to a model with litellm's facts."""
         route = cls(setup, model, known(litellm, model))
         route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
         return route
@@ -83,7 +82,6 @@ class Route:
         return self._accepted.get(form, form)
 
     def weaker(self, form: str) -> str | None:
-        """Return the form to try after a refusal, or ``None``."""
         return None if form in self._accepted.values() else _WEAKER.get(form)
 
     def took(self, wanted: str, form: str) -> None:
@@ -109,7 +107,6 @@ class Route:
         self._reasons = self._reasons or bool(hidden and hidden > _LEAST_ANSWER)
 
     def request(self, call: Mapping[str, Any], form: str) -> dict[str, Any]:
-        """Return litellm's arguments for a try."""
         own, sent = self._parameters, sum(tokens(message["content"]) for message in call["messages"])
         most = room(call["max_tokens"], own, self._reasons, self.known.most_out, bool(call.get("more")))
         if self.known.window is not None:
@@ -143,7 +140,6 @@ class Route:
         return messages
 
     def _marked(self, messages: list[dict[str, Any]]) -> bool:
-        """Return whether shared prefixes are marked for the provider's cache."""
         if not self.known.marks or self._merged or len(messages) <= max(_MARKED):
             return False
         return sum(tokens(message["content"]) for message in messages[: max(_MARKED) + 1]) >= _LEAST_MARKED
@@ -196,7 +192,6 @@ class Breaker:
         return 0.0
 
     def succeeded(self) -> None:
-        """Report an answer of any content."""
         self._failures, self._open_until, self._probing = 0, None, False
 
     def failed(self, rest: float | None = None) -> None:

@@ -141,7 +141,6 @@ def _named(numbers: Iterable[int]) -> str:
 
 
 def said_on_the_way(trace: Trace) -> tuple[str, ...]:
-    """Return the agent's distinct words beside its tool requests."""
     return tuple(text for _, kind, text in _spoken(trace) if kind == SAID)
 
 
@@ -170,7 +169,6 @@ def _spoken(trace: Trace) -> Iterator[tuple[int, str, str]]:
 
 
 def _outputs(span: Span) -> Iterator[tuple[int, str, str]]:
-    """Yield a model call's thoughts and words, around provider-run calls."""
     time = span.start_ns
     for message in span.output or ():
         yield from ((time, THOUGHT, text) for text in _reasoning(message))

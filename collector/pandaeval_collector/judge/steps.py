@@ -65,7 +65,6 @@ class StepLimits:
     clean: Callable[[str], str] = neutral
 
     def shown(self, value: object, most: int = 0) -> str:
-        """Return a value or text of at most ``most`` characters."""
         return elided(self.clean(as_text(value)), most or self.value)
 
     def line(self, value: object, most: int = 0) -> str:
@@ -104,7 +103,6 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
 
 
 def last_answer(trace: Trace) -> str | None:
-    """Return the last turn's answer, empty if it has none."""
     last = trace.turns[-1].assistant if trace.turns else None
     if last is None and trace.output is not None and not trace.output.strip():
         return trace.output
@@ -125,7 +123,6 @@ def _messages(turns: Sequence[Turn], limits: StepLimits) -> Iterator[_Piece]:
 
 
 def _blocks(pieces: Iterable[_Piece]) -> Iterator[str]:
-    """Join thoughts with the following step. A result ends its block."""
     lines: list[str] = []
     for piece in pieces:
         if piece.order == _THOUGHT:
@@ -162,7 +159,6 @@ def _documents(span: Span, limits: StepLimits) -> str:
 
 
 def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLimits) -> Iterator[_Piece]:
-    """Yield each call; consecutive repetitions as one line."""
     calls = trace.tool_calls
     several = len({call.agent for call in calls}) > 1
     parents = {span.span_id: span.parent_id for span in trace.spans}
@@ -177,7 +173,6 @@ def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLi
 
 
 def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[int, int, int]]:
-    """Yield first and last index of consecutive repetitions, and the repeated index."""
     known: dict[str, int] = {}
 
     def kind(index: int) -> tuple[int, int, bool]:
@@ -199,7 +194,6 @@ def _call(
     facts: CallFacts,
     parents: Mapping[str, str],
 ) -> str:
-    """Write a call, result last. ``several``: several agents called. ``parents``: by span."""
     call, number = calls[index], index + 1
     head = f"call {number}: {limits.line(call.name, limits.text)}"
     if call.agent and several:
@@ -232,7 +226,6 @@ def _result(result: str, number: int, facts: CallFacts, limits: StepLimits) -> s
 
 
 def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str, str]) -> bool:
-    """Return whether a call overlaps a call in ``near``, without nesting."""
     for other in near:
         overlaps = other is not call and other.start_ns < call.end_ns and call.start_ns < other.end_ns
         if overlaps and not (_is_below(other, call, parents) or _is_below(call, other, parents)):

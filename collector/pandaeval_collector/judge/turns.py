@@ -63,7 +63,6 @@ class TurnView:
 
     @property
     def has_results(self) -> bool:
-        """Whether any tool result is known, up to this turn."""
         if any(call.has_result and call.result is not None for call in self.tool_calls):
             return True
         return any(line.startswith(_RESULT) and line != _HIDDEN for line in self.said)
@@ -115,7 +114,6 @@ def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def stated(view: TurnView | Conversation) -> dict[str, str]:
-    """Return the known goal, profile and knowledge by name."""
     knowledge = "\n".join(f"- {each}" for each in view.knowledge)
     held = {"goal": view.goal, "profile": view.profile, "knowledge": knowledge}
     return {name: text for name, text in held.items() if text}

@@ -29,7 +29,6 @@ SETTINGS = KafkaResults
 
 
 def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExporter]:
-    """Make the exporters of results and session members. Raises ``UserError`` without the client."""
     kafka: Kafka = around.config.kafka
     if settings.topic is not None:
         yield KafkaExporter(library().Producer(producer(kafka, around.environ)), settings.topic)

@@ -157,7 +157,6 @@ class Partitions:
         self._pending: tuple[dict[int, PartitionClaim], dict[str, int]] | None = None
 
     def load(self) -> None:
-        """Reload from the store, without owned partitions."""
         self._telemetry.add("pandaeval.log.partitions", "released", len(self._owned))
         self._owned, self._pending = {}, None
         self._stored = self._consumed.load()
@@ -181,15 +180,12 @@ class Partitions:
 
     @property
     def lag(self) -> int:
-        """Number of unread messages, by the last known ends."""
         return sum(max(0, partition.end - partition.ledger.next) for partition in list(self._owned.values()))
 
     def not_owned(self) -> list[int]:
-        """Return stored partitions that others own now."""
         return [number for number, read in self._stored.items() if number not in self._owned and read.next >= 0]
 
     def stored_traces(self, partition: int) -> list[bytes]:
-        """Return trace IDs read of a partition, owned or not."""
         if partition in self._owned:
             return self._owned[partition].ledger.traces
         read = self._stored.get(partition)

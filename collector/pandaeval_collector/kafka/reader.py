@@ -101,7 +101,6 @@ class Reader:
 
     @property
     def lag(self) -> int:
-        """Number of unread messages, by the last known ends."""
         return self._partitions.lag
 
     @property
@@ -152,7 +151,6 @@ class Reader:
             self._leaving = False
 
     def _identity(self, consumer: Consumer) -> str:
-        """Return the log's identity. Waits for a broker; raises :class:`StoppedError`."""
         from confluent_kafka import KafkaException
 
         while not self._stopping.is_set():
@@ -265,7 +263,6 @@ class Reader:
             self._partitions.ends(partition, high)
 
     def _tick(self, consumer: Consumer) -> None:
-        """Find finished messages, and commit them once their results are sent."""
         ids = None if self._at_hand else self._partitions.traces_to_mark()
         if ids is not None:
             self._partitions.mark(self._on_loop(self._open_among(ids)))

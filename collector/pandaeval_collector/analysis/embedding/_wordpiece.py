@@ -93,11 +93,9 @@ class Pieces(dict[str, bytes]):
         return pieces
 
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """Return the pieces of all words in order."""
         return np.frombuffer(b"".join(map(self.__getitem__, self.words(text))), np.int32)
 
     def split(self, word: str) -> Sequence[int]:
-        """Return the vocabulary numbers of a word's pieces."""
         raise NotImplementedError
 
 
@@ -111,7 +109,6 @@ class WordPiece(Pieces):
         self._longest_piece = max((len(piece.removeprefix("##")) for piece in vocabulary), default=0)
 
     def split(self, word: str) -> tuple[int, ...]:
-        """Split a word greedily into the longest known pieces from the left."""
         if len(word) > LONGEST_WORD:
             return ()
         pieces: list[int] = []

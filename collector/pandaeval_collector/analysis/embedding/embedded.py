@@ -71,7 +71,6 @@ class DistilledEmbedder:
             return table, self.pieces(held, numbers, table), numbers
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
-        """Make the word splitter, which returns places in the ``table``."""
         raise NotImplementedError
 
 
@@ -89,7 +88,6 @@ class EmbeddedEmbedder(DistilledEmbedder):
         return English(self._model[2])
 
     def known(self, text: str) -> KnownShare:
-        """Return how much of a text is known; only English is."""
         return self._english.known(text)
 
 

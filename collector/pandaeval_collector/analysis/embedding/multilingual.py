@@ -69,7 +69,6 @@ class Unigram(_wordpiece.Pieces):
         self._costs = costs
 
     def split(self, word: str) -> list[int]:
-        """Return the cheapest pieces that cover the word, without unknown characters."""
         length = len(word)
         best = [0, *[UNKNOWN_COST * (length + 1)] * length]
         last: list[tuple[int, int]] = [(0, -1)] * (length + 1)
@@ -91,8 +90,6 @@ class Unigram(_wordpiece.Pieces):
 
 
 class MultilingualEmbedder(DistilledEmbedder):
-    """:class:`Embedder` for many languages, with a packaged table."""
-
     id = "multilingual-1"
     bands: Bands | None = BANDS
 

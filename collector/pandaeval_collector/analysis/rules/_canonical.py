@@ -216,7 +216,6 @@ def _bare_value(value: Any) -> bool:
 
 
 def answered(call: ToolCall) -> bool:
-    """Return whether a result or error was captured."""
     return call.has_result or call.error is not None
 
 

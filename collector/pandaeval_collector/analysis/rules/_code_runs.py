@@ -42,7 +42,6 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
 
 
 def written(output: Sequence[Message]) -> list[str]:
-    """Return the code blocks of a model's answer."""
     text = "\n".join(message.text for message in output if not message.tool_requests)
     blocks: list[str] = []
     if "```" not in text and "<code>" not in text:

@@ -80,7 +80,6 @@ class _Chain:
     repeats: list[Step] = field(default_factory=list)
 
     def repeat(self, index: int, step: Step, weak: bool) -> None:
-        """Add a repetition. A ``weak`` repetition needs a long series to be wasted."""
         self.last = index
         self.length += 1
         self.pending.append(step)
@@ -162,7 +161,6 @@ class RepeatMarker:
         return self._last_news <= chain.last
 
     def _waited(self, chain: _Chain, before: Step, step: Step) -> bool:
-        """Return whether the agent waited on purpose since the previous equal call."""
         grew = chain.idle_s >= LEAST_GROWING_S and step.idle_s >= GROWTH * chain.idle_s
         chain.growths = chain.growths + 1 if grew else 0
         chain.idle_s = step.idle_s
@@ -257,7 +255,6 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
-    """Map each span to its own or nearest ancestor's value. Linear; stops at parent loops."""
     found: dict[str, str] = {}
     for span in by_id.values():
         path: list[str] = []
@@ -290,8 +287,6 @@ class Visit:
 
 
 class Visits:
-    """Visits of a trace by start."""
-
     def __init__(self, trace: Trace) -> None:
         self.all: list[Visit] = []
         self._of_span: dict[str, int] = {}
@@ -430,7 +425,6 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
 
 
 def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
-    """Return, for each index, how many following calls equal the calls ``period`` earlier."""
     runs = [0] * (len(line) + 1)
     for at in range(len(line) - 1, period - 1, -1):
         here, there = steps[line[at]], steps[line[at - period]]

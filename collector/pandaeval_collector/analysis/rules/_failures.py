@@ -102,7 +102,6 @@ def _is(value: object, wanted: bool) -> bool:
 
 
 def _is_message(key: str, error: object) -> bool:
-    """Return whether an error field reports an error. Numbers count only as codes."""
     match error:
         case bool():
             return error
@@ -195,7 +194,6 @@ def tells(call: ToolCall) -> FailureSign:
 
 
 def error_of(call: ToolCall) -> str:
-    """Return the error of a failed call, or ``""``."""
     return call.error or _told(call.result, _DEPTH)
 
 

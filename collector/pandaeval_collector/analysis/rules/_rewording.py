@@ -128,7 +128,6 @@ class _Subject:
     varied: bool = False
 
     def is_read(self) -> bool:
-        """Read the unread answers; ``False`` for good if an answer is too large."""
         for call in self.unread:
             said = _said(call)
             if said is None:
@@ -200,7 +199,6 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
 
 
 def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
-    """Return whether a step may act each time."""
     if step.nature is not Nature.CHANGING or failed(step.call):
         return False
     return not request.code or all(map(_FRAME.fullmatch, said))
@@ -222,7 +220,6 @@ def _may_be_another(call: ToolCall, of: Nature) -> bool:
 
 
 def _said(call: ToolCall) -> tuple[str, ...] | None:
-    """Return the pieces of a result, or the failure; ``None`` if too many."""
     return (_FAILED + _cause(error_of(call)),) if failed(call) else pieces(call.result)
 
 
@@ -296,7 +293,6 @@ def _alike(names: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def _cause(text: str) -> str:
-    """Return an error's cause, without IDs, times and line numbers."""
     end = text[-_ERROR_END:]
     causes = _CAUSE.findall(end)
     return _PLACE.sub("*", masked_error(causes[-1] if causes else end) or "").strip()

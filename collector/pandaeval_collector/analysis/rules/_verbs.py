@@ -126,7 +126,6 @@ def computes(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def runs_code(name: str) -> bool:
-    """Return whether a tool runs code or commands (``run_bash``)."""
     return not RUNNING.isdisjoint(_words(name))
 
 

@@ -147,7 +147,6 @@ def signs_of(trace: Trace) -> list[FailureSign]:
 
 @once_a_trace
 def wrong_calls(trace: Trace) -> list[bool]:
-    """Return whether each call failed or was refused by a person."""
     return [sign in _NOT_DONE for sign in signs_of(trace)]
 
 
@@ -159,7 +158,6 @@ def spelled_calls(trace: Trace) -> list[str | None]:
 
 @once_a_trace
 def read_only_hints(trace: Trace) -> dict[str, bool | None]:
-    """Return whether each defined tool only reads, by its first definition."""
     return {tool.name: tool.read_only for tool in reversed(trace.tools)}
 
 
@@ -201,7 +199,6 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
-    """Return the changing tools whose last call worked."""
     last = {call.name: at for at, call in enumerate(trace.tool_calls)}
     wrong = wrong_calls(trace)
     return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))

@@ -87,7 +87,6 @@ class Timeline:
         return bisect_left(self._model_starts, call.start_ns)
 
     def tokens(self, start_ns: int, end_ns: int) -> int:
-        """Sum input and output tokens of model calls that started in this interval."""
         first, last = bisect_left(self._model_starts, start_ns), bisect_left(self._model_starts, end_ns)
         return self._tokens[max(first, last)] - self._tokens[first]
 
@@ -192,7 +191,6 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
 
 def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
-    """Return the trace with code runs among its calls, and original call indexes; -1 for code."""
     written = code_runs(trace) if len(trace.spans) >= LOOPING_ROUNDS else ()
     if not written:
         return trace, tuple(range(len(trace.tool_calls)))
@@ -202,7 +200,6 @@ def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
 
 
 def _later_rounds(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """Return start and end of the repetitions in ns, from the end of the preceding call."""
     if cycle.visits:
         return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
@@ -242,7 +239,6 @@ def _unseen(trace: Trace) -> int:
 
 
 def _may_loop(trace: Trace) -> bool:
-    """Return quickly whether a loop is possible: a repeated call, or two agents."""
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
     calls = trace.tool_calls

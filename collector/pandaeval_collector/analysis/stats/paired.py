@@ -14,8 +14,6 @@ from pandaeval_collector.analysis.stats.quantiles import means, normal_quantile,
 
 @dataclass(frozen=True, slots=True)
 class PairedEstimate:
-    """A figure and its interval."""
-
     value: float
     low: float
     high: float

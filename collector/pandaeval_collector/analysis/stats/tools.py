@@ -35,7 +35,6 @@ def step_efficiency(actual: int, minimum: int) -> float | None:
 
 
 def common_order(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence."""
     row = [0] * (len(other) + 1)
     for item in one:
         diagonal = 0

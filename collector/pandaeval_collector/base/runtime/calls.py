@@ -189,7 +189,6 @@ class Peer:
         self._watch(anew=True)
 
     def end(self, error: Callable[[bool], Exception]) -> None:
-        """End all requests because the other end is gone."""
         asked, self._asked = self._asked, {}
         for place, each in enumerate(asked.values()):
             each.inbox.put_nowait(("failed", error(each.is_theirs and not (place and self._in_turn))))
@@ -234,7 +233,6 @@ class Peer:
         self._limit = asyncio.get_running_loop().call_later(seconds, self._end_hanging, most_cpu_s)
 
     def _end_hanging(self, most_cpu_s: float) -> None:
-        """End the other end, unless it only lacked CPU time."""
         if self._child is not None and self._child.cpu_s < most_cpu_s and self._child.wants_cpu:
             self._end_after(max(_LEAST_WAIT_S, most_cpu_s - self._child.cpu_s), most_cpu_s)
         else:
@@ -311,7 +309,6 @@ class Calls:
         return await self._running[1].ask(name, *arguments, patience=patience, on_piece=on_piece)
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Send a notice if the process runs."""
         if self._running is not None:
             self._running[1].tell(name, *arguments)
 

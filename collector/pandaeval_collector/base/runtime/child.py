@@ -155,7 +155,6 @@ async def start_with(
 
 
 def _stat(path: Path) -> list[bytes]:
-    """Return the fields of a process or thread from its state on, if any."""
     try:
         return path.read_bytes().rpartition(b")")[2].split()
     except OSError:

@@ -104,7 +104,6 @@ def told(text: object, known: Iterable[str] = ()) -> str:
 
 
 def explained(error: BaseException, known: Iterable[str] = ()) -> str:
-    """Return an error's kind and message, cleaned by :func:`told`."""
     return told(f"{type(error).__name__}: {error}", known)
 
 

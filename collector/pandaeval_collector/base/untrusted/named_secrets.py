@@ -141,7 +141,6 @@ def _names(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
-    """Return ``!`` if the name's tokens and keys are secrets, ``?`` if the value decides."""
     if ending.startswith("authorization"):
         return "?"
     if ending.startswith("token"):
@@ -154,7 +153,6 @@ def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
 
 
 def _value_behind(text: str, name: str, start: int, end: int) -> re.Match[str] | None:
-    """Match the text after a name: the group leads to the value, which ends the match."""
     for pattern in _FOLLOWS:
         if (held := pattern.match(text, end)) is not None:
             return held if _may_hold(name, held) else None

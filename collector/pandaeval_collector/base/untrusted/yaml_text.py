@@ -55,7 +55,6 @@ class YamlText:
 
     @property
     def lines(self) -> dict[Place, int]:
-        """The line of each key, and of each value without a key."""
         return {place: spot.line for place, spot in (self.values_at | self.keys_at).items()}
 
 
@@ -100,7 +99,6 @@ class _Loader(yaml.SafeLoader):
         self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Compose a node, check its tag and count it; aliases count fully."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if len(self._open) >= self._deepest:
             raise _fault(event, f"it is nested more than {self._deepest} levels deep")

@@ -62,7 +62,6 @@ class NotServedError(RefusedError):
 
 
 def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> Exception:
-    """Return the error for a gRPC status that is not OK."""
     pause = None
     for key, value in trailers:
         if pause is None and key == "grpc-status-details-bin" and isinstance(value, bytes):
@@ -84,7 +83,6 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
 
 
 def http_error(status: int, headers: Mapping[str, str]) -> Exception:
-    """Return the error for an HTTP status that is not 2xx."""
     text = f"HTTP {status}"
     if status in _RETRY_STATUSES:
         after = headers.get("retry-after", "")

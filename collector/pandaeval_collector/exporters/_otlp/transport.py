@@ -126,7 +126,6 @@ class SignalTarget:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host is this machine, which needs no proxy."""
         return is_loopback(self.host)
 
 
@@ -171,7 +170,6 @@ class Envelope:
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:
-        """Encode an export request of any signal."""
         request = Request()
         request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
         return bytes(request.SerializeToString())
@@ -205,8 +203,6 @@ class Transport(ABC):
 
 
 class GrpcTransport(Transport):
-    """Sends one signal over a separate channel."""
-
     def __init__(self, target: SignalTarget, signal: str, trust: Trust | None = None) -> None:
         super().__init__(target, trust)
         self._method = _METHODS[signal]

@@ -66,7 +66,6 @@ class Emitter:
             changes.outbox.extend(outbox_batches("logs", encoded))
 
     def add_spent(self, rows: Sequence[ListedRow], changes: WriteSet) -> None:
-        """Add series increments for tokens and costs of new runs."""
         changes.series.extend(series_rows(spent(rows, self._labels)))
         changes.labels.extend(self._labels.take_new())
 

@@ -77,7 +77,6 @@ class Outlet(ABC):
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Record success, or an exception as component error, except :class:`RetryLaterError`."""
         try:
             yield
         except RetryLaterError:
@@ -149,8 +148,6 @@ class Outbox(Outlet):
 
 
 class Repeater(Outlet):
-    """Runs a :class:`pandaeval_collector.exporters.Repeating`."""
-
     def __init__(self, exporter: Repeating, telemetry: Telemetry) -> None:
         super().__init__(exporter, exporter.name.partition(".")[2], telemetry)
         self._exporter = exporter

@@ -72,7 +72,6 @@ def pack(trace: Trace) -> bytes:
 
 
 def spelled(value: Any) -> str:
-    """Return a text unchanged, other values as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -185,7 +184,6 @@ def _not_captured(trace: Trace) -> str | None:
 
 
 def _is_cut(result: Any) -> bool:
-    """Return whether a result is incomplete or unreadable."""
     if isinstance(result, list):
         return any(isinstance(each, dict) and "encrypted_content" in each for each in result)
     if not isinstance(result, str):
@@ -214,7 +212,6 @@ def shows_history(trace: Trace) -> bool:
 
 
 def shows_results(trace: Trace) -> bool:
-    """Return whether the history of the first model call holds results."""
     messages = next((span.input for span in trace.spans if span.kind is Kind.LLM and span.input), ())
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     return any(message.role == "tool" for message in messages[:last])

@@ -126,7 +126,6 @@ def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
 
 
 def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
-    """Yield the values that a folded answer states."""
     prose = _CODE.sub(lambda code: " " * len(code[0]), text)
     values = {value.start: value for value in values_of(prose)}
     for match in _HOURS.finditer(prose):
@@ -193,7 +192,6 @@ def _identifiers(key: str, text: str) -> Iterator[Value]:
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:
-    """Yield texts and numbers of a call's arguments, each with its key."""
     if depth == 0:
         return
     if isinstance(value, dict):

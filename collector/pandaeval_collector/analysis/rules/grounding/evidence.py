@@ -139,8 +139,6 @@ def form(value: Value) -> str:
 
 
 class _Kept(dict[str, Content]):
-    """Cache of contents by text. Thread-safe."""
-
     count = 0
 
     def __missing__(self, raw: str) -> Content:
@@ -157,7 +155,6 @@ _kept = _Kept()
 
 
 def read(value: Any) -> Content:
-    """Read a text or JSON value, cached by content."""
     return _kept[spelled(value)]
 
 

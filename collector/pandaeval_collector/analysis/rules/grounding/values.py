@@ -178,7 +178,6 @@ def squeezed(text: str) -> str:
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern of any of these words, longest first, fast to fail."""
     ordered = sorted(words, key=len, reverse=True)
     return rf"(?=[{''.join(dict.fromkeys(word[0] for word in ordered))}])(?:{'|'.join(ordered)})"
 
@@ -283,7 +282,6 @@ def _counted(parts: Sequence[tuple[str, str]]) -> float:
 
 
 def _spellings(plain: str) -> list[str]:
-    """Return the number with a decimal point and no group separators; two if ambiguous."""
     commas, points = plain.count(","), plain.count(".")
     if commas and points:
         decimal = "," if plain.rfind(",") > plain.rfind(".") else "."
