@@ -1,5 +1,4 @@
-"""Remembers in memory which ids a store has: the intake asks for every new trace, so the answer must not need the
-disk."""
+"""An in-memory filter of stored ids, which avoids disk reads for new traces."""
 
 from __future__ import annotations
 
@@ -17,8 +16,9 @@ _MASK = (1 << _BITS) - 1
 
 
 class Seen:
-    """A Bloom filter of ids in 8 MiB, without false negatives; false positives 0.1 % at a million ids, 2 % at five
-    million. Until ``complete``, always true. Thread-safe.
+    """A Bloom filter of 8 MiB.
+
+    False positives: 0.1 % at a million ids, 2 % at five million. Always true until ``complete``. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -43,13 +43,12 @@ class Seen:
         return bool(self._bits[one >> 3] >> (one & 7) & 1 and self._bits[two >> 3] >> (two & 7) & 1)
 
     def remember(self, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
-        """Add the ids of a store's earlier processes, on a thread: two seconds for a million. ``ids``: the query that
-        selects them."""
+        """Load stored ids on a thread. ``ids``: the query."""
         self._filling = threading.Thread(target=self._fill, args=(scan, ids), name="pandaeval-seen", daemon=True)
         self._filling.start()
 
     def stop(self) -> None:
-        """Wait until the thread of :meth:`remember` has stopped reading."""
+        """Wait for the thread of :meth:`remember`."""
         self._closing = True
         self._filling.join()
 

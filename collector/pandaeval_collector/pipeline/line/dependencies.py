@@ -1,7 +1,7 @@
 """Evaluates metrics that read other traces of the session.
 
-A digest covers the trace and the traces read with it. It is stored with the trace's facts and is part of the result id.
-If it changes, the metric is evaluated again, and outdated results are retracted.
+A digest of all read traces is part of the result id. If it changes, the metric runs again and replaces or retracts its
+result.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not stored here, 
 
 @dataclass(slots=True)
 class FiledRun:
-    """A run that is being filed, with all of its results."""
+    """A run being filed, with all its results."""
 
     run: ScoredTrace
     results: list[Result]
@@ -51,8 +51,9 @@ class FiledRun:
 
 @dataclass(slots=True)
 class Stretch:
-    """Members of a session in order, from position ``first`` to the end. ``since``: index of the first member whose
-    predecessors may have changed.
+    """Session members in order, from position ``first`` to the end.
+
+    ``since``: index of the first member with possibly changed predecessors.
     """
 
     session_id: str
@@ -62,7 +63,7 @@ class Stretch:
 
     @classmethod
     def of(cls, session_id: str, first: int, members: Iterable[Member], *, whole: bool = False) -> Stretch:
-        """Order the members. ``whole``: some have left, so all predecessors may have changed."""
+        """Order the members. ``whole``: some left, so all predecessors may have changed."""
         ordered = sorted(members, key=lambda member: member.order)
         changed = (index for index, member in enumerate(ordered) if member.changed and not whole)
         return cls(session_id, first, ordered, next(changed, 0))
@@ -70,8 +71,9 @@ class Stretch:
 
 @dataclass(slots=True)
 class DueReading:
-    """A due evaluation with other traces. ``others``: their indices, in order. ``evidence``: digest of all. ``trace``:
-    with spans, if read.
+    """A due evaluation.
+
+    ``others``: indices of the other traces. ``evidence``: digest of all. ``trace``: with spans, if read.
     """
 
     stretch: Stretch
@@ -87,8 +89,9 @@ class DueReading:
 
 
 class _Rule:
-    """How a metric reads other traces. ``end``: suffix of the digested text. ``tells_session``: its result is a signal
-    for session metrics.
+    """How a metric reads other traces.
+
+    ``end``: suffix of the digested text. ``tells_session``: feeds session metrics.
     """
 
     end: tuple[str, ...] = ()
@@ -99,18 +102,18 @@ class _Rule:
         self._evaluator, self._store = evaluator, store
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
-        """Return indices of the traces to read with a trace; ``None`` if the metric reads none."""
+        """Return the other traces' indices, ``None`` for none."""
         raise NotImplementedError
 
     def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result] | None:
-        """Evaluate the metric; ``None`` keeps the stored result. ``run``: of the trace, if being filed."""
+        """Evaluate the metric; ``None`` keeps the stored result."""
         raise NotImplementedError
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
-        """Called with all due readings before evaluation."""
+        """Prepare all due readings before evaluation."""
 
     def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[DueReading]:
-        """Yield readings of ``fresh`` traces, and of older traces whose input changed."""
+        """Yield readings of ``fresh`` and changed traces."""
         members = stretch.members
         for index in range(0 if self.reads.later else stretch.since, len(members)):
             member = members[index]
@@ -127,7 +130,7 @@ class _Rule:
 
 
 class _Answers(_Rule):
-    """Compares an answer with the agent's newest earlier answers that were complete before the trace began."""
+    """Compares an answer with the agent's newest earlier answers."""
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int]:
         facts, start_ns, embedder = members[index].facts, members[index].start_ns, self._evaluator.embedder.id
@@ -137,7 +140,7 @@ class _Answers(_Rule):
         return [*islice(backwards, self.most)][::-1]
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
-        """Unpack vectors and words of all answers at once, as numpy takes the same time for a few rows."""
+        """Unpack all answers at once, for speed."""
         embedder = self._evaluator.embedder.id
         used = [member for each in readings for member in each.read]
         used += [each.member for each in readings if each.member.facts.embedder == embedder]
@@ -162,7 +165,7 @@ class _Answers(_Rule):
 
 
 class _Before(_Rule):
-    """Evaluates a trace with the content of earlier session traces, if that may change findings."""
+    """Repeats an evaluation with earlier traces' content."""
 
     end = ("",)
 
@@ -182,9 +185,7 @@ class _Before(_Rule):
 
 
 class _Recovery(_Rule):
-    """Detects recovery: a later trace's successful call repairs an admitted failed call, or answers a call left
-    open.
-    """
+    """Detects later calls that repair a failed call or answer an open call."""
 
     tells_session = False
 
@@ -211,7 +212,6 @@ class _Recovery(_Rule):
 
 
 def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
-    """Read the spans of a decided trace; ``None`` if not kept."""
     member, session_id = reading.member, reading.stretch.session_id
     trace = kept_trace(store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
     reading.trace = trace if trace is None or trace.session_id == session_id else with_session(trace, session_id)
@@ -219,8 +219,9 @@ def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
 
 
 def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
-    """Return id, metric and named spans of results that fail a trace (score 0, not ``False``, in the store). Of judges
-    only the step named by ``correctness``, also of its session. ``anew``: re-evaluated metrics.
+    """Return id, metric and spans of stored failures.
+
+    Judges count only by ``correctness``'s step. ``anew``: re-evaluated metrics.
     """
     found: list[tuple[str, str, Sequence[str]]] = []
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
@@ -234,8 +235,8 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
 
 
 def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
-    """Explain failures again after a judge's ``result`` on a trace or session. Covers traces whose steps the result or
-    its predecessor blames, and failed traces without a named step. Traces that are not kept are skipped.
+    """Explain failures again after a judge's ``result``: traces whose steps it or its predecessor blames, and failed
+    traces without a step. Skips traces that are not kept.
     """
     if result.metric != "correctness":
         return []
@@ -259,7 +260,7 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
 
 
 def _blamed_step(result: Result) -> Mapping[str, Any] | None:
-    """Return the first wrong step in a failing result, or the failed trace alone."""
+    """Return a failing result's first wrong step, or the trace."""
     if result.success is not False:
         return None
     step: Mapping[str, Any] | None = result.finding.metadata.get("blame")
@@ -267,7 +268,7 @@ def _blamed_step(result: Result) -> Mapping[str, Any] | None:
 
 
 def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit | None, Trace | None]:
-    """Return a kept trace with its unit. ``unit`` is of the trace or its session."""
+    """Return a kept trace with its unit."""
     if unit.level == "session":
         row = store.left_behind([trace_id]).get(trace_id)
         if row is None:
@@ -278,7 +279,7 @@ def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit |
 
 
 class Dependencies:
-    """Evaluates metrics that read other session traces. Reads the store only; single-threaded."""
+    """Evaluates metrics that read other session traces. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
         self._store, self._evaluator = store, evaluator
@@ -288,7 +289,7 @@ class Dependencies:
             self._rules.append(kind(metric, reads, evaluator, store))
 
     def suffices(self, newest: Sequence[Member], start_ns: int) -> bool:
-        """Return whether ``newest`` members cover everything read with the session's traces since ``start_ns``."""
+        """Return whether ``newest`` members cover all reads since ``start_ns``."""
         later = [member for member in newest if member.start_ns >= start_ns]
         before = len(newest) - len(later)
         agents = {member.facts.agent for member in later if member.facts.said}
@@ -303,9 +304,7 @@ class Dependencies:
         return before > 0
 
     def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Evaluate due metrics of sessions and mark changed members. Results for traces in the batch are added there;
-        others are returned.
-        """
+        """Evaluate due metrics and mark changed members. Adds results to traces in the batch; returns the others."""
         again: dict[str, tuple[DueReading, list[Result]]] = {}
         more: list[Result] = []
         for stretch in stretches:
@@ -324,9 +323,7 @@ class Dependencies:
         return [*more, *(result for reading, found in again.values() for result in self._explained(reading, found))]
 
     def _first_read(self, stretch: Stretch, member: Member, batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Mark a member first read with its session. Returns results replacing another collector's older revision, if
-        no new results exist.
-        """
+        """Mark a member as read. Returns replacements for another collector's older results."""
         facts = member.facts
         if facts.evidence is not None:
             return []
@@ -338,7 +335,7 @@ class Dependencies:
         return taken_back(self._store, self._evaluator, unit, [], among=names)
 
     def _explained(self, reading: DueReading, results: Sequence[Result]) -> list[Result]:
-        """Return new results of an earlier trace, with explanations and current results."""
+        """Return an earlier trace's new results with explanations."""
         member, evaluator = reading.member, self._evaluator
         unit = unit_again(member, reading.stretch.session_id, member.facts.digest)
         anew = {result.metric for result in results if result.unit.level == "trace"}

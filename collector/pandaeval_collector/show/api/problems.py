@@ -1,4 +1,4 @@
-"""Errors of the API: a JSON object with the status, what is wrong and, where there is one, the cure (RFC 9457)."""
+"""API errors as problem objects (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_SESSION = "no session with a scored trace has this ID"
 
 
 class ProblemBody(BaseModel):
-    """What is wrong with a request. ``title``: the kind of problem; ``detail``: what is wrong and what to do."""
+    """An error. ``title``: kind of problem. ``detail``: cause and fix."""
 
     status: int
     title: str
