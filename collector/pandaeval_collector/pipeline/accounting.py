@@ -26,14 +26,12 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
 
 
 def count_kept(telemetry: Telemetry, instrument: str, stored: int, duplicate: int, late: int) -> None:
-    """Count new, duplicate and finally decided items of fragments."""
     decoded = stored + duplicate + late
     fates = (decoded, "decoded", ""), (stored, "stored", ""), (duplicate, "duplicate", ""), (late, "rejected", "late")
     _count(telemetry, instrument, fates)
 
 
 def count_in_no_fragment(telemetry: Telemetry, instrument: str, split: Split) -> None:
-    """Count own, invalid and traceless items."""
     fates = (
         (split.own_output + split.rejected + split.ignored, "decoded", ""),
         (split.own_output, "own_output", ""),

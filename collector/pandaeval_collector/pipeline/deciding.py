@@ -1,7 +1,6 @@
-"""Decides due traces in batches: a worker scores and files them, and this process commits.
+"""Decides due traces in batches: a worker scores them, and this process commits without reading content.
 
-This process reads no content. If a worker fails on a batch, each trace is retried alone. A trace that fails alone is
-quarantined.
+If a worker fails on a batch, each trace is retried alone. A trace that fails alone is quarantined.
 """
 
 from __future__ import annotations
@@ -46,14 +45,10 @@ class Committer:
         self.stopping = False
 
     async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
-        """Make and commit a decision, in call order, even if the caller is cancelled.
-
-        Raises errors of ``decide`` and the commit.
-        """
+        """Make and commit a decision, in call order, even if cancelled. Raises errors of ``decide`` and the commit."""
         await asyncio.shield(self.begin(self._commit(decide)))
 
     def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start work for which :meth:`close` waits."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -125,7 +120,6 @@ class TraceDecider:
         telemetry: Telemetry,
         on_decided: Callable[[DueTrace], None],
     ) -> None:
-        """``on_decided`` is called for each trace after its commit."""
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
         self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
@@ -140,7 +134,6 @@ class TraceDecider:
         return len(due)
 
     async def drop(self) -> None:
-        """Forget running batches; their traces stay in the store."""
         tasks = [understood for _, understood in self._ahead]
         self._ahead.clear()
         for task in tasks:
@@ -151,7 +144,6 @@ class TraceDecider:
         return await self._committer.patiently(lambda: self._line.understand(due))
 
     async def _decide(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> None:
-        """Decide traces, singly if that fails."""
         parts = Isolated(due)
         for part in parts:
             error = await self._attempt(part, understood if part is due else self._understood(part))
@@ -162,10 +154,7 @@ class TraceDecider:
             self._note(part)
 
     async def _attempt(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> Exception | None:
-        """Decide traces and return the error, if any.
-
-        A single trace is retried until a process hangs or :data:`MOST_DEATHS` ended.
-        """
+        """Return the error, if any. A single trace is retried until a process hangs or :data:`MOST_DEATHS` ended."""
         deaths = 0
         while True:
             failpoints.reach("before_decide")
@@ -187,7 +176,6 @@ class TraceDecider:
                 return None
 
     async def _set_aside(self, trace: DueTrace, error: Exception) -> None:
-        """Quarantine a trace with failure results."""
         _log.error("trace %s could not be decided", trace.trace_id.hex(), exc_info=error)
         kind, why = type(error).__name__, str(error).partition("\n")[0]
         if isinstance(error, ChildEndedError):

@@ -31,11 +31,7 @@ _ON_LOOP = 5_000
 
 
 class Intake:
-    """Takes in spans and log records.
-
-    Calls ``end_session`` for each ended session without undecided traces. ``is_draining``: refuse requests.
-    ``open_bytes``: see :class:`Timing`.
-    """
+    """Takes in spans and log records. Calls ``end_session`` for each ended session without undecided traces."""
 
     def __init__(
         self,
@@ -174,7 +170,6 @@ class Intake:
         endings: Sequence[str] = (),
         read: Sequence[Consumed] = (),
     ) -> int:
-        """Store and count items; see :meth:`Keeper.keep`. Returns the number of late items."""
         failpoints.reach("after_decode")
         groups = [
             FragmentGroup(name, [part for each in some for part in each.fragments]) for name, some in splits.items()
@@ -187,7 +182,6 @@ class Intake:
         return sum(group.late for group in groups)
 
     def _too_late(self, taken: _TakenApart) -> str:
-        """Return why a valid trace was not stored, else ``""``."""
         trace_id = taken.submitted.trace_id
         decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
         if decided is None or not self._traces.is_final(decided):
@@ -197,7 +191,6 @@ class Intake:
 
 
 def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTrace]:
-    """Return the decisive submission per trace; a complete trace stays complete."""
     words: dict[bytes, CompletedTrace] = {}
     for trace in submitted:
         if trace.trace_id not in words or words[trace.trace_id].fragment:
@@ -206,7 +199,6 @@ def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTra
 
 
 def _items(chunk: Chunk) -> list[Item]:
-    """Read a chunk's items; none if it is damaged."""
     try:
         return list(read_chunk(chunk.data, chunk.logs))
     except MalformedOtlpError as error:
@@ -216,8 +208,6 @@ def _items(chunk: Chunk) -> list[Item]:
 
 @dataclass(frozen=True, slots=True)
 class _TakenApart:
-    """A split submission. ``problem``: reason for rejection or ``""``."""
-
     submitted: CompletedTrace
     spans: Split
     logs: Split
@@ -225,10 +215,7 @@ class _TakenApart:
 
 
 def _take_apart(submitted: CompletedTrace) -> _TakenApart:
-    """Validate a submission and split it by trace.
-
-    Each trace is accepted whole or not at all. Thread-safe; never raises.
-    """
+    """Split a submission by trace; accept each whole or not at all. Thread-safe; never raises."""
     try:
         spans = split_traces(submitted.spans) if submitted.spans else Split([])
         logs = split_logs(submitted.logs) if submitted.logs else Split([])

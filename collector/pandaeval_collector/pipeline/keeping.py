@@ -54,7 +54,6 @@ class Keeper:
         clock: Callable[[], float],
         open_bytes: int,
     ) -> None:
-        """``open_bytes``: memory limit of open traces."""
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._open_bytes = open_bytes
         self._decided_meanwhile: list[set[bytes]] = []
@@ -100,7 +99,6 @@ class Keeper:
             )
 
     def _overloaded(self, why: str) -> Overloaded:
-        """Make a refusal; log at most one per minute."""
         now = self._clock()
         if now >= self._silent_until:
             _log.warning("senders are asked to come back: %s", why)
@@ -136,7 +134,6 @@ class Keeper:
     async def _sort_out(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], words: Mapping[bytes, CompletedTrace]
     ) -> None:
-        """Fill ``group.wanted``, and ``remembered`` with records of decided traces."""
         async for some in _slices(group.fragments):
             if unknown := [each.trace_id for each in some if not self._traces.knows(each.trace_id)]:
                 remembered.update(self._store.decided(unknown))
@@ -164,7 +161,6 @@ class Keeper:
     async def _assemble(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], meanwhile: Container[bytes]
     ) -> None:
-        """Assemble committed fragments. ``meanwhile``: traces decided during the commit."""
         count_kept(self._telemetry, group.instrument, 0, group.known, group.late)
         useless: list[int] = []
         async for some in _slices(group.wanted):
@@ -186,7 +182,6 @@ class Keeper:
 
 
 async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Yield ``items`` by the thousand, with pauses for the event loop."""
     if len(items) <= _AT_ONCE:
         yield items
         return

@@ -1,7 +1,6 @@
 """Manages scoring workers from the main process, which reads no content.
 
-One process files traces and decides. ``line.workers`` adds processes that understand traces. All may be killed at any
-time.
+One process files traces. ``line.workers`` adds processes that understand traces.
 """
 
 from __future__ import annotations
@@ -76,7 +75,6 @@ class LineProcesses:
                 raise error
 
     async def understand(self, due: Sequence[DueTrace]) -> HeldBatch:
-        """Score traces singly in the least busy process."""
         request = [replace(trace, known=frozenset()) for trace in due]
         process = min(self._all, key=lambda process: (process.pid is None, process.busy))
         name = "keep_understood" if process is self._files else "understand"
@@ -104,7 +102,6 @@ class LineProcesses:
                 return decision
 
     def give_up(self) -> None:
-        """End all work and start no processes."""
         self._stopping = True
         for process in self._all:
             process.stop()
@@ -115,12 +112,10 @@ class LineProcesses:
         await asyncio.gather(*(process.close() for process in self._all))
 
     async def _over(self, process: Calls, name: str, due: Sequence[DueTrace], *arguments: Any) -> Any:
-        """Call a process; the timeout grows with the bytes."""
         patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
         return await self._ask(process, patience, name, due, *arguments)
 
     async def _ask(self, process: Calls, patience: float, name: str, *arguments: Any) -> Any:
-        """Call a process, with retries of its start."""
         while True:
             try:
                 return await process.ask(name, *arguments, patience=patience)

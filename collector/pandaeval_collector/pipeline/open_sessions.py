@@ -1,7 +1,4 @@
-"""State machines of open sessions.
-
-Pure except for the judge look-up. Callers pass monotonic seconds. Holds no content.
-"""
+"""State machines of open sessions, without content. Callers pass monotonic seconds."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class OpenSessions:
     """Sessions without final scores.
 
     A session ends explicitly, ``session_idle`` seconds after its last trace, or ``session_max_age`` after its first. It
-    then waits at most ``judge_wait`` seconds for judges. ``pending``: returns sessions with pending judge calls.
+    waits at most ``judge_wait`` seconds for judges.
     """
 
     def __init__(self, timing: Timing, pending: Callable[[Collection[str]], Collection[str]]) -> None:
@@ -88,7 +85,6 @@ class OpenSessions:
         self._schedule(session_id)
 
     def end(self, session_id: str, now: float) -> None:
-        """End a session for its application."""
         session = self._sessions.setdefault(session_id, OpenSession(now, now))
         session.trigger = Trigger.EXPLICIT
         if session.state is not OpenState.AWAITING_JUDGE:
@@ -124,7 +120,6 @@ class OpenSessions:
         return self._close_answered(over, now), quiet
 
     def take_all(self, trigger: Trigger) -> dict[str, Trigger]:
-        """Return all open sessions for closing."""
         return self._close(dict.fromkeys(self._sessions, trigger))
 
     def closed(self, session_ids: Iterable[str]) -> None:
@@ -149,7 +144,6 @@ class OpenSessions:
     # The store keeps both over a restart: the session of a trace with its chunks, and the endings in a table.
 
     def expect(self, trace_id: bytes, session_id: str) -> None:
-        """Record an undecided trace."""
         if session_id and self._session_of.get(trace_id) != session_id:
             self.decided(trace_id)
             self._session_of[trace_id] = session_id
@@ -178,7 +172,6 @@ class OpenSessions:
         return session_id
 
     def _close_answered(self, over: Collection[str], now: float) -> dict[str, Trigger]:
-        """Close sessions without pending judges."""
         wait = self._timing.judge_wait
         pending = self._pending(over) if wait and over else ()
         ready: dict[str, Trigger] = {}

@@ -58,8 +58,6 @@ class OwnedSessions:
         self.open.end(session_id, self._clock())
 
     def end_elsewhere(self, session_id: str) -> None:
-        """Notify the owner of a session's end."""
-
         async def tell() -> None:
             await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
             # After the commit: where a crash comes in between, the end is told once more.
@@ -97,7 +95,6 @@ class OwnedSessions:
         self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
 
     def committed(self, decision: Decision) -> None:
-        """Record a committed decision, which continues its sessions."""
         now = self._clock()
         for session_id, start_ns in decision.grown.items():
             self.open.grew(session_id, start_ns)

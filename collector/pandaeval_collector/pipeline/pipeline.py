@@ -1,7 +1,4 @@
-"""The pipeline of a running collector, from request to exported result.
-
-Assemblers share an event loop without locks. Worker processes score. A thread writes SQLite.
-"""
+"""The pipeline of a running collector, from request to exported result."""
 
 from __future__ import annotations
 
@@ -99,7 +96,6 @@ class Pipeline:
 
     @property
     def is_full(self) -> bool:
-        """Whether the memory limit of undecided traces is reached."""
         return self._traces.held_bytes >= self.timing.open_bytes
 
     @property
@@ -132,7 +128,6 @@ class Pipeline:
         await self._intake.let_go(trace_ids)
 
     def is_open(self, trace_id: bytes) -> bool:
-        """Return whether a trace is undecided."""
         return self._traces.knows(trace_id)
 
     # -- out -----------------------------------------------------------------------------------------------------
@@ -159,7 +154,6 @@ class Pipeline:
         await self._upkeep.stop()
 
     async def close_all(self, trigger: Trigger) -> None:
-        """Decide all open traces, then sessions."""
         await self.decide_all(trigger)
         await self._sessions.close_all(trigger)
 

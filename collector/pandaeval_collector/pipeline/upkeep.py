@@ -33,7 +33,7 @@ _PROBE_BYTES = 64 << 10
 class Upkeep:
     """Deletes old rows, enforces the disk budget, and frees unused objects, on one event loop.
 
-    ``keep``: traces whose spans are needed. Rounds run in short steps with equal pauses, so requests can be committed.
+    ``keep``: traces whose spans are needed. Rounds run in short steps with equal pauses.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class Upkeep:
             self.begin()
 
     async def stop(self) -> None:
-        """Stop the round after the running step."""
         self._stopping = True
         if self._round is not None:
             await self._round
@@ -98,7 +97,6 @@ class Upkeep:
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _complete_deletions(self) -> None:
-        """Continue deletions; a failure does not stop the round."""
         try:
             await asyncio.to_thread(complete, self._store.deletions, self._store.path, lambda: self._stopping)
         except (OSError, sqlite3.Error, RuntimeError) as error:
@@ -106,7 +104,6 @@ class Upkeep:
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _paced(self, step: Awaitable[int]) -> int:
-        """Await a step, then pause for its duration."""
         began = time.monotonic()
         done = await step
         if not self._stopping:
@@ -132,7 +129,6 @@ class Guard:
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
 
     def start(self) -> Every:
-        """Start the checks; return a stop function."""
         return Every(_LOOK_S, self._look, "pandaeval-guard", grace=0.0)
 
     async def _look(self) -> None:

@@ -19,7 +19,6 @@ class Watching:
         self.closing = False
 
     def wake(self) -> None:
-        """Notify watchers of committed results."""
         change, self._change = self._change, asyncio.Event()
         change.set()
 

@@ -31,7 +31,6 @@ class Outcomes:
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
     def refused(self, error: Exception) -> Refusal:
-        """Count a failed request and return its answer. Other errors become internal errors without text."""
         if isinstance(error, Refusal):
             self._telemetry.request(self._door, error.outcome)
             return error

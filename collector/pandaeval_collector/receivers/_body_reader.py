@@ -1,6 +1,6 @@
 """Reads a few gRPC messages at a time; HTTP/2 flow control bounds the others.
 
-Methods are declared as streams, because gRPC reads unary messages without a limit.
+Methods are streams, because gRPC reads unary messages without a limit.
 """
 
 from __future__ import annotations
@@ -91,7 +91,6 @@ class BodyReader:
         self._free += 1
 
     def _look(self) -> None:
-        """End slow messages in favour of waiting calls."""
         loop = asyncio.get_running_loop()
         now, wanted = loop.time(), self._queue.waiting
         for task, (begun, peer) in self._begun.items():
@@ -113,8 +112,6 @@ class BodyReader:
 
 
 class _Queue:
-    """Waiting calls by connection."""
-
     def __init__(self) -> None:
         self._ordinary: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._last: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -127,7 +124,6 @@ class _Queue:
         self.waiting += 1
 
     def take(self) -> asyncio.Future[None] | None:
-        """Remove and return the next call."""
         queue = self._ordinary or self._last
         if not queue:
             return None
@@ -139,7 +135,6 @@ class _Queue:
         return call
 
     def put_last(self, peer: str) -> None:
-        """Move a connection's calls behind all others."""
         self._slow[peer] = None
         self._slow.move_to_end(peer)
         if len(self._slow) > _REMEMBERED:

@@ -47,7 +47,6 @@ class Signal:
 
 
 def _response(response: Callable[..., Message], rejected: str, accepted: Accepted) -> Message:
-    """Make a response. ``rejected``: the partial success field for rejected items."""
     if not (accepted.rejected or accepted.message):
         return response()
     return response(partial_success={rejected: accepted.rejected, "error_message": accepted.message})
@@ -124,7 +123,6 @@ async def _weigh(
     settings: DoorSettings,
     quickly: Callable[[bytes], int],
 ) -> int:
-    """Count a request's objects before parsing (:mod:`pandaeval_otel.wire.weight`); refuse above ``max_items``."""
     try:
         if len(request) > _SCANNED_FROM:
             reservation.grow(_COPIES * len(request))

@@ -95,8 +95,6 @@ class Admission:
 
 
 class Reservation:
-    """The ``size`` bytes that a request holds."""
-
     __slots__ = ("_admission", "size")
 
     def __init__(self, admission: Admission, size: int) -> None:
@@ -110,7 +108,7 @@ class Reservation:
 
     @contextlib.contextmanager
     def arrives(self) -> Iterator[None]:
-        """Mark the block in which the body arrives. Raises :class:`Overloaded` if it is too slow. Needs a task."""
+        """Mark the block in which the body arrives. Raises :class:`Overloaded` if it is slow."""
         admission, task = self._admission, asyncio.current_task()
         assert task is not None
         admission._arriving[task] = _Body(self, asyncio.get_running_loop().time())
@@ -137,14 +135,12 @@ class Reservation:
 
 @dataclass(slots=True)
 class _Body:
-    """An arriving body with ``seen`` bytes at ``seen_at``."""
-
     reservation: Reservation
     seen_at: float
     seen: int = 0
 
     def is_slow(self, now: float) -> bool:
-        """Return whether the body was too slow since the last call, at least a second ago."""
+        """Return whether the body was too slow since the last call."""
         took = now - self.seen_at
         if took < _PATIENCE_S:
             return False

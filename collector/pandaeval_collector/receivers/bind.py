@@ -40,13 +40,11 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the address; names other than ``localhost`` do not count."""
+        """Whether only this machine can reach the address; of names, only ``localhost``."""
         return is_loopback(self.host)
 
 
 class Tls(Section):
-    """PEM files of the listeners."""
-
     cert: FilePath
     """PEM file with the server's certificate and its chain."""
     key: FilePath
@@ -136,12 +134,12 @@ def listening_socket(address: Address, setting: str) -> socket.socket:
 
 
 def grpc_connections() -> int:
-    """Return the gRPC connection limit: half of the file limit, because idle connections cannot be dropped."""
+    """Return half of the file limit, because idle connections cannot be dropped."""
     return max(_FEWEST, int(_files() * _GRPC_SHARE))
 
 
 def http_connections() -> int:
-    """Return the connection limit of OTLP/HTTP and the API: a fifth of the file limit."""
+    """Return a fifth of the file limit."""
     return max(_FEWEST, int(_files() * _HTTP_SHARE))
 
 
@@ -150,7 +148,6 @@ def health_connections() -> int:
 
 
 def _files() -> int:
-    """Return the file limit, raised if allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _WANTED_FILES

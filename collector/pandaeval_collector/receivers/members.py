@@ -12,9 +12,9 @@ from pandaeval_otel.wire.labels import MOST_ID
 
 @dataclass(frozen=True, slots=True)
 class MemberMessage:
-    """A trace of another collector, or a session's end.
+    """A trace of another collector, or a session's end (``ends``).
 
-    ``body``: packed for the worker. ``ends``: the session is over. ``is_done``: it has a final score.
+    ``body``: packed for the worker. ``is_done``: the session has a final score.
     """
 
     body: bytes
@@ -24,7 +24,6 @@ class MemberMessage:
 
     @classmethod
     def read(cls, body: bytes) -> MemberMessage:
-        """Read a message's header. Raises ``ValueError``."""
         try:
             member = Member.FromString(body)
         except DecodeError as error:

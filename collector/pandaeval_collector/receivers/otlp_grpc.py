@@ -158,8 +158,6 @@ class OtlpGrpcServer:
 
 
 class _BearerAuth(_Interceptor):
-    """Refuses calls without the token, unread."""
-
     def __init__(self, token: str, outcomes: Outcomes) -> None:
         self._token, self._outcomes = token, outcomes
         self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
@@ -177,7 +175,6 @@ class _BearerAuth(_Interceptor):
 
 
 def parsed(kind: Any, request: bytes) -> Any:
-    """Parse a protobuf message. Raises :class:`Malformed`."""
     try:
         return kind.FromString(request)
     except DecodeError as error:

@@ -154,8 +154,6 @@ def _protobuf_of(signal: Signal, document: bytes) -> bytes:
 
 
 class _BearerAuth:
-    """Refuses requests without the token, unread. Browsers prompt for it."""
-
     def __init__(self, app: ASGIApp, token: str, outcomes: Outcomes) -> None:
         self._app, self._token, self._outcomes = app, token, outcomes
 
@@ -180,7 +178,6 @@ class _BearerAuth:
 
 
 def _refusal(answer: Refusal, content_type: str) -> Response:
-    """Make a response with a ``google.rpc.Status`` in the sender's encoding."""
     media = PROTOBUF if content_type.lower().startswith(PROTOBUF) else JSON
     response = _response(answer.http, status_of(answer), media)
     if answer.retry_after_s is not None:

@@ -66,8 +66,6 @@ class ResultSource(Protocol):
 
 
 class ResultsHandler:
-    """Serves ``WatchResults`` through ``handler``."""
-
     def __init__(self, source: ResultSource, settings: DoorSettings) -> None:
         self._source, self._watchers = source, 0
         self._door = GrpcDoor("results", settings)
@@ -91,7 +89,6 @@ class ResultsHandler:
             self._watchers -= 1
 
     async def _wanted(self, wanted: WatchResultsRequest) -> AsyncIterator[WatchResultsResponse]:
-        """Yield a client's results until shutdown."""
         cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
         async for _ in self._source.changed():
             while rows := await self._source.after(cursor, _PAGE):

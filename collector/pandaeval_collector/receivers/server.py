@@ -88,8 +88,6 @@ class HttpServer:
 
 
 class _Embedded(uvicorn.Server):
-    """uvicorn without signal handlers."""
-
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_up = asyncio.Event()
@@ -151,7 +149,6 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             self._wait(_UNREAD_AT_END_S, "unread")
 
     def drop(self) -> None:
-        """End the connection at once."""
         self.transport.abort()
 
     def _wait(self, seconds: float | None, what: Literal["request", "unread"] = "request") -> None:
@@ -210,7 +207,6 @@ class Crowd:
         self._waiting: OrderedDict[_LimitedHeadProtocol, None] = OrderedDict()
 
     def came(self, connection: _LimitedHeadProtocol) -> None:
-        """Add a connection, which may be dropped."""
         self._count += 1
         self._waiting[connection] = None
         if self._count > self._limit:

@@ -74,7 +74,6 @@ class RunSurroundings:
 
     @property
     def folder(self) -> Path:
-        """The writable folder of run processes."""
         return self.store.path / FOLDER
 
     @asynccontextmanager
@@ -126,7 +125,6 @@ class Engine:
         await self._clear()
 
     def wake(self) -> None:
-        """Notify the engine of a queued run."""
         if self._executing is not None:
             self._executing.ring()
 
@@ -162,7 +160,6 @@ class Engine:
         return 0.0
 
     async def _execute(self, run: RunRow) -> None:
-        """Execute a run. Raises ``UserError`` and ``CallFailedError`` if it stops early."""
         spec = RunSpec.from_json(run.body)
         await self._plan(run, spec)
         async with self._around.process(spec, run.no, run.id) as process:
@@ -220,13 +217,11 @@ class Engine:
         return START_SECONDS + traces * 2 * trace_timeout(self._around.config)
 
     async def _now(self, run: RunRow) -> RunRow | None:
-        """Return the current run; ``None`` after this attempt."""
         now = await asyncio.to_thread(self._store.runs.find, run.id)
         return now if now is not None and (now.state, now.started_at) == ("running", run.started_at) else None
 
 
 def _sessions(batch: Sequence[Chosen]) -> list[list[Chosen]]:
-    """Group traces by session; traces without a session are single."""
     sessions: dict[tuple[int, int], list[Chosen]] = {}
     for no, session in batch:
         sessions.setdefault((session, 0 if session else no), []).append((no, session))
@@ -240,7 +235,6 @@ def _batch_size(config: Config, spec: RunSpec) -> int:
 
 
 def _module() -> str:
-    """Return the lab's scoring module. Raises ``UserError`` without the lab."""
     for point in entry_points(group="pandaeval.commands", name="lab"):
         return f"{point.module.partition('.')[0]}.replay.run_process"
     raise UserError("evaluation runs need pandaeval_lab, which is part of pandaeval-collector: install it whole")

@@ -71,7 +71,6 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
 
 
 def _models(config: Config, names: MetricNames) -> dict[str, str]:
-    """Return models by metric; the configuration overrides the metric."""
     judged = [metric for metric in registry(config.metrics.modules).values() if isinstance(metric, JudgedMetric)]
     own = {metric.key: metric.model for metric in judged if metric.model is not None}
     return {**own, **names.by_key(config.judge.models)}

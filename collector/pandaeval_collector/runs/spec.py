@@ -134,7 +134,6 @@ def _asking(config: Config, spec: RunSpec) -> list[str]:
 
 
 def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
-    """Write the error for judged metrics, with the fix."""
     told = f"{', '.join(asking)}: asks a judge; {cure}"
     names = {key.partition(".")[2] for key in asking}
     meant = [key for key in spec.metrics if key not in asking and key.partition(".")[2] in names]

@@ -80,11 +80,11 @@ class EarlierOutput:
 class TraceContext:
     """The context of a trace metric.
 
-    ``threshold``: in the metric's scale. ``earlier``: oldest first, only for metrics that read ``answers``, whose
-    traces have no spans or messages. ``end_tokens``: answers that declare the end of a run. ``before``: content of
-    earlier traces for metrics with ``unsettled``; ``None`` if unknown. ``asked_again``: the user requested a repetition
-    or second version. ``asked``: content words of the question. ``changed``: a tool changed something in this run.
-    ``failing``: span ids of failing results by metric, for metrics with ``explains``.
+    ``threshold``: in the metric's scale. ``earlier``: oldest first, for metrics that read ``answers``, whose traces
+    have no spans. ``end_tokens``: answers that declare the end. ``before``: content of earlier traces for metrics with
+    ``unsettled``, or ``None``. ``asked_again``: the user requested a repetition. ``asked``: content words of the
+    question. ``changed``: a tool changed something. ``failing``: span ids of failures by metric, for metrics with
+    ``explains``.
     """
 
     texts: Texts
@@ -109,8 +109,8 @@ class TurnContext:
 class SessionSignal:
     """A trace metric's result for session metrics.
 
-    ``value``: the score, if it counts. ``said``: the reason of a failure. ``lost``: the failed tool. ``open``: the
-    unanswered call. ``older``: the result is of an earlier revision.
+    ``value``: the score, if it counts. ``said``: reason of a failure. ``lost``: failed tool. ``open``: unanswered call.
+    ``older``: of an earlier revision.
     """
 
     outcome: str
@@ -149,8 +149,7 @@ class SessionView:
 class SessionContext:
     """The context of a session metric.
 
-    ``enabled``: names of trace metrics. ``weights``: overrides of signal weights. ``extra_signals``: further signals of
-    ours. ``judged``: a judge is configured.
+    ``enabled``: trace metrics. ``weights``: overrides by signal. ``extra_signals``: further signals of ours.
     """
 
     threshold: float

@@ -203,11 +203,10 @@ def answered_with(metric: JudgedMetric[Any, Any], others: Iterable[JudgedMetric[
 class SessionReads:
     """The other traces that a trace metric reads.
 
-    A change of any of them repeats the evaluation.
+    A change of any repeats the evaluation.
 
-    ``earlier``, ``later``: numbers of traces. ``answers``: number of the newest earlier answers of the same agent.
-    ``unsettled``: returns whether earlier content could change a finding; if so, the metric runs again with
-    ``TraceContext.before``.
+    ``earlier``, ``later``: numbers of traces. ``answers``: number of earlier answers of the same agent. ``unsettled``:
+    returns whether earlier content could change a finding.
     """
 
     earlier: int = 0

@@ -1,7 +1,6 @@
-"""Finds all metrics by key.
+"""Finds all metrics by key: ours, those of entry points ``pandaeval.metrics``, and those of ``metrics.modules``.
 
-Sources: ``METRIC`` in each module below ``pandaeval_collector.scoring.metrics``, entry points ``pandaeval.metrics``,
-and ``metrics.modules``. A collector does not load the trial metrics in :data:`GRADERS`.
+A collector does not load the trial metrics in :data:`GRADERS`.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ GRADERS = "pandaeval_lab.graders"
 
 @cache
 def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
-    """Return every metric by key: ours, those of installed packages, and those of ``modules``, which may include
-    :data:`GRADERS`.
+    """Return every metric by key, with those of ``modules``, which may include :data:`GRADERS`.
 
-    Raises ``ValueError`` for duplicate keys of ours, and :class:`ModuleLoadError` for an unusable module in
-    ``modules``. Unusable packages are logged and skipped.
+    Raises ``ValueError`` for duplicate keys, and :class:`ModuleLoadError` for an unusable module in ``modules``.
+    Unusable packages are logged and skipped.
     """
     metrics = {**_ours(), **(_ours(GRADERS) if GRADERS in modules else {})}
     metrics.update((plugin.value.key, plugin.value) for plugin in of_packages().found)

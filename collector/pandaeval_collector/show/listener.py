@@ -51,7 +51,6 @@ class BoundedAnswers:
         return bounded
 
     def _sending(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Return a ``send`` that delays the head until memory is reserved."""
         heads: list[Message] = []
         ended = False
 
@@ -81,7 +80,6 @@ class BoundedAnswers:
         return sending
 
     def _fits(self, body: bytes) -> bool:
-        """Return whether a body fits, or is the only body."""
         size = len(body)
         return size <= _SMALL or not self._held or self._held + size <= self._most_bytes
 

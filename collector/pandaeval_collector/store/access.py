@@ -30,8 +30,6 @@ READER_TABLES = {"Deletions", "People", "RunTable", "Schedules", "Spending", "Tr
 
 
 class StoreAccess(StoreTable):
-    """The reads and tables of a store."""
-
     def __init__(self, reads: StoreReader, writes: Writes, clock: StoreClock) -> None:
         super().__init__(reads.connection, writes, clock)
         self.path, self.reads, self.clock = reads.path, reads, clock
@@ -54,7 +52,6 @@ class FrontWrites:
     def write(
         self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Request the work by class and method name."""
         asked = self._front.ask("write", work.__qualname__, arguments, options)
         return asyncio.run_coroutine_threadsafe(asked, self._loop)
 

@@ -46,8 +46,6 @@ _IN_TRACE = ("trace.", "turn.")
 
 @dataclass(slots=True)
 class WriteSet:
-    """All changes of a decision, committed in one transaction."""
-
     traces: list[DecidedTrace] = field(default_factory=list)
     results: list[ResultRow] = field(default_factory=list)
     judged: list[JudgedRow] = field(default_factory=list)
@@ -80,10 +78,7 @@ class WriteSet:
 def apply(
     connection: sqlite3.Connection, changes: WriteSet, times: Times, perhaps_known: Collection[bytes]
 ) -> list[ResultRow]:
-    """Write a decision.
-
-    Returns the new results with their ``seq``. ``perhaps_known``: traces that may have been decided before.
-    """
+    """Write a decision. Returns the new results with ``seq``. ``perhaps_known``: traces that may be decided already."""
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
@@ -148,7 +143,7 @@ def pack_ids(ids: frozenset[bytes]) -> bytes:
 def _apply_sessions(
     connection: sqlite3.Connection, changes: WriteSet, of_trace: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
-    """Write sessions and members. Returns session numbers by trace id; 0 for none."""
+    """Return session numbers by trace id; 0 for none."""
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
     # The time of an open session is skipped: rewriting it would dirty a page of the table.
@@ -190,7 +185,7 @@ def _apply_sessions(
 def _know_strangers(
     connection: sqlite3.Connection, digests: Mapping[bytes, str], contents: Mapping[bytes, bytes], now: float
 ) -> None:
-    """Number traces that other collectors decided, as rows of revision 0."""
+    """Add other collectors' traces as rows of revision 0."""
     if not digests:
         return
     there = numbers.of_traces(connection, digests)
@@ -214,7 +209,7 @@ def _insert_results(
     first_time: Collection[bytes],
     now: float,
 ) -> list[tuple[ResultRow, int]]:
-    """Insert and return the new results, numbered, with their subjects; sessions are below zero.
+    """Return the new results with subject numbers; sessions are below zero.
 
     The store has no results of ``first_time``.
     """
@@ -272,7 +267,7 @@ def _about(
 
 
 def _stands(connection: sqlite3.Connection, seq: int) -> bool:
-    """Return whether a stored result is the newest of its unit and metric. If not, delete it."""
+    """Return whether a stored result is the newest. If not, delete it."""
     if connection.execute("SELECT verdict IS NOT NULL FROM results WHERE seq = ?", (seq,)).fetchone() == (1,):
         return True
     connection.execute("DELETE FROM results WHERE seq = ?", (seq,))
@@ -282,7 +277,7 @@ def _stands(connection: sqlite3.Connection, seq: int) -> bool:
 def _numbers(
     connection: sqlite3.Connection, changes: WriteSet, known: Mapping[bytes, int], now: float
 ) -> Mapping[bytes, int]:
-    """Return the numbers of traces. A missing trace becomes a tombstone."""
+    """Return trace numbers. Missing traces become tombstones."""
     units = {row.unit for row in changes.results if row.metric.startswith(_IN_TRACE)}
     named = {bytes.fromhex(id_) for id_ in map(numbers.trace_of, units) if id_}
     named.update(row.trace_id for row in changes.session_traces)

@@ -47,7 +47,7 @@ CURES: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A damaged row or page. ``about``: the trace or unit, if readable."""
+    """Damage with the trace or unit, if readable."""
 
     kind: Kind
     key: int

@@ -1,7 +1,6 @@
-"""Raw spans and log records, kept until the decision and the late window.
+"""Raw spans and log records until the decision and the late window; then compressed per agent trace.
 
-Afterwards, agents' traces are kept compressed. Format: per request a flag (1: logs), a four-byte length, and the
-request.
+Format: per request a flag (1: logs), a four-byte length, and the request.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
 
 
 def compress(data: bytes) -> bytes:
-    """Compress ``data``. Any thread."""
     return _own.compressor.compress(data)
 
 
@@ -56,8 +54,6 @@ def decompress(data: bytes) -> bytes:
 
 
 class _Zstd(threading.local):
-    """A compressor and a decompressor per thread."""
-
     def __init__(self) -> None:
         # With a checksum: damage inside of a row is none that SQLite would see.
         self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
@@ -80,10 +76,7 @@ def chunk_content(row: Sequence[Any]) -> bytes:
 
 
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-    """Read ``(is_logs, data)`` by chunk id.
-
-    Raises ``LookupError`` for a missing chunk and :class:`DamagedChunkError` for a damaged chunk.
-    """
+    """Read ``(is_logs, data)`` by id. Raises ``LookupError`` or :class:`DamagedChunkError`."""
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):
         # All at once: a statement that an error leaves unfinished would show this connection the past from then on.
@@ -99,7 +92,7 @@ class StoreFullError(RuntimeError):
 
 
 def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
-    """Insert chunks; return their size in bytes. Compresses on the writer's thread, to spare the event loop."""
+    """Insert chunks, compressed on the writer's thread; return their size in bytes."""
     rows, size = [], 0
     for chunk, (packed, data) in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True):
         about: list[object] = [int(chunk.logs), int(packed), chunk.id, chunk.trace_id, chunk.items, chunk.start_ns]
@@ -111,24 +104,22 @@ def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
 
 
 def newest_chunk(connection: sqlite3.Connection) -> int:
-    """Return the largest id that a chunk ever had, 0 before the first. Ids are never reused."""
+    """Return the largest id of any chunk; ids are never reused."""
     (largest,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
     kept = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", (_NEWEST,)).fetchone()
     return int(largest) if kept is None else max(int(largest), int(kept[0]))
 
 
 def keep_newest(connection: sqlite3.Connection) -> None:
-    """Store the largest chunk id before chunks are deleted."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NEWEST, str(newest_chunk(connection))))
 
 
 class KeptTraces(StoreTable):
     def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
-        """Compress chunks of up to ``limit`` traces, decided more than ``late_window_s`` seconds before ``now`` (store
-        calendar).
+        """Compress chunks of up to ``limit`` traces, decided ``late_window_s`` seconds before ``now`` (store calendar).
 
-        ``wanted`` traces and traces with judge jobs wait. Deletes the chunks, also damaged chunks. Returns the number
-        of traces. Blocks; not on the writer thread.
+        ``wanted`` traces and traces with judge jobs wait. Deletes the chunks. Returns the number of traces. Blocks; not
+        on the writer thread.
         """
         due = self._due(now - late_window_s, wanted, limit)
         packed: list[tuple[int, bytes, bytes | None]] = []
@@ -185,7 +176,6 @@ class KeptTraces(StoreTable):
     def _move(
         self, connection: sqlite3.Connection, packed: Sequence[tuple[int, bytes, bytes | None]], now: float
     ) -> None:
-        """Replace chunks by compressed contents, unless a late span changed the trace."""
         keep_newest(connection)
         for no, chunks, data in packed:
             taken = connection.execute(
@@ -219,7 +209,6 @@ def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
 
 
 def packed_contents(parts: Iterable[Part]) -> bytes:
-    """Pack requests, oldest first, into a compressed blob."""
     whole = b"".join(_HEAD.pack(logs, len(data)) + data for logs, data in parts)
     return zstandard.ZstdCompressor(level=_KEPT_LEVEL, write_checksum=True).compress(whole)
 
@@ -239,7 +228,7 @@ def unpacked(data: bytes) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class StoredTrace:
-    """``parts``: requests, oldest first; empty if ``damage`` names a reason."""
+    """``parts``: requests, oldest first; empty if ``damage`` is set."""
 
     trace_id: bytes
     parts: list[Part]

@@ -1,7 +1,4 @@
-"""The store's clock, independent of system clock changes.
-
-It reads the system clock only for a new store and at a start, where at most a day of downtime counts.
-"""
+"""The store's clock, independent of system clock changes. A start counts at most a day of downtime."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class Times(NamedTuple):
 class StoreClock:
     """Two monotonic clocks in Unix seconds; thread-safe.
 
-    ``running`` stops while no collector runs. ``calendar`` also counts downtime up to a day, for retention.
+    ``running`` stops without a collector. ``calendar`` counts a day of downtime.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
@@ -53,7 +50,6 @@ class StoreClock:
         return self._running + self._passed()
 
     def calendar(self) -> float:
-        """Return ``running`` plus downtime."""
         return self._calendar + self._passed()
 
     def now(self) -> Times:
@@ -69,6 +65,5 @@ class StoreClock:
 
 
 def last_running(connection: sqlite3.Connection) -> float | None:
-    """Return the last stored running clock, for other processes."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
     return None if row is None else float(orjson.loads(row[0])["running"])

@@ -31,8 +31,6 @@ _NOT_WRITTEN = (sqlite3.OperationalError, sqlite3.DatabaseError)
 
 @dataclass(slots=True)
 class _Job:
-    """A ``work``, or an ``item`` for ``together``."""
-
     future: Future[Any]
     work: Work | None = None
     together: Together | None = None
@@ -64,27 +62,22 @@ class Writer:
         self._started.result()
 
     def submit(self, work: Work) -> Future[Any]:
-        """Queue ``work(connection)`` for a transaction.
+        """Queue ``work(connection)``.
 
-        The future is done after the commit; it can be cancelled while it waits. After :meth:`close`, it fails at once.
+        The future is done after the commit; it can be cancelled while it waits. After :meth:`close`, it fails.
         """
         return self._submit(_Job(Future(), work))
 
     def write(
         self, work: Callable[..., T], table: object, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Implement :class:`pandaeval_collector.store.table.Writes`."""
         return self.submit(lambda connection: work(table, connection, *arguments, **options))
 
     def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
-        """Queue an item.
-
-        Adjacent items with the same ``together`` are passed to it as one sequence, or singly if that fails.
-        """
+        """Queue an item. Adjacent items are passed to the same ``together``, or singly if that fails."""
         return self._submit(_Job(Future(), together=together, item=item))
 
     def waiting(self) -> int:
-        """Return the number of queued jobs."""
         return self._queue.qsize()
 
     def close(self) -> None:

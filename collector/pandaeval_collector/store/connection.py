@@ -1,6 +1,6 @@
 """Opens the store's file, and detects, records and moves damaged files.
 
-A start checks small files. It checks large files only after SQLite reported damage, because that can take minutes.
+A start checks large files only after SQLite reported damage.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
 
 
 def _text(value: bytes) -> str | bytes:
-    """Decode text, or return damaged bytes, which the checksum detects."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -131,10 +130,7 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def check_size(file: Path) -> None:
-    """Raise :class:`DamagedFileError` if the file ends within a page.
-
-    Skipped if a log exists. No connection may be open.
-    """
+    """Raise :class:`DamagedFileError` for a partial page. Skipped if a log exists. No connection may be open."""
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         return
@@ -168,7 +164,7 @@ class Connections:
     """Read-only connections to a store, one per thread."""
 
     def __init__(self, path: Path, limit_s: float | None = None) -> None:
-        """``path``: data directory. ``limit_s``: most seconds of a snapshot's reads; ``None``: no limit."""
+        """``limit_s``: most seconds of a snapshot's reads; ``None``: no limit."""
         self._file, self._limit_s = path / FILE_NAME, limit_s
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
@@ -178,7 +174,6 @@ class Connections:
             self._open.pop().close()
 
     def own(self) -> sqlite3.Connection:
-        """The calling thread's connection, without a time limit."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = connect(self._file, "off", read_only=True)

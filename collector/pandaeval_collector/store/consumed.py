@@ -26,10 +26,10 @@ class Extent:
 
 @dataclass(slots=True)
 class Consumed:
-    """The read state of a partition.
+    """A partition's read state.
 
-    ``next``: offset after the last message. ``settled_below``: other collectors decided the messages before this
-    offset. ``extents``: of traces whose messages may be needed again.
+    ``next``: next offset. ``settled_below``: other collectors decided earlier messages. ``extents``: of traces that may
+    be read again.
     """
 
     partition: int
@@ -62,12 +62,10 @@ class ConsumedTables(StoreTable):
 
     @written
     def note(self, connection: sqlite3.Connection, read: Sequence[Consumed]) -> None:
-        """Store positions without spans."""
         write(connection, read, self._log)
 
     @written
     def forget(self, connection: sqlite3.Connection, partition: int, before: int) -> None:
-        """Delete extents that end before an offset."""
         statement = f"DELETE FROM {self._log}_traces WHERE partition = ? AND last < ?"  # noqa: S608
         connection.execute(statement, (partition, before))
 
@@ -93,7 +91,6 @@ class ConsumedTables(StoreTable):
         return self._change_jobs(connection, "parked", ("cancelled", "elsewhere", now), trace_ids)
 
     def unjudged(self) -> set[bytes]:
-        """Return the traces with unfinished jobs."""
         query = "SELECT DISTINCT trace_id FROM jobs WHERE state IN ('due', 'leased', 'parked')"
         return {trace_id for (trace_id,) in self._rows(query)}
 
@@ -109,23 +106,21 @@ class ConsumedTables(StoreTable):
 
 
 class ConsumedMembers(ConsumedTables):
-    """The same for the members topic, by session id in UTF-8 instead of trace id."""
+    """The same for members, by session id in UTF-8."""
 
     _log = MEMBERS
 
     def unjudged(self) -> set[bytes]:
-        """Return the sessions with unfinished jobs."""
         query = """SELECT DISTINCT json_extract(CAST(body AS TEXT), '$.session') FROM jobs
                    WHERE state IN ('due', 'leased') AND metric LIKE 'session.%'"""
         return {str(session).encode() for (session,) in self._rows(query)}
 
     def _change_jobs(self, *_: object) -> int:
-        """Change no job, because session verdicts have the same ids in all collectors."""
+        """Change no job, because session verdicts have equal ids everywhere."""
         return 0
 
 
 def write(connection: sqlite3.Connection, read: Iterable[Consumed], log: str = SPANS) -> None:
-    """Store the read positions within the transaction."""
     for partition in read:
         connection.execute(
             f"INSERT OR REPLACE INTO {log}_partitions VALUES (?, ?, ?)",  # noqa: S608

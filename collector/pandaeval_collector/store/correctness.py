@@ -22,10 +22,9 @@ _CORRECTNESS = f"""
 
 @dataclass(frozen=True, slots=True)
 class StandingVerdict:
-    """A current verdict of ``correctness``.
+    """A current verdict.
 
-    ``no``: of the trace, or below zero of the session. ``question``: to the owner. ``labelled``: people also gave a
-    verdict.
+    ``no``: of the trace, or below zero of the session. ``question``: to the owner. ``labelled``: also by people.
     """
 
     no: int

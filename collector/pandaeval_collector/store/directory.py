@@ -19,13 +19,12 @@ class StoreBusyError(RuntimeError):
 
 
 class Directory:
-    """A locked, private data directory, created if missing.
+    """A locked, private data directory.
 
-    It locks the directory and a file, because some file systems lock no directories.
+    Also locks a file, because some file systems lock no directories. Raises :class:`StoreBusyError`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Create and lock the directory. Raises :class:`StoreBusyError`."""
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._handles = [os.open(path, os.O_RDONLY | os.O_DIRECTORY)]
         try:
@@ -43,7 +42,6 @@ class Directory:
             raise
 
     def sync(self) -> None:
-        """Sync names of created or renamed files."""
         os.fsync(self._handles[0])
 
     def close(self) -> None:
@@ -53,7 +51,6 @@ class Directory:
 
 
 def _lock(handle: int) -> None:
-    """Lock a file or directory if supported. Raises ``BlockingIOError``."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

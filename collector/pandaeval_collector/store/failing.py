@@ -34,10 +34,10 @@ _BROKEN_RUNS = """
 
 @dataclass(frozen=True, slots=True)
 class FailedResult:
-    """A current failed result, or a run with an error but no result (``metric`` is empty).
+    """A current failed result, or a failed run (``metric`` is empty).
 
-    ``no``: trace or session. ``group``: id or ``""``. ``at``: start in Unix milliseconds. ``step``: last named span.
-    ``trace_id``: own or blamed trace.
+    ``no``: trace or session. ``group``: id or ``""``. ``at``: Unix milliseconds. ``step``: last span. ``trace_id``: own
+    or blamed.
     """
 
     no: int
@@ -56,10 +56,7 @@ class FailedResult:
 def read_failures(
     finder: Finder, wanted: Wanted
 ) -> tuple[list[FailedResult], dict[str, FailureGroupRow], Mapping[str, Triage]]:
-    """Return failures of the wanted runs and sessions, oldest first, groups by id, and triage.
-
-    Session formulas are omitted.
-    """
+    """Return failures, oldest first, groups by id, and triage. Session formulas are omitted."""
     where = conditions(wanted)
     failed = f"""SELECT no FROM listed AS l WHERE {where} AND badness < {NOT_FAILED:g}
                  ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608
@@ -76,13 +73,12 @@ def read_failures(
 
 
 def triage_history(finder: Finder, incident: Collection[str]) -> list[Triage]:
-    """Return all states of an incident, newest first."""
     with finder.reads.snapshot() as reader:
         return history(reader, incident)
 
 
 def read_shares(finder: Finder, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
-    """Return (agent, version or model; name; wanted runs; matching runs of ``nos``), most matches first."""
+    """Return (agent, version or model; name; runs; matching runs of ``nos``), most matches first."""
     where = conditions(wanted)
     runs = f"FROM listed AS l WHERE {where} AND +no > 0"
     counted = "count(*), json_group_array(no) FILTER (WHERE no IN (SELECT value FROM json_each(?)))"

@@ -22,10 +22,9 @@ _FRESH_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class FailureGroupRow:
-    """A group, or the addition of a failure.
+    """A group, or a failure's addition to it.
 
-    ``text``: of the first failure, for comparison. ``count``: failures. Times: Unix seconds. ``tool``, ``cause``: known
-    cause or empty.
+    ``text``: of the first failure. Times: Unix seconds. ``tool``, ``cause``: or empty.
     """
 
     id: str
@@ -48,7 +47,6 @@ _FIELDS = tuple(FailureGroupRow.__dataclass_fields__)
 
 
 def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
-    """Add failures to their groups, or create groups."""
     connection.executemany(
         f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES ({", ".join("?" * len(_FIELDS))})
             ON CONFLICT (id) DO UPDATE SET count = count + excluded.count,
@@ -70,8 +68,6 @@ def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[Fai
 
 
 class GroupGauges(StoreTable):
-    """Gauges of failures per group, read every few seconds."""
-
     _read_at = float("-inf")
     _values: Mapping[tuple[str, Attributes], float] = MappingProxyType({})
 

@@ -43,8 +43,7 @@ _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
 class Failure:
     """A result with a named problem.
 
-    ``result``: its id. ``severity``: declared by the metric. ``turn``: 0-based index. ``tool``, ``error``: facts from
-    the metric.
+    ``severity``: of the metric. ``turn``: 0-based. ``tool``, ``error``: from the metric.
     """
 
     result: str
@@ -70,22 +69,18 @@ class Failure:
 
     @property
     def cause(self) -> str:
-        """The error without variable parts."""
         return normalised(self.error)
 
     @property
     def where(self) -> str:
-        """The failed tool, else the blamed step's tool."""
         return self.tool or self.blamed
 
     @property
     def is_known(self) -> bool:
-        """Whether a tool or an error is known."""
         return bool(self.tool or self.error)
 
     @property
     def title(self) -> str:
-        """A title for all failures with this cause."""
         if not self.is_known:
             return cut(f"{self.label}: {self.reason}", _MOST_TITLE)
         what = ": ".join(filter(None, (self.tool, " ".join(self.error.split()))))
@@ -93,7 +88,6 @@ class Failure:
 
     @property
     def weight(self) -> str:
-        """The severity of the metric, else of the label."""
         return self.severity or severity_of(self.label)
 
     @property
@@ -106,9 +100,9 @@ class Failure:
 
 
 def failure_of(result: Result) -> Failure | None:
-    """Return the failure of a result that is scored, not passed, and labelled; else ``None``.
+    """Return the failure of a scored, failed and labelled result, else ``None``.
 
-    A session's label counts if it is a verdict or the metric declares a severity.
+    A session's label needs a verdict or a declared severity.
     """
     finding = result.finding
     if not isinstance(finding, Score) or result.success is not False or finding.label in _PLAIN:

@@ -62,7 +62,6 @@ class Finder:
     """
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
-        """``path``: data directory. ``limit_s``: seconds per query."""
         self.reads = Connections(path, limit_s)
         self._names: tuple[float, dict[str, list[str]]] | None = None
 
@@ -70,7 +69,6 @@ class Finder:
         self.reads.close()
 
     def connection(self) -> sqlite3.Connection:
-        """The calling thread's connection, without a time limit."""
         return self.reads.own()
 
     def read(self, query: str, *values: object) -> list[Any]:
@@ -107,7 +105,7 @@ class Finder:
         return Page(shown, end_of(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
-        """Return a session with its ``most`` worst traces by start, else ``None``."""
+        """Return a session with its ``most`` worst traces, else ``None``."""
         with self.reads.snapshot() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
@@ -125,7 +123,6 @@ class Finder:
         return whole, sorted(traces, key=lambda row: (row.facts.get("at", 0), row.no))
 
     def members(self, session_id: str, most: int = 2000) -> list[str]:
-        """Return hex ids of a session's first ``most`` traces."""
         rows = self.read(
             """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
                AND listed.session = (SELECT no FROM sessions WHERE session_id = ?) ORDER BY at, listed.no LIMIT ?""",
@@ -161,7 +158,6 @@ class Finder:
             return {row.no: row for row in listed_of(reader, [*numbers.each_of(reader, query, nos)])}
 
     def traces_from(self, prefix: str, most: int = 2) -> list[str]:
-        """Return at most ``most`` hex ids with ``prefix``."""
         ends = [bytes.fromhex(prefix.ljust(32, digit)) for digit in "0f"]
         with self.reads.snapshot() as reader:
             rows = reader.execute(
@@ -172,7 +168,6 @@ class Finder:
         return [trace_id.hex() for (trace_id,) in rows]
 
     def sessions_from(self, prefix: str, most: int = 2) -> list[str]:
-        """Return at most ``most`` session ids with ``prefix``."""
         query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ? LIMIT ?"
         return [id_ for (id_,) in self.read(query, prefix, prefix + chr(0x10FFFF), most)]
 
@@ -185,12 +180,11 @@ class Finder:
         return sorted(key for (key,) in self.read(query, most))
 
     def contents(self, trace_id: bytes) -> list[Part]:
-        """Return the stored requests of a trace, oldest first."""
         with self.reads.snapshot() as reader:
             return contents(reader, trace_id)
 
     def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
-        """Return a page of results of all revisions, newest first. ``before``: end of the last page."""
+        """Return a page of results of all revisions, newest first."""
         where, unit = result_conditions(wanted, "r"), conditions(wanted.of_unit())
         if before is not None:
             where = where.also("r.seq < ?", before)
@@ -201,15 +195,11 @@ class Finder:
         return _numbered([(seq, orjson.loads(body)) for seq, body in rows], limit)
 
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
-        """Return a page of people's verdicts, newest first.
-
-        Empty ``units`` means all. ``before``: end of the last page.
-        """
+        """Return a page of people's verdicts, newest first. Empty ``units`` means all."""
         with self.reads.snapshot() as reader:
             return _numbered(people.page(reader, units, metric, before, limit + 1), limit)
 
     def labelled(self, calculate: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
-        """Return ``calculate`` of people's labels, empty without labels."""
         with self.reads.snapshot() as reader:
             (known,) = reader.execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()
             return calculate(reader) if known else []
@@ -220,7 +210,6 @@ class Finder:
         return at
 
     def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """Return JSON objects of results by number."""
         query = "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))"
         return {seq: orjson.loads(body) for seq, body in self.read(query, numbers.json_list(seqs))}
 
@@ -253,5 +242,4 @@ class Finder:
 
 
 def _numbered(rows: Sequence[tuple[int, Any]], limit: int) -> Page:
-    """Make a page of ``limit`` items; a further row means a next page."""
     return Page([item for _, item in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)

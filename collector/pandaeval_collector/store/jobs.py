@@ -62,7 +62,6 @@ class Jobs(StoreTable):
         return dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def waiting(self) -> int:
-        """Count due and leased jobs."""
         return int(self._row("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0])
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
@@ -101,9 +100,9 @@ def add(
     fresh: Collection[bytes],
     ended_at: float,
 ) -> None:
-    """Insert new jobs, and cancel other due jobs of ``redecided`` traces.
+    """Insert jobs, and cancel other due jobs of ``redecided`` traces.
 
-    ``traces``: numbers. ``fresh``: traces without jobs or results. ``now``: running clock. ``ended_at``: calendar.
+    ``fresh``: traces without jobs or results. ``now``: running clock. ``ended_at``: calendar.
     """
     wanted = {job.id for job in jobs}
     for trace_id in redecided:
@@ -144,7 +143,6 @@ def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> N
 
 
 def listed(connection: sqlite3.Connection, state: str | None = None, limit: int = 20, start: str = "") -> list[Job]:
-    """Return jobs by state and id prefix, newest first."""
     rows = connection.execute(
         f"""SELECT {_JOB} FROM jobs WHERE (?1 IS NULL OR state = ?1) AND substr(id, 1, length(?2)) = ?2
             ORDER BY created_at DESC LIMIT ?3""",  # noqa: S608

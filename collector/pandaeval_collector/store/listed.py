@@ -1,7 +1,4 @@
-"""The table of listed traces and sessions, ordered by badness, with their attributes.
-
-A pair ``key=value`` is stored once; each trace has a small row per pair. Session numbers are below zero.
-"""
+"""The table of listed traces and sessions (numbers below zero), ordered by badness, with attributes."""
 
 from __future__ import annotations
 
@@ -40,8 +37,8 @@ HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
 def badness_of(results: Iterable[tuple[bool | None, float | None]], broken: bool) -> tuple[float, int]:
     """Return a unit's badness and number of failures.
 
-    Badness is the worst signal (0..1, or :data:`NO_SCORE`), plus :data:`NOT_FAILED` without failure. ``results``:
-    (success, signal). ``broken``: the run failed, which is worst.
+    Badness: worst signal (0..1, or :data:`NO_SCORE`), plus :data:`NOT_FAILED`. ``results``: (success, signal).
+    ``broken``: the run failed.
     """
     worst, failures = 0.0 if broken else NO_SCORE, int(broken)
     for success, signal in results:
@@ -62,7 +59,7 @@ def add(
 ) -> None:
     """List decided traces, and update other units with new results.
 
-    ``of_trace``, ``of_session``: numbers by trace id. ``first_time``: traces without earlier results.
+    ``of_trace``, ``of_session``: numbers by trace id.
     """
     fresh: dict[int, list[tuple[bool | None, float | None]]] = {}
     for result, about in results:
@@ -92,7 +89,6 @@ def add(
 
 
 def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
-    """Move traces to other sessions, given by numbers."""
     connection.executemany(
         "UPDATE listed SET session = ? WHERE no = ? AND session != ?",
         [(session, no, session) for no, session in sessions.items()],
@@ -150,11 +146,8 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
 class Wanted:
     """A filter for traces and sessions.
 
-    Unset fields do not filter.
-
     Times: Unix milliseconds, ``until_ms`` exclusive. ``status``: ``error`` or ``ok``. ``metric``, ``outcome``,
-    ``label``, ``success``, ``incident`` (group ids): a result matches. ``text``: in the listed text. ``min_seconds``,
-    ``min_usd``: of the run.
+    ``label``, ``success``, ``incident`` (group ids): a result matches.
     """
 
     since_ms: int | None = None
@@ -178,7 +171,6 @@ class Wanted:
     """Pairs ``key=value`` that a trace must have, all of them."""
 
     def of_unit(self) -> Wanted:
-        """Return the conditions without those on results."""
         return replace(self, metric=None, outcome=None, label=None, success=None, incident=None)
 
 
@@ -190,8 +182,6 @@ def chosen_by_index(wanted: Wanted) -> bool:
 
 
 class Conditions(NamedTuple):
-    """SQL conditions and their values."""
-
     conditions: list[str]
     values: list[Any]
 
@@ -203,10 +193,7 @@ class Conditions(NamedTuple):
 
 
 def conditions(wanted: Wanted, table: str = "l") -> Conditions:
-    """Return the conditions on ``listed``.
-
-    A session matches by any of its traces; a trace also by session results that name it.
-    """
+    """Return conditions on ``listed``. Sessions match by any trace; traces also by session results that name them."""
     where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
     own, of_member = carried(wanted, table), carried(wanted, "m")
     if own.conditions:

@@ -30,8 +30,7 @@ _MANY = 5_000
 class Listed:
     """An agent's trace in a list.
 
-    ``facts``: from :func:`pandaeval_collector.pipeline.line.listing.shown_facts`. ``results``: newest JSON object by
-    metric key. ``environment``: ``""`` if unknown.
+    ``facts``: from :func:`pandaeval_collector.pipeline.line.listing.shown_facts`. ``results``: by metric key.
     """
 
     no: int
@@ -56,8 +55,7 @@ class Listed:
 class ListedSession:
     """A session in a list, or a trace without session (``id`` is ``None``).
 
-    ``badness``: of the worst :data:`MOST_STATES`, by number. ``us``, ``tokens``, ``usd``, ``unpriced``: totals.
-    ``worst``: ``None`` without traces. ``question``: first input.
+    ``badness``: of the worst :data:`MOST_STATES`. ``us``, ``tokens``, ``usd``, ``unpriced``: totals.
     """
 
     id: str | None
@@ -79,7 +77,6 @@ class ListedSession:
 
 
 def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
-    """Make :class:`Listed` of rows of :data:`COLUMNS`."""
     results = results_about(reader, [row[0] for row in rows])
     names = _names_of(reader, {row[1] for row in rows} - {0})
     return [
@@ -89,7 +86,6 @@ def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list
 
 
 def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[ListedSession]:
-    """Make :class:`ListedSession` of rows of :data:`COLUMNS`."""
     of_session = f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1"  # noqa: S608
     worst = [row if row[0] > 0 else reader.execute(of_session, (row[1],)).fetchone() for row in rows]
     listed = iter(listed_of(reader, [row for row in worst if row is not None]))
@@ -200,7 +196,6 @@ def worst_first(
 def newest_first(
     reader: sqlite3.Connection, wanted: Wanted, where: Conditions, after: Position | None, limit: int
 ) -> list[Any]:
-    """Read rows as :func:`worst_first`, newest first."""
     if after is not None:
         where = where.also("(at, no) < (?, ?)", *after)
     return _chosen(reader, wanted, where, limit, order="at DESC, no DESC")
@@ -225,7 +220,7 @@ def _chosen(
 
 
 def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
-    """Return the index clause: list order if many rows match, else sorting."""
+    """Return the index clause: list order for many matches, else sorting."""
     if not chosen_by_index(wanted):
         return ""
     where = conditions(wanted)

@@ -30,8 +30,6 @@ _TEXTS = 64
 
 @dataclass(slots=True)
 class _Live:
-    """A group for comparison. ``same``: known texts."""
-
     row: FailureGroupRow
     vector: NDArray[np.float32]
     same: set[str] = field(default_factory=set)
@@ -40,12 +38,11 @@ class _Live:
 class LiveGroups:
     """The failure groups of a store; thread-safe.
 
-    It compares failures within metric, label, tool and agent. A known error identifies the cause. Ids follow from the
-    first failure, so a repeated decision finds the same groups.
+    Compares failures within metric, label, tool and agent. Ids follow from the first failure.
     """
 
     def __init__(self, embedder: Embedder, known: Iterable[FailureGroupRow] = ()) -> None:
-        """``known``: stored groups, newest first. The embedded embedder replaces hosted embedders, to avoid waiting."""
+        """``known``: stored groups, newest first. A hosted embedder is replaced, to avoid waiting."""
         self._embedder = load("embedded") if embedder.id.startswith(f"{HOSTED}:") else embedder
         self._lock = threading.Lock()
         self._groups: OrderedDict[str, _Live] = OrderedDict()
@@ -55,13 +52,13 @@ class LiveGroups:
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
     def candidates(self, failure: Failure, most: int = 5) -> list[tuple[float, FailureGroupRow]]:
-        """Return possible groups with cosines, most similar first; only one if sure."""
+        """Return groups with cosines, most similar first; only one if sure."""
         with self._lock:
             near = self._near(failure)
         return near[:1] if near and near[0][0] >= SURE else near[:most]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
-        """Return the group of a failure, or a new group. ``said``: the judge's earlier group id, ``""`` for none."""
+        """Return a failure's group, perhaps new. ``said``: the judge's earlier id, ``""`` for none."""
         with self._lock:
             live = self._known(failure, said) or self._begin(failure)
             if len(live.same) < _TEXTS:
@@ -127,14 +124,13 @@ class LiveGroups:
 
 
 def _compared(failure: Failure) -> str:
-    """Return the normalised error, else the reason."""
     return failure.cause or plain(failure.reason)
 
 
 def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -> Result:
-    """Return the result with its failure's group.
+    """Return the result with its group.
 
-    If ``is_new``, add the failure to ``changes``. An existing ``failure_group`` is a judge's choice.
+    ``is_new``: add the failure to ``changes``. An existing ``failure_group`` is a judge's choice.
     """
     failure = failure_of(result) if result.success is False else None
     if failure is None:

@@ -24,43 +24,36 @@ def each_of(connection: sqlite3.Connection, query: str, values: Iterable[object]
 
 
 def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Split values into statement-sized groups with question marks."""
     rest = iter(values)
     while group := list(islice(rest, _MANY)):
         yield ",".join("?" * len(group)), group
 
 
 def json_list(values: Iterable[int]) -> str:
-    """Encode values for SQLite's ``json_each``."""
     return orjson.dumps([*values]).decode()
 
 
 def blocks(connection: sqlite3.Connection, table: str = "traces", bits: int = _BLOCK_BITS) -> str:
-    """Return a table's number blocks for :data:`BY_ID`."""
     ends = f"SELECT (SELECT min(no) FROM {table}), (SELECT max(no) FROM {table})"  # noqa: S608
     first, last = connection.execute(ends).fetchone()
     return json_list(() if last is None else range(first >> bits, (last >> bits) + 1))
 
 
 def following(connection: sqlite3.Connection, table: str) -> int:
-    """Return the next row's number."""
     newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return int(newest[0]) + 1 if newest else 1
 
 
 def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> dict[bytes, int]:
-    """Return the numbers of known traces by id."""
     query = f"SELECT trace_id, no FROM traces WHERE {BY_ID}"  # noqa: S608
     return dict(each_of(connection, query, trace_ids, blocks(connection))) if trace_ids else {}
 
 
 def of_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of known sessions by id."""
     return dict(each_of(connection, "SELECT session_id, no FROM sessions WHERE session_id IN ({marks})", session_ids))
 
 
 def of_units(connection: sqlite3.Connection, units: Collection[str]) -> list[int]:
-    """Return the numbers of traces, turns and sessions (below zero)."""
     traces = of_traces(connection, {bytes.fromhex(id_) for unit in units if (id_ := trace_of(unit))})
     return [*traces.values(), *(-number for number in of_sessions(connection, units).values())]
 

@@ -105,7 +105,6 @@ class OutboxRows(StoreTable):
         return int(self._row(query, signal, seq, most)[0])
 
     def size(self) -> int:
-        """Bytes of all rows."""
         return int(self._row("SELECT coalesce(sum(size), 0) FROM outbox")[0])
 
     def newest(self, signal: str) -> int:
@@ -127,8 +126,9 @@ class OutboxRows(StoreTable):
         done: Mapping[str, int],
         limit: int = 1000,
     ) -> Counter[tuple[str, str]]:
-        """Drop the oldest rows: older than ``before`` (running clock), then to free ``excess_bytes``; at most
-        ``limit``. Returns dropped items by signal and reason (``too_old``, ``disk_share``).
+        """Drop at most ``limit`` rows: older than ``before`` (running clock), then to free ``excess_bytes``.
+
+        Returns dropped items by signal and reason.
         """
         oldest = connection.execute(
             "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)

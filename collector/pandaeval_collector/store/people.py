@@ -1,7 +1,4 @@
-"""Human verdicts, comparable judge scores, and runs drawn for labelling.
-
-Scoring does not read them. Judge scores outlive deleted results.
-"""
+"""Human verdicts, comparable judge scores, and draws. Scoring does not read them; judge scores outlive results."""
 
 from __future__ import annotations
 
@@ -37,7 +34,6 @@ class People(StoreTable):
 
     @written
     def remove(self, connection: sqlite3.Connection, unit: str, metric: str, annotator: str) -> int:
-        """Delete a person's verdict. Returns 0 or 1."""
         query = "DELETE FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ? AND door = 'person'"
         return connection.execute(query, (unit, metric, annotator)).rowcount
 
@@ -57,8 +53,7 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
     """Keep the last verdict per run, metric and annotator.
 
-    Missing times become ``now`` (Unix seconds); later times are capped. Returns numbers of new, changed and known
-    verdicts.
+    Missing times become ``now`` (Unix seconds). Returns numbers of new, changed and known verdicts.
     """
     fates: Fates = Counter()
     for each in labels:
@@ -123,7 +118,6 @@ def page(
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """Count the labelled runs by metric."""
     return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))
 
 
@@ -146,7 +140,6 @@ def judged(
 
 
 def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: float) -> None:
-    """Note drawn runs with their larger chance."""
     connection.executemany(
         """INSERT INTO label_draws VALUES (?, ?, ?, ?) ON CONFLICT (unit, metric)
            DO UPDATE SET probability = max(probability, excluded.probability)""",

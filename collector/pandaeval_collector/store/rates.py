@@ -20,8 +20,6 @@ _RATES = f"""
 
 @dataclass(frozen=True, slots=True)
 class AgentBucket:
-    """An agent's runs and failures in a time bucket."""
-
     bucket: int
     agent: str
     runs: int
@@ -29,9 +27,9 @@ class AgentBucket:
 
 
 def read_rates(finder: Finder, wanted: Wanted) -> list[tuple[str, str | None, str, int]]:
-    """Count current results as (metric, agent, verdict, count).
+    """Count results as (metric, agent, verdict, count).
 
-    A session counts for ``None`` and each agent of its runs; a run's turns count by the worst.
+    A session counts for ``None`` and each agent; turns count by the worst.
     """
     where, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
     values, of = (*results.values, *where.values), carried(wanted, "m")

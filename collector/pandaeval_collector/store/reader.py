@@ -40,7 +40,7 @@ class StoreReader(StoreTable):
     """Reads a data directory, with a connection per thread."""
 
     def __init__(self, path: Path, responses: Seen | None = None) -> None:
-        """``path``: data directory. ``responses``: filter of stored response digests; ``None``: query the disk."""
+        """``responses``: filter of stored digests; ``None``: query the disk."""
         self.path = path
         self._connections = Connections(path)
         super().__init__(self._connections.own)
@@ -52,7 +52,6 @@ class StoreReader(StoreTable):
         self.tally = SeriesTable(self._reader)
 
     def used_bytes(self) -> int:
-        """Return the used bytes, without free pages."""
         return int(self._row("PRAGMA page_count")[0] - self._row("PRAGMA freelist_count")[0]) * PAGE_BYTES
 
     def get(self, key: str) -> str | None:
@@ -64,10 +63,7 @@ class StoreReader(StoreTable):
         return chunk_contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:
-        """Yield chunks of undecided traces in order of arrival.
-
-        Damaged chunks have no data; the decision quarantines their traces.
-        """
+        """Yield chunks of undecided traces in order. Damaged chunks have no data."""
         with self.scan() as reader:
             undecided = reader.execute(
                 f"""WITH held AS MATERIALIZED (
@@ -87,7 +83,6 @@ class StoreReader(StoreTable):
         return contents(self._reader(), trace_id)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Return the records of decided traces."""
         reader = self._reader()
         query = f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
                     WHERE revision > 0 AND {numbers.BY_ID}"""  # noqa: S608
@@ -136,7 +131,6 @@ class StoreReader(StoreTable):
         return groups(self._reader())
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
-        """Return a session's members in order."""
         return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
@@ -174,7 +168,6 @@ class StoreReader(StoreTable):
         return found
 
     def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
-        """Return traces' members for their current or possible sessions."""
         reader = self._reader()
         query = f"""SELECT coalesce(session_id, ''), {MEMBER}
                     FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({{marks}})"""  # noqa: S608
@@ -182,14 +175,12 @@ class StoreReader(StoreTable):
         return {row.trace_id: row for row in checked_members(rows)}
 
     def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
-        """Return the session of each trace."""
         reader = self._reader()
         query = """SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
                    WHERE members.no IN ({marks})"""
         return dict(numbers.each_of(reader, query, numbers.of_traces(reader, trace_ids).values()))
 
     def open_sessions(self) -> Iterator[str]:
-        """Yield the ids of open sessions."""
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
 
     def uncompared(self) -> list[str]:

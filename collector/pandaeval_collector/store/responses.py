@@ -24,7 +24,7 @@ class Responses(StoreTable):
     seen: Seen | None = None
 
     def traces(self, response_ids: Collection[str], *, continued: bool) -> list[SessionTraceRow]:
-        """Return members of traces that gave these responses, or continue them (``continued``); may include others."""
+        """Return members that gave or continue (``continued``) these responses; may include others."""
         digests = [digest for digest in map(response_digest, response_ids) if self.seen is None or digest in self.seen]
         if not digests:
             return []

@@ -52,11 +52,11 @@ def forget(
     judged_s: float = 30 * 86_400.0,
     unlisted_only: bool = False,
 ) -> int:
-    """Delete old data, at most ``limit`` rows per kind; repeat while it returns ``limit``.
+    """Delete at most ``limit`` rows per kind; repeat while it returns ``limit``.
 
-    Chunks are deleted ``late_window_s`` after the decision (except ``keep``); results, tombstones and closed sessions
-    after ``retention_s``; judge scores after ``judged_s``. ``now``: store calendar. ``unlisted_only``: listed traces'
-    chunks wait for :meth:`KeptTraces.keep` until ``retention_s``.
+    Chunks go ``late_window_s`` after the decision (except ``keep``), results and closed sessions after ``retention_s``,
+    judge scores after ``judged_s``. ``now``: store calendar. ``unlisted_only``: keep listed traces' chunks until
+    ``retention_s``.
     """
     old = now - retention_s
     gone = [
@@ -107,7 +107,7 @@ def _forget_results(connection: sqlite3.Connection, old: float, limit: int) -> i
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> None:
-    """Shrink the file while over a quarter is free. Each ``execute`` frees one page."""
+    """Shrink the file while over a quarter is free; each ``execute`` frees a page."""
     free, pages = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count"))
     for _ in range(min(free - pages // 4, _VACUUM_PAGES)):
         connection.execute("PRAGMA incremental_vacuum(1)")

@@ -48,11 +48,7 @@ class DecidedTrace:
 
 @dataclass(slots=True)
 class ResultRow:
-    """A stored result.
-
-    ``body``: JSON. ``signal``: 0..1, for lists. ``settled``: a final result exists. ``verdict``: see
-    :attr:`pandaeval_collector.base.result.Result.verdict`.
-    """
+    """A stored result. ``body``: JSON. ``signal``: 0..1, for lists. ``settled``: a final result exists."""
 
     id: str
     unit: str
@@ -69,10 +65,9 @@ class ResultRow:
 
 @dataclass(slots=True)
 class ListedRow:
-    """List data of a decided trace.
+    """List data of a trace.
 
-    ``at_ms``: start, Unix milliseconds. ``broken``: the run failed. ``facts``: JSON. ``attributes``: pairs
-    ``key=value``.
+    ``at_ms``: Unix milliseconds. ``broken``: the run failed. ``facts``: JSON. ``attributes``: ``key=value``.
     """
 
     trace_id: bytes
@@ -88,9 +83,9 @@ class ListedRow:
 
 @dataclass(slots=True)
 class SessionTraceRow:
-    """A decided trace's data for its session, or a possible session (``session_id`` is empty).
+    """A decided trace for its session, or a possible session (``session_id`` is empty).
 
-    ``body``: JSON facts. ``answer``: rarely needed data.
+    ``body``: JSON. ``answer``: rarely needed data.
     """
 
     trace_id: bytes
@@ -112,9 +107,7 @@ class ResponseRow:
 
 @dataclass(slots=True)
 class OutboxBatch:
-    """An outbox row of ``items`` encoded OTLP items of one ``signal`` (``logs`` or ``traces``), ``packed`` by
-    :mod:`pandaeval_collector.store.outbox`.
-    """
+    """A row of ``items`` encoded OTLP items, ``packed`` by :mod:`pandaeval_collector.store.outbox`."""
 
     signal: str
     items: int
@@ -132,10 +125,7 @@ class OutboxRow:
 
 @dataclass(frozen=True, slots=True)
 class SeriesRow:
-    """An addition to a series, see :class:`pandaeval_collector.store.series.Increment`.
-
-    ``exemplars``: (value, trace id, span id, ns) by bucket index.
-    """
+    """An addition to a series. ``exemplars``: (value, trace id, span id, ns) by bucket index."""
 
     name: str
     attributes: str
@@ -186,9 +176,9 @@ class Job:
 
 @dataclass(slots=True)
 class JudgedRow:
-    """A judge's score for comparison with labels.
+    """A judge's score.
 
-    ``metric``: ``level.name``. ``model``, ``version``: of judge and metric. ``probability``: chance of judging.
+    ``metric``: ``level.name``. ``model``, ``version``: of judge and metric. ``probability``: of judging.
     """
 
     unit: str
@@ -205,8 +195,6 @@ class JudgedRow:
 
 @dataclass(frozen=True, slots=True)
 class DrawnRow:
-    """A run drawn for labelling, with its chance."""
-
     unit: str
     metric: str
     probability: float
@@ -221,7 +209,6 @@ def row_sum(fields: Sequence[object], content: bytes) -> int:
 
 
 def member_sums(row: SessionTraceRow) -> tuple[int, int]:
-    """Return the checksums of facts and answer."""
     return row_sum([row.trace_id, row.start_ns, row.end_ns], row.body), row_sum([row.trace_id], row.answer)
 
 

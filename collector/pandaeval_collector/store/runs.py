@@ -1,7 +1,8 @@
-"""Evaluation runs: request, traces, progress and results.
+"""Evaluation runs and their items.
 
-A run is ``queued``, ``running``, ``done`` or ``cancelled``; an item ``pending``, ``done`` or ``failed``. A crash
-repeats at most a batch.
+A crash repeats at most a batch.
+
+Run states: ``queued``, ``running``, ``done``, ``cancelled``. Item states: ``pending``, ``done``, ``failed``.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class FullError(UserError):
 class RunRow:
     """A stored run.
 
-    Times: Unix seconds of the store's calendar. ``total``, ``done``, ``failed``: traces. ``calls``, ``tokens``,
-    ``cost_usd``: of judges. ``body``: the request.
+    Times: store calendar. ``total``, ``done``, ``failed``: traces. ``calls``, ``tokens``, ``cost_usd``: of judges.
+    ``body``: request.
     """
 
     no: int
@@ -68,8 +69,7 @@ RUN = ", ".join(RunRow.__dataclass_fields__)
 class RunResult:
     """A run's result.
 
-    ``about``: trace number, or below zero of the session. ``by``: metric version, and judge or embedder. ``body``:
-    JSON.
+    ``about``: trace number, or below zero of the session. ``by``: metric version, judge or embedder.
     """
 
     about: int
@@ -132,7 +132,7 @@ class RunTable(StoreTable):
 
     @written
     def begin(self, connection: sqlite3.Connection, no: int) -> float | None:
-        """Start a queued run. Returns the attempt's time for :meth:`end`, ``None`` if the run is over."""
+        """Start a queued run. Returns the time for :meth:`end`, ``None`` if the run is over."""
         row = connection.execute(
             """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
                WHERE no = ? AND state IN ('queued', 'running') RETURNING started_at""",
@@ -184,7 +184,6 @@ class RunTable(StoreTable):
         add(connection, [batch])
 
     def next(self) -> RunRow | None:
-        """Return the running run, else the oldest queued run."""
         return self._first("state = 'running' ORDER BY no") or self._first("state = 'queued' ORDER BY no")
 
     def chosen(
@@ -195,8 +194,8 @@ class RunTable(StoreTable):
         decided: tuple[float, float] | None = None,
         about: Sequence[int] = (),
     ) -> tuple[list[tuple[int, int, bytes, str | None]], int]:
-        """Return wanted traces after number ``after`` as (number, session number, id, session id), and the last
-        examined number. ``decided``: calendar interval. ``about``: only these numbers; sessions below zero. Blocks.
+        """Return (number, session number, id, session id) of wanted traces after ``after``, and the last examined
+        number. ``decided``: calendar interval. ``about``: only these numbers. Blocks.
         """
         where = conditions(wanted)
         if about:
@@ -230,7 +229,6 @@ class RunTable(StoreTable):
         return self._first("id = ?", id_)
 
     def ids_from(self, prefix: str, most: int = 5) -> list[str]:
-        """Return at most ``most`` run ids with a prefix."""
         query = "SELECT id FROM runs WHERE id >= ? AND id < ? LIMIT ?"
         return [id_ for (id_,) in self._rows(query, prefix, prefix + chr(0x10FFFF), most)]
 
@@ -244,7 +242,6 @@ class RunTable(StoreTable):
         return None if row is None else RunRow(*row)
 
     def items(self, no: int, state: str, limit: int) -> list[tuple[str, str]]:
-        """Return (trace id, reason) of items in a state."""
         return self._rows(
             """SELECT lower(hex(trace_id)), why FROM run_items JOIN traces ON traces.no = run_items.no
                WHERE run = ? AND state = ? LIMIT ?""",
@@ -261,13 +258,12 @@ class RunTable(StoreTable):
         return [bytes(row[0]) for row in rows[:limit]], rows[limit - 1][1] if len(rows) > limit else None
 
     def counts(self, no: int) -> dict[tuple[str, str], int]:
-        """Count results by (metric, outcome)."""
         query = "SELECT metric, outcome, count(*) FROM run_results WHERE run = ? GROUP BY metric, outcome"
         return {(metric, outcome): count for metric, outcome, count in self._rows(query, no)}
 
     def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
         """Yield (metric, about, session, score, success, by, the last three of the other run, share of people who pass
-        the unit). ``second``: ``None`` for live results.
+        the unit).
         """
         if second is None:
             other = """json_extract(CAST(b.body AS TEXT), '$.score'), b.success,

@@ -53,7 +53,7 @@ class Schedules(StoreTable):
     def fire(self, connection: sqlite3.Connection, id_: str, body: bytes, now: float, until: float) -> RunRow | None:
         """Queue a run of traces decided since the last run, up to ``until`` (store calendar).
 
-        ``body``: the request. Returns ``None`` for a removed schedule.
+        Returns ``None`` for a removed schedule.
         """
         statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"
         if not connection.execute(statement, (now, until, id_)).rowcount:

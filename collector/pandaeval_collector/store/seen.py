@@ -16,10 +16,7 @@ _MASK = (1 << _BITS) - 1
 
 
 class Seen:
-    """A Bloom filter of 8 MiB.
-
-    False positives: 0.1 % at a million ids, 2 % at five million. Always true until ``complete``. Thread-safe.
-    """
+    """A thread-safe Bloom filter of 8 MiB; false positives: 2 % at five million ids. Always true until ``complete``."""
 
     def __init__(self) -> None:
         self.complete, self._closing = False, False
@@ -43,12 +40,10 @@ class Seen:
         return bool(self._bits[one >> 3] >> (one & 7) & 1 and self._bits[two >> 3] >> (two & 7) & 1)
 
     def remember(self, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
-        """Load stored ids on a thread. ``ids``: the query."""
         self._filling = threading.Thread(target=self._fill, args=(scan, ids), name="pandaeval-seen", daemon=True)
         self._filling.start()
 
     def stop(self) -> None:
-        """Wait for the thread of :meth:`remember`."""
         self._closing = True
         self._filling.join()
 

@@ -50,12 +50,7 @@ JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, AGENT_TOKENS, AGENT_COST
 
 
 class SeriesLabels:
-    """Limits label values and series, also across restarts.
-
-    One thread.
-
-    ``known``: earlier values. ``series``: names and attributes of existing series.
-    """
+    """Limits label values and series, also across restarts. One thread."""
 
     def __init__(
         self,
@@ -124,12 +119,10 @@ class SeriesLabels:
 
 
 def filled(*attributes: tuple[str, str | None]) -> Attributes:
-    """Make attributes of pairs that have a value."""
     return tuple((key, value) for key, value in attributes if value)
 
 
 def folded(attributes: Attributes) -> Attributes:
-    """Replace all senders' values by ``__other__``."""
     return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
 
 
@@ -164,8 +157,6 @@ class Point:
 
 @dataclass(slots=True)
 class Increment:
-    """A batch's addition to a series."""
-
     instrument: Instrument
     attributes: Attributes
     count: int = 0
@@ -184,7 +175,6 @@ class Increment:
 
     @property
     def exemplars(self) -> dict[int, Exemplar]:
-        """The last sampled result by bucket index, as example."""
         found = {}
         for bucket, (result, shown) in self._shown.items():
             value = shown if shown is not None else 1.0 if result.score is None else result.score
@@ -266,7 +256,7 @@ def increments(
 ) -> list[Increment]:
     """Return the results' additions.
 
-    ``counted``: results whose unit is in the histogram. ``first``: results without a final predecessor.
+    ``counted``: their unit is in the histogram. ``first``: without a final predecessor.
     """
     batch = _Batch(labels)
     for result in results:
@@ -284,7 +274,6 @@ def increments(
 
 
 def spent(rows: Iterable[ListedRow], labels: SeriesLabels) -> list[Increment]:
-    """Return the tokens and costs of new runs."""
     batch = _Batch(labels)
     for row in rows:
         facts = orjson.loads(row.facts)

@@ -34,11 +34,9 @@ class SeriesTable(StoreTable):
         return points
 
     def names(self) -> list[tuple[str, Attributes]]:
-        """Names and attributes of all series."""
         return [(name, attributes_of(written)) for name, written in self._rows("SELECT name, attributes FROM series")]
 
     def labels(self) -> list[tuple[str, str]]:
-        """The admitted label values."""
         return self._rows("SELECT kind, value FROM labels")
 
     @written

@@ -1,7 +1,4 @@
-"""Daily judge costs, which survive restarts.
-
-Money is reserved before a call and replaced by the cost after it. Days are UTC by the system clock.
-"""
+"""Daily judge costs in UTC days, which survive restarts. Money is reserved before a call."""
 
 from __future__ import annotations
 
@@ -19,10 +16,7 @@ _BEGIN = "INSERT OR IGNORE INTO spending VALUES (?, 0, 0)"
 
 class Spending(StoreTable):
     def today(self, now: float) -> float:
-        """Return a time of the budget's day at ``now``.
-
-        A clock that is less than two days behind keeps the current day.
-        """
+        """Return a time of the budget's day. A clock less than two days behind keeps the current day."""
         (newest,) = self._row("SELECT substr(max(day), 1, 10) FROM spending")
         if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
             return now
@@ -57,7 +51,6 @@ class Spending(StoreTable):
         connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
 
     def spent(self, now: float) -> float:
-        """Return the day's US dollars, including reservations."""
         return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _day(now))[0])
 
 

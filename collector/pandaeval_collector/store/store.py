@@ -1,7 +1,4 @@
-"""The store, which acknowledges data after commit.
-
-A thread writes (:mod:`commits`); readers have own connections. Memory holds only the index of open traces.
-"""
+"""The store, which acknowledges data after commit. A thread writes (:mod:`commits`); readers have own connections."""
 
 from __future__ import annotations
 
@@ -33,8 +30,7 @@ from pandaeval_otel.assembly import Decided
 class Store(StoreAccess):
     """Writes a locked data directory; thread-safe.
 
-    ``durability``: ``full`` survives power cuts, ``normal`` process crashes, ``off`` is for temporary stores.
-    ``max_bytes``: disk budget.
+    ``durability``: ``full`` survives power cuts, ``normal`` process crashes. ``max_bytes``: disk budget.
     """
 
     def __init__(
@@ -70,7 +66,6 @@ class Store(StoreAccess):
         self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
 
     def _resume(self, clock: StoreClock, reads: StoreReader) -> bool:
-        """Continue the stored clock. Returns ``False`` for a new store; a damaged clock uses the system's."""
         try:
             return clock.resume(reads.connection())
         except sqlite3.DatabaseError as error:
@@ -81,12 +76,10 @@ class Store(StoreAccess):
     # -- spans ---------------------------------------------------------------------------------------------------
 
     def size_bytes(self) -> int:
-        """Return the used bytes, without free pages."""
         self._size = self.reads.used_bytes()
         return self._size
 
     def next_chunk_id(self) -> int:
-        """Return the next id, in order of arrival."""
         return next(self._chunk_ids)
 
     def append(
@@ -122,7 +115,6 @@ class Store(StoreAccess):
     # -- decisions -----------------------------------------------------------------------------------------------
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Return the records of decided traces, with a filter in memory."""
         asked = [*trace_ids]
         perhaps = [trace_id for trace_id in asked if trace_id in self._decided]
         known = self.reads.decided(perhaps) if perhaps else {}
@@ -144,13 +136,11 @@ class Store(StoreAccess):
 
     @written
     def forget_endings(self, connection: sqlite3.Connection, session_ids: Sequence[str]) -> None:
-        """Delete the endings of finally scored sessions."""
         connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
     def keep_time(self) -> Future[None]:
-        """Store the clock."""
         return self.put(KEY, self.clock.kept())
 
     forget = written(retention.forget)

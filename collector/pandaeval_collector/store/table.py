@@ -72,7 +72,6 @@ def insert(
 
 
 def _sizes(rows: int) -> Iterator[int]:
-    """Split ``rows`` into common sizes, to reuse statements."""
     yield from repeat(_MOST, rows // _MOST)
     rows %= _MOST
     while rows > _EXACT:

@@ -55,13 +55,11 @@ class TriageTable(StoreTable):
 
 
 def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
-    """Return the last state by incident id."""
     query = "SELECT id, state, note, person, max(at) FROM incident_states GROUP BY id"
     return {id_: Triage(*row) for id_, *row in connection.execute(query)}
 
 
 def history(connection: sqlite3.Connection, ids: Collection[str]) -> list[Triage]:
-    """Return all states of these ids, newest first."""
     marks = ",".join("?" * len(ids))
     query = f"SELECT DISTINCT state, note, person, at FROM incident_states WHERE id IN ({marks}) ORDER BY at DESC"  # noqa: S608
     return [Triage(*row) for row in connection.execute(query, (*ids,))]

@@ -15,20 +15,16 @@ from pandaeval_otel.model import Trace
 
 @dataclass(slots=True)
 class Conclusion(Decision):
-    """A decision with its results and runs."""
-
     results: list[Result] = field(default_factory=list)
     runs: list[ScoredTrace] = field(default_factory=list)
     left_out: Collection[str] = ()
     """Ids of unselected agent traces that are not among the runs."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle only the main process's part."""
         return Decision, (self.changes, self.failed, self.grown, self.has_runs)
 
     @property
     def traces(self) -> list[Trace]:
-        """Agents' traces understood in this process."""
         return [run.trace for run in self.runs if run.trace is not None]
 
     @property
@@ -38,7 +34,6 @@ class Conclusion(Decision):
 
     @property
     def not_genai(self) -> int:
-        """The number of traces without an agent."""
         return len(self.changes.traces) - len(self.runs) - len(self.failed) - len(self.left_out)
 
 

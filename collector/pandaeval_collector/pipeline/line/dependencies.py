@@ -1,7 +1,6 @@
 """Evaluates metrics that read other traces of the session.
 
-A digest of all read traces is part of the result id. If it changes, the metric runs again and replaces or retracts its
-result.
+A digest of the traces read is part of the result id. If it changes, the metric runs again.
 """
 
 from __future__ import annotations
@@ -43,18 +42,13 @@ _NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not stored here, 
 
 @dataclass(slots=True)
 class FiledRun:
-    """A run being filed, with all its results."""
-
     run: ScoredTrace
     results: list[Result]
 
 
 @dataclass(slots=True)
 class Stretch:
-    """Session members in order, from position ``first`` to the end.
-
-    ``since``: index of the first member with possibly changed predecessors.
-    """
+    """Session members from position ``first``. ``since``: first member with possibly changed predecessors."""
 
     session_id: str
     first: int
@@ -71,10 +65,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class DueReading:
-    """A due evaluation.
-
-    ``others``: indices of the other traces. ``evidence``: digest of all. ``trace``: with spans, if read.
-    """
+    """A due evaluation. ``others``: indices. ``evidence``: digest of all. ``trace``: with spans, if read."""
 
     stretch: Stretch
     member: Member
@@ -84,15 +75,11 @@ class DueReading:
 
     @property
     def read(self) -> list[Member]:
-        """The other traces."""
         return [self.stretch.members[at] for at in self.others]
 
 
 class _Rule:
-    """How a metric reads other traces.
-
-    ``end``: suffix of the digested text. ``tells_session``: feeds session metrics.
-    """
+    """How a metric reads other traces. ``tells_session``: feeds session metrics."""
 
     end: tuple[str, ...] = ()
     tells_session = True
@@ -102,7 +89,6 @@ class _Rule:
         self._evaluator, self._store = evaluator, store
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
-        """Return the other traces' indices, ``None`` for none."""
         raise NotImplementedError
 
     def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result] | None:
@@ -113,7 +99,6 @@ class _Rule:
         """Prepare all due readings before evaluation."""
 
     def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[DueReading]:
-        """Yield readings of ``fresh`` and changed traces."""
         members = stretch.members
         for index in range(0 if self.reads.later else stretch.since, len(members)):
             member = members[index]
@@ -130,8 +115,6 @@ class _Rule:
 
 
 class _Answers(_Rule):
-    """Compares an answer with the agent's newest earlier answers."""
-
     def others(self, members: Sequence[Member], index: int) -> Sequence[int]:
         facts, start_ns, embedder = members[index].facts, members[index].start_ns, self._evaluator.embedder.id
         if not facts.said:
@@ -140,7 +123,6 @@ class _Answers(_Rule):
         return [*islice(backwards, self.most)][::-1]
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
-        """Unpack all answers at once, for speed."""
         embedder = self._evaluator.embedder.id
         used = [member for each in readings for member in each.read]
         used += [each.member for each in readings if each.member.facts.embedder == embedder]
@@ -165,8 +147,6 @@ class _Answers(_Rule):
 
 
 class _Before(_Rule):
-    """Repeats an evaluation with earlier traces' content."""
-
     end = ("",)
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
@@ -219,10 +199,7 @@ def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
 
 
 def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
-    """Return id, metric and spans of stored failures.
-
-    Judges count only by ``correctness``'s step. ``anew``: re-evaluated metrics.
-    """
+    """Return id, metric and spans of stored failures; of judges, only ``correctness``."""
     found: list[tuple[str, str, Sequence[str]]] = []
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
         level, _, name = key.partition(".")
@@ -235,9 +212,7 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
 
 
 def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
-    """Explain failures again after a judge's ``result``: traces whose steps it or its predecessor blames, and failed
-    traces without a step. Skips traces that are not kept.
-    """
+    """Explain failures again after a judge's ``result``, for blamed traces and failed traces without a step."""
     if result.metric != "correctness":
         return []
     older = store.newest_results([result.unit.id]).get((result.unit.id, f"{result.unit.level}.{result.metric}"))
@@ -260,7 +235,6 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
 
 
 def _blamed_step(result: Result) -> Mapping[str, Any] | None:
-    """Return a failing result's first wrong step, or the trace."""
     if result.success is not False:
         return None
     step: Mapping[str, Any] | None = result.finding.metadata.get("blame")
@@ -268,7 +242,6 @@ def _blamed_step(result: Result) -> Mapping[str, Any] | None:
 
 
 def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit | None, Trace | None]:
-    """Return a kept trace with its unit."""
     if unit.level == "session":
         row = store.left_behind([trace_id]).get(trace_id)
         if row is None:
@@ -323,7 +296,6 @@ class Dependencies:
         return [*more, *(result for reading, found in again.values() for result in self._explained(reading, found))]
 
     def _first_read(self, stretch: Stretch, member: Member, batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Mark a member as read. Returns replacements for another collector's older results."""
         facts = member.facts
         if facts.evidence is not None:
             return []
@@ -335,7 +307,6 @@ class Dependencies:
         return taken_back(self._store, self._evaluator, unit, [], among=names)
 
     def _explained(self, reading: DueReading, results: Sequence[Result]) -> list[Result]:
-        """Return an earlier trace's new results with explanations."""
         member, evaluator = reading.member, self._evaluator
         unit = unit_again(member, reading.stretch.session_id, member.facts.digest)
         anew = {result.metric for result in results if result.unit.level == "trace"}
@@ -380,7 +351,6 @@ class Dependencies:
 
 
 def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, SignalFacts]:
-    """Return trace results as session signals, by metric."""
     signals: dict[str, SignalFacts] = {}
     for result in results:
         if result.unit.level != "trace" or not result.is_verdict or result.finding.metadata.get(APPLIES) is False:

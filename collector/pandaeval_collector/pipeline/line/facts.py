@@ -31,13 +31,11 @@ class SignalFacts(TypedDict):
 class TraceFacts:
     """Facts about a decided trace for its session.
 
-    ``span_id``: root. ``captured``: has an output. ``said``: the output has content. ``embedder``: of the answer, or
-    ``None``. ``evidence``: digest of the last read traces by metric; ``None`` if not compared. ``responses``,
-    ``continues``: see :class:`pandaeval_otel.model.Trace`. ``chained``: the session follows from responses.
-    ``pending``: ended in a tool call or guardrail. ``done``: changing tools, and answered calls of other traces.
-    ``rootless``: the root did not end. ``held``: size of the grounding data. ``unsettled``: metrics evaluated with
-    earlier traces. ``asked_again``: repeated question. ``asked``: content words of the question. ``utility``: utility
-    call without session.
+    ``captured``: has an output. ``said``: it has content. ``evidence``: digest of the last read traces by metric.
+    ``responses``, ``continues``: see :class:`pandaeval_otel.model.Trace`. ``chained``: the session follows from
+    responses. ``pending``: ended in a tool call or guardrail. ``done``: changing tools, and answered calls of other
+    traces. ``rootless``: the root did not end. ``held``: size of the grounding data. ``unsettled``: metrics evaluated
+    with earlier traces. ``asked``: content words of the question. ``utility``: utility call without session.
     """
 
     agent: str
@@ -71,17 +69,14 @@ class TraceFacts:
 
     @property
     def linked(self) -> bool:
-        """Whether responses can determine a session."""
         return bool(self.responses or self.continues)
 
     def pack(self) -> bytes:
-        """Pack the facts that differ from their default."""
         return orjson.dumps({name: value for name, usual in _stored() if (value := getattr(self, name)) != usual})
 
 
 @cache
 def _stored() -> list[tuple[str, Any]]:
-    """Return the defaults, which are not stored."""
     return [
         (fact.name, _ALWAYS if fact.default is MISSING or fact.name == "evidence" else fact.default)
         for fact in fields(TraceFacts)
@@ -106,5 +101,4 @@ def _checker() -> TypeAdapter[TraceFacts]:
 
 
 def check(packed: bytes) -> None:
-    """Raise ``ValueError`` for invalid packed facts."""
     _checker().validate_json(packed, strict=True)

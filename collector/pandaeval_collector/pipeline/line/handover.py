@@ -28,10 +28,10 @@ _COMPARED = "by an owner before this one"
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A trace decided by another collector.
+    """Another collector's trace.
 
-    ``left``: it left the session. ``contents``: (is_logs, request) per request, if needed. ``is_done``: a previous
-    owner finally scored the session.
+    ``left``: it left the session. ``contents``: (is_logs, request), if needed. ``is_done``: the session has a final
+    score.
     """
 
     row: SessionTraceRow
@@ -55,7 +55,6 @@ def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
 
 
 def unpacked(message: bytes, is_done: bool = False) -> Handed:
-    """Unpack a member. Raises ``ValueError``."""
     member = Member.FromString(message)
     if max(member.start_ns, member.end_ns) >= 1 << 63:
         raise ValueError("its times are none")
@@ -82,16 +81,12 @@ def unpacked(message: bytes, is_done: bool = False) -> Handed:
 
 
 class MemberHandover:
-    """Replaces :class:`SessionPlaces` for other collectors' sessions: stores rows and queues messages.
-
-    Only reads the store; single-threaded.
-    """
+    """Replaces :class:`SessionPlaces` for other collectors' sessions. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._evaluator, self._sessions = store, evaluator, sessions
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
-        """Keep each run's named session, or none."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
         older = self._store.left_behind(revised) if revised else {}
         places = Places(before={trace_id.hex(): row for trace_id, row in older.items()})
@@ -124,7 +119,6 @@ class MemberHandover:
         ]
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Send judged results to the owner."""
         rows = self._sessions.retold(results)
         changes.session_traces.extend(rows)
         changes.elsewhere.update(row.session_id for row in rows if row.session_id)
@@ -139,10 +133,7 @@ class Adoption:
         self._compared = frozenset(metric.name for metric, reads in evaluator.plan.dependent if reads.answers)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
-        """Add the traces to ``changes``, by their last message, unless the session has a final score.
-
-        Returns sessions to compare, see :attr:`Decision.grown`.
-        """
+        """Add the traces to ``changes``, unless the session has a final score. Returns sessions to compare."""
         newest = _last_words(handed)
         known = self._store.left_behind(newest)
         grown: dict[str, int] = {}
@@ -172,13 +163,11 @@ class Adoption:
         return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
 
     def _leave(self, session_id: str, old: SessionTraceRow | None, grown: dict[str, int]) -> list[SessionTraceRow]:
-        """Record a leave; return the member's row, if any."""
         if self._store.session_is_open(session_id) is not None:
             grown[session_id] = 0
         return [old] if old is not None and old.session_id == session_id else []
 
     def _update_signals(self, old: SessionTraceRow, message: Handed, changes: WriteSet) -> None:
-        """Apply a judge's answer. Keeps comparison signals, which only this collector has."""
         facts = unpack(message.row.body)
         ours = self._compared.union(facts.unsettled)
         row = with_signals(old, {name: signal for name, signal in facts.signals.items() if name not in ours})
@@ -197,7 +186,6 @@ def _run_of(message: Handed) -> ScoredTrace:
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:
-    """Return the last message per trace, with spans of an earlier message about the same evidence."""
     newest: dict[bytes, Handed] = {}
     for each in handed:
         earlier = newest.get(each.row.trace_id)
@@ -213,7 +201,6 @@ def _digest(handed: Handed) -> str:
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
-    """Return whether a trace is a compared member with the same evidence."""
     known, told = unpack(old.body), unpack(new.body)
     if known.evidence is None or old.session_id != (new.session_id or old.session_id):
         return False

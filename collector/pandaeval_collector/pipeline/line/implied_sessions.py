@@ -1,8 +1,7 @@
 """Finds sessions of traces without a session id, from continued responses or histories.
 
-A trace joins the session of the trace that it continues. A chain's session is named by its first trace's last response
-id. Predecessors begin earlier; among several, the first counts. Equal conversations count only with exactly one earlier
-trace. The result does not depend on arrival order.
+A trace joins the session of the earlier trace that it continues. A chain is named by its first trace's last response
+id. Equal conversations count only with exactly one earlier trace. The result does not depend on arrival order.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ Order = tuple[int, str]
 class Places:
     """Session placement of a batch.
 
-    ``sessions``: by id of traces without a named session. ``waiting``: may join a session later. ``before``: rows of
-    older revisions. ``moved``: earlier traces by new session or ``None``. ``responses``: lookup rows.
+    ``sessions``: by trace id. ``waiting``: may join later. ``before``: older revisions' rows. ``moved``: earlier traces
+    by new session or ``None``.
     """
 
     sessions: dict[str, str] = field(default_factory=dict)
@@ -69,7 +68,6 @@ class LinkedTrace:
         return bool(self.responses or self.continues)
 
     def differs(self, older: LinkedTrace | None) -> bool:
-        """Return whether changes affect sessions."""
         if older is None:
             return True
         before = older.order, older.named, older.continues, older.responses
@@ -93,7 +91,6 @@ class Forward:
         return places
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Return the next trace's session."""
         if not turn.linked:
             return turn.named
         if turn.trace_id not in self._web.turns:
@@ -131,7 +128,6 @@ class StoredChains:
 
 
 def _implied(older: LinkedTrace | None) -> str | None:
-    """Return an older revision's implied session."""
     return older.session if older is not None and older.named is None else None
 
 
@@ -155,7 +151,7 @@ def _turn(member: Member, named: str | None) -> LinkedTrace:
 
 
 class _Web:
-    """Turns around new turns, read on demand. ``store``: ``None`` if the batch is complete."""
+    """Turns around new turns, read on demand. ``store``: ``None`` for a complete batch."""
 
     def __init__(self, store: StoreReader | None, batch: Iterable[LinkedTrace]) -> None:
         self._store = store
@@ -181,12 +177,10 @@ class _Web:
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
-        """Return moved stored rows with their new session."""
         stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
         return [(row, session) for row, session in stored if session != (row.session_id or None)]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
-        """Settle turns by start."""
         waiting = list(due)
         heapq.heapify(waiting)
         while waiting:
@@ -202,7 +196,6 @@ class _Web:
                     heapq.heappush(waiting, later.order)
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Return a turn's session after earlier turns are settled."""
         if turn.named is not None:
             return turn.named
         before = self._before(turn)
@@ -213,7 +206,6 @@ class _Web:
         return turn.responses[-1] if self._is_gone_on_from(turn) else None
 
     def _before(self, turn: LinkedTrace) -> LinkedTrace | None:
-        """Return the known predecessor."""
         if not turn.continues:
             return None
         self._read([turn.continues], continued=False)
@@ -234,7 +226,6 @@ class _Web:
         return False
 
     def _read(self, ids: Iterable[str], continued: bool) -> None:
-        """Read stored turns that gave or continue these responses."""
         if self._store is not None and (wanted := {*ids} - self._asked[continued]):
             self._asked[continued].update(wanted)
             for row in self._store.responses.traces(wanted, continued=continued):

@@ -36,8 +36,6 @@ _WHYS = {"timeout": Why.TIMEOUT, "worker_hung": Why.TIMEOUT}
 
 
 class Line:
-    """Scores the traces and sessions of a store."""
-
     def __init__(
         self,
         store: StoreReader,
@@ -49,10 +47,10 @@ class Line:
         hands_over: bool = False,
         hints: Hints | None = None,
     ) -> None:
-        """``chains``: session finder; default: from the store.
+        """``chains``: session finder.
 
-        ``left_out``: growing set of trace ids that session scores ignore. ``failures``: failure groups, if enabled.
-        ``hands_over``: other collectors may own sessions. ``hints``: logs setup advice.
+        ``left_out``: trace ids that session scores ignore; may grow. ``failures``: failure groups, if enabled.
+        ``hands_over``: other collectors may own sessions.
         """
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._revisions = Revisions(store, self._emitter, evaluator.plan.silent, failures)
@@ -65,7 +63,6 @@ class Line:
         """Understands traces in this process, before they are filed."""
 
     def decide(self, due: Sequence[DueTrace]) -> Conclusion:
-        """Understand and file traces."""
         return self.file(due, self.understanding.of(due))
 
     def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Conclusion:
@@ -96,10 +93,6 @@ class Line:
         return decision
 
     def _taken_back(self, run: ScoredTrace, results: Sequence[Result]) -> list[Result]:
-        """Return retractions of older revisions' results.
-
-        Another session owner handles results that depend on earlier traces.
-        """
         gone = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
         if self._handover is None or run.unit.session_id is None:
             return gone
@@ -113,14 +106,12 @@ class Line:
         return decision
 
     def adopt(self, handed: Sequence[Handed]) -> Conclusion:
-        """Add traces of other collectors to their sessions."""
         decision = Conclusion()
         with self._store.snapshot():
             decision.grown = self._adoption.adopt(handed, decision.changes)
         return decision
 
     def compare(self, grown: Mapping[str, int]) -> Conclusion:
-        """Compare adopted members of ``grown`` sessions with earlier members."""
         decision = Conclusion()
         with self._store.snapshot():
             self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
@@ -130,7 +121,6 @@ class Line:
         return decision
 
     def end_elsewhere(self, session_id: str) -> Conclusion:
-        """Notify a session's owner of its end."""
         decision = Conclusion()
         if self._handover is not None:
             over = Member(session_id=session_id, session_end=True).SerializeToString()
@@ -194,7 +184,6 @@ class Line:
         return decision
 
     def _now(self, unit: Unit) -> str | None:
-        """Return the current digest of a unit, else ``None``."""
         if unit.level != "session":
             held = self._store.held(bytes.fromhex(unit.trace_id))
             return None if held is None else held[0]
@@ -208,12 +197,10 @@ class Line:
 
 
 def _listed_first(runs: Sequence[ScoredTrace]) -> list[ListedRow]:
-    """Return rows of newly decided runs."""
     return [run.listed for run in runs if run.listed is not None and run.unit.revision == 1]
 
 
 def _row(due: DueTrace, understood: Understood) -> DecidedTrace:
-    """Make a decided trace's row. A quarantined trace has no digest and is final."""
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
     return DecidedTrace(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

@@ -27,10 +27,10 @@ _VALUES, _VALUE = 8, 200
 
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
-    """Return JSON-ready list fields with short, safe texts.
+    """Return JSON-ready list fields with safe texts.
 
-    ``at``: start in Unix milliseconds. ``us``: duration in microseconds. ``in``, ``out``: input and answer. ``runs``:
-    answered runs of a batch. ``others``: other evaluators' results.
+    ``at``: start in Unix milliseconds. ``us``: microseconds. ``runs``: of a batch. ``others``: other evaluators'
+    results.
     """
     facts: dict[str, Any] = {
         "id": trace.trace_id,
@@ -76,10 +76,7 @@ def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]
 
 
 def cost_of(spans: Iterable[RawSpan], trace: Trace) -> dict[str, Any]:
-    """Return the cost of model calls.
-
-    ``usd``: stated, else by list price; missing if unknown. ``unpriced``: models without a price.
-    """
+    """Return the cost of model calls. ``usd``: stated or by list price. ``unpriced``: models without a price."""
     stated = {span.span_id: cost for span in spans if (cost := _stated(span)) is not None}
     calls = [span for span in trace.spans if span.kind is Kind.LLM]
     costs, unpriced = [*stated.values()], dict[str, None]()
@@ -102,7 +99,6 @@ def _stated(span: RawSpan) -> float | None:
 
 
 def listed(trace: Trace, attributes: tuple[str, ...] = (), cost: Mapping[str, Any] = _UNKNOWN) -> ListedRow:
-    """Make a trace's row from :func:`pairs_of` and :func:`cost_of`."""
     facts = {**shown_facts(trace), **cost}
     return ListedRow(
         trace_id=bytes.fromhex(trace.trace_id),

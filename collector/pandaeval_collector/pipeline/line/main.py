@@ -42,7 +42,6 @@ class LineServer:
         self._held: dict[int, Sequence[Understood]] = {}
 
     def understand(self, due: Sequence[DueTrace]) -> bytes:
-        """Return packed outcomes for the filing process."""
         understood = self._understood(due)
         return pickle.dumps([trace.without_spans() for trace in understood], pickle.HIGHEST_PROTOCOL)
 

@@ -62,7 +62,6 @@ class Member:
 
     @property
     def text(self) -> str:
-        """The answer's text."""
         return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) : self._end].decode()
 
     @property
@@ -82,7 +81,6 @@ class Member:
 
 
 def unpack_answers(members: Sequence[Member]) -> None:
-    """Unpack answers of one embedder together, for speed."""
     packed = [member for member in members if member._unpacked is None]
     if not packed:
         return
@@ -95,7 +93,6 @@ def unpack_answers(members: Sequence[Member]) -> None:
 
 
 def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"") -> Member:
-    """Make a member without signals. ``held``: grounding data."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
@@ -133,7 +130,6 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
-    """Rebuild a trace without spans for comparisons."""
     facts = member.facts
     return Trace(
         trace_id=member.trace_id,
@@ -176,7 +172,6 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: tuple[str, st
 
 
 def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
-    """Make the unit of an earlier decided trace."""
     facts = member.facts
     agent, service, environment = all_bounded((facts.agent, facts.service, facts.environment or ""))
     return Unit(
@@ -207,7 +202,6 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
 
 
 def summary(member: Member) -> TraceSummary:
-    """Return a member for session metrics."""
     facts = member.facts
     stored: Mapping[str, Mapping[str, Any]] = facts.signals
     signals = {

@@ -30,8 +30,7 @@ _NOTHING_LEFT = Unscored(
 class Revisions:
     """Knows the newest stored results.
 
-    Only reads the store; single-threaded. ``silent``: keys that are not exported. ``failures``: failure groups, if
-    enabled.
+    Only reads the store; single-threaded. ``silent``: keys that are not exported.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class Revisions:
         self._emitter.add(decision.results, counted, decision.changes, first, later, judged, undecided)
 
     def _file(self, result: Result, known: ResultRow | None, decision: Conclusion, for_good: bool) -> None:
-        """Add a result after ``known``."""
         lowest = 1 if known is None else known.revision + 1
         if result.revision < lowest:
             result = replace(result, revision=lowest)
@@ -99,12 +97,10 @@ def _units(results: Sequence[Result]) -> list[Unit]:
 
 
 def _of_trace(unit: Unit) -> str:
-    """Return a turn's trace id, or the unit's id."""
     return unit.trace_id if unit.level == "turn" else unit.id
 
 
 def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
-    """Make a result's row. ``signal``: 0..1. Units stay counted and settled."""
     finding, signal = result.finding, None
     if isinstance(finding, Score) and finding.label not in NOTED:
         signal = float(finding.metadata.get("calibrated", finding.value))
@@ -146,9 +142,9 @@ def taken_back(
     jobs: Sequence[JobRow] = (),
     among: Collection[str] | None = None,
 ) -> list[Result]:
-    """Return unscored results for stored results without successor in ``results`` or ``jobs``.
+    """Return unscored results for stored results without successor.
 
-    ``unit``: newest revision. ``among``: trace metric names. Excludes comparisons of answers, which may follow.
+    ``among``: trace metric names. Excludes comparisons of answers.
     """
     answered = {(each.unit.id, _key(each)) for each in results if each.why != Why.NOT_SAMPLED}
     for job in jobs:

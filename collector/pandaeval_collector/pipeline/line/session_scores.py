@@ -25,7 +25,6 @@ class SessionScores:
     """Scores the sessions of a store. Only reads it; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, left_out: Container[str] = frozenset()) -> None:
-        """``left_out``: trace ids that scores ignore."""
         self._store, self._evaluator, self._left_out = store, evaluator, left_out
 
     def score(self, session_id: str, trigger: Trigger) -> tuple[list[Result], list[JobRow]]:
@@ -55,7 +54,6 @@ class SessionScores:
         return None
 
     def traces_of(self, unit: Unit) -> list[str]:
-        """Return a unit's judged trace ids in order."""
         if unit.level != "session":
             return [unit.trace_id]
         return [member.trace_id for member in self._scored(unit.id) if member.facts.judged]
@@ -66,13 +64,12 @@ class SessionScores:
 
 
 def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Make the unit of judged metrics, which depend only on traces."""
     contents = _digest(f"{member.trace_id}:{member.facts.digest};" for member in members)
     return _unit(session_id, members, trigger).with_evidence(contents)
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Make a session's unit. Evidence includes pending signals, so later signals change ids."""
+    """Make a session's unit. Later signals change its ids."""
     last = members[-1]
     named = (each.facts.agent for each in reversed(members) if each.facts.agent != each.facts.service)
     evidence = _digest(f"{each.trace_id}:{each.facts.digest};{_missing(each)}" for each in members)
@@ -94,7 +91,6 @@ def _digest(parts: Iterable[str]) -> str:
 
 
 def _missing(member: Member) -> str:
-    """Return the digest of pending or changing signals."""
     text = ""
     for name, signal in sorted(member.facts.signals.items()):
         if signal.get("older"):

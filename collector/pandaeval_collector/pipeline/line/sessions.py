@@ -75,8 +75,6 @@ class SessionPlaces:
         return grown
 
     def compare(self, grown: Mapping[str, int], changes: WriteSet) -> list[Result]:
-        """Compare answers of :meth:`enter` and affected successors."""
-
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _GROWN):
                 for member in members:
@@ -92,7 +90,6 @@ class SessionPlaces:
         changes.touched.update(row.session_id for row in rows if row.session_id)
 
     def retold(self, results: Sequence[Result]) -> list[SessionTraceRow]:
-        """Return rows with judged results as signals."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
             if result.unit.level != "trace" or not result.is_rated:
@@ -105,7 +102,6 @@ class SessionPlaces:
         return [*rows.values()]
 
     def member(self, run: ScoredTrace, places: Places) -> Member:
-        """Make a member with its known signals."""
         before = places.before.get(run.unit.trace_id)
         older = from_row(before).facts if before is not None and not run.is_handed else None
         waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
@@ -116,7 +112,6 @@ class SessionPlaces:
     def _placed(
         self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet
     ) -> tuple[dict[str, list[Member]], dict[str, list[Member]], set[str]]:
-        """Return new and moved members by session, and reduced sessions. Also stores traces that may join later."""
         added: dict[str, list[Member]] = {}
         came: dict[str, list[Member]] = {}
         left: set[str] = set()
@@ -148,10 +143,7 @@ class SessionPlaces:
         sizes: Sequence[int],
         added: Mapping[str, Sequence[Member]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, int, list[Member]]]:
-        """Yield sessions with the members to compare, and the first position.
-
-        Reads stepwise, because sessions can be long. ``added``: not stored yet.
-        """
+        """Yield sessions with the members to compare. Reads stepwise, because sessions can be long."""
         near: dict[str, tuple[int, list[Member]]] = {}
         wanted = {session_id for session_id, start_ns in grown.items() if start_ns}
         for newest in sizes:
@@ -168,7 +160,6 @@ class SessionPlaces:
                 yield session_id, 0, [from_row(row) for row in self._store.session_traces(session_id)]
 
     def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, FiledRun], changes: WriteSet) -> list[Result]:
-        """Evaluate dependent metrics, and add changed members. Returns results of traces outside the batch."""
         again: list[Result] = []
         for some in _together(stretches):
             again += self._dependencies.score(some, batch)
@@ -182,7 +173,6 @@ class SessionPlaces:
 def _grown(
     added: Mapping[str, Sequence[Member]], came: Mapping[str, object], left: Set[str], places: Places
 ) -> dict[str, int]:
-    """Return changed sessions with new members' earliest start, else 0."""
     grown = dict.fromkeys({*added, *came, *left}, 0)
     for session_id in added.keys() - came.keys() - left:
         if not any(member.trace_id in places.before for member in added[session_id]):
@@ -191,7 +181,6 @@ def _grown(
 
 
 def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
-    """Yield stretches in bounded groups."""
     some: list[Stretch] = []
     for stretch in stretches:
         some.append(stretch)
@@ -203,7 +192,7 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
 
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:
-    """Return the older revision's signal while a judge is pending, marked if the evidence differs."""
+    """Return the older revision's signal while a judge is pending."""
     signal = _PENDING if older is None else older.signals.get(name, _PENDING)
     if older is None or older.digest == digest or signal["outcome"] == "pending":
         return signal

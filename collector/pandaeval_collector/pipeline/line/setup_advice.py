@@ -55,7 +55,6 @@ def lacking(trace: Trace) -> dict[str, str]:
 
 
 def _is_bare(trace: Trace) -> bool:
-    """Return whether no text was captured."""
     messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
     texts = (part for message in messages for part in message.parts if isinstance(part, Text))
     return trace.input is None and trace.output is None and next(texts, None) is None
@@ -69,7 +68,6 @@ class Hints:
         self._told: set[tuple[str, str]] = set()
 
     def look(self, traces: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-        """Log a trace's new problems (:func:`lacking`)."""
         for service, lacks in traces:
             for kind, text in lacks.items():
                 self._tell(service, kind, text)

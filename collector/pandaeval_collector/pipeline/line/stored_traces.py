@@ -20,8 +20,6 @@ _READ_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A trace from chunks. ``trace``: ``None`` without spans."""
-
     evidence: Evidence
     trace: Trace | None
 
@@ -33,7 +31,6 @@ def rebuilt(parts: Iterable[Part], closing: Closing | None = None) -> Rebuilt:
 
 
 def closing_of(due: DueTrace) -> Closing:
-    """Return why a due trace closed."""
     return Closing(due.trigger, due.revision, due.late_spans)
 
 

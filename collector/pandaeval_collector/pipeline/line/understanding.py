@@ -48,9 +48,8 @@ _TOLD = "session derived from the history in its traces; no span has a session I
 class ScoredTrace:
     """An agent's trace with results; immutable.
 
-    ``member``: session data without signals. ``suspicious``: likely failed. ``results``: except comparisons.
-    ``awaited``: judged metrics, evaluated by ``jobs``, that the session needs. ``lost``: embedding error. ``trace``:
-    ``None`` if spans are not needed.
+    ``member``: without signals. ``suspicious``: likely failed. ``results``: except comparisons. ``awaited``: judged
+    metrics that the session needs. ``trace``: with spans if needed.
     """
 
     unit: Unit
@@ -71,7 +70,7 @@ class ScoredTrace:
 
 
 def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> ScoredTrace:
-    """Return the run in an implied session; its sampling decides about judging."""
+    """Return the run in an implied session, whose sampling decides about judging."""
     unit = replace(run.unit, session_id=session_id)
     return replace(
         _drawn(run, unit, evaluator),
@@ -130,7 +129,6 @@ class Understood:
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
-        """Return a copy, with spans only if needed."""
         if self.run is None:
             return self
         run = self.run
@@ -219,7 +217,6 @@ class Understanding:
         return Understood(built.digest, run)
 
     def _add_questions(self, trace: Trace, run: ScoredTrace) -> None:
-        """Add judged results and jobs. Sessions are judged whole or not at all."""
         judge = self._evaluator.settings.judge
         if judge is None:
             return
@@ -256,7 +253,6 @@ class _Built:
 
 
 def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: Any) -> T | Understood:
-    """Return ``work(*arguments)`` or the trace's error."""
     try:
         failpoints.reach_over("over_trace", trace_id)
         return LIMIT.run(seconds, work, *arguments)

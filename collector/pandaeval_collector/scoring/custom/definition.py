@@ -124,7 +124,6 @@ class Definition(BaseModel):
 
     @property
     def least_passing(self) -> float:
-        """The threshold in the scale."""
         return sum(self.range) / 2 if self.threshold is None else self.threshold
 
     @property

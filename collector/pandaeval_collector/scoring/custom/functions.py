@@ -86,7 +86,6 @@ def build(definition: Definition) -> Metric[Any, Any]:
 
 
 def _before_asking(subject: Any, context: object) -> Finding | None:
-    """Return an unscored finding for a subject without answer and steps, else ``None``."""
     trace = subject if isinstance(subject, Trace) else getattr(subject, "trace", None)
     if not isinstance(trace, Trace):
         return None
@@ -206,7 +205,7 @@ def _source_digest(given: Any) -> str:
 
 
 def _always_ask(subject: Any, context: Any) -> None:
-    pass
+    """Send each subject to the judge."""
 
 
 def _evaluate(

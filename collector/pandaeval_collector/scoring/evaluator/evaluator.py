@@ -44,8 +44,6 @@ RESPONSE = "trace.response"
 
 
 class Evaluator:
-    """Runs the enabled metrics with one embedder."""
-
     def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
         self.embedder = embedder
         self.settings = settings or EvaluatorSettings()
@@ -130,7 +128,6 @@ class Evaluator:
         return results
 
     def _of_turn(self, trace: Trace, index: int, bare: TurnView, coded: Sequence[JudgedTurnMetric]) -> Iterator[Result]:
-        """Yield the results of a turn. ``bare``: the turn without history."""
         scored = [metric for metric in coded if score_by_code(metric, bare) is not None]
         if not scored and not self.plan.turns:
             return
@@ -194,7 +191,6 @@ class Evaluator:
         return self._on_trace([metric], trace, unit, texts, **more)
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
-        """Return the metrics whose ``results`` the session may change."""
         if trace.is_step or trace.forced or refusal(trace) is not None:
             return ()
         findings = {result.metric: result.finding for result in results if result.unit.level == "trace"}

@@ -181,7 +181,6 @@ class Judged:
         return results, questions
 
     def without_judge(self, metric: JudgedTurnMetric, view: TurnView) -> Result | None:
-        """Return a result by code, else ``None``."""
         score = score_by_code(metric, view)
         if score is None:
             return None
@@ -245,10 +244,9 @@ class Judged:
         return self._settings.selection.choose(whole, suspicious)
 
     def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
-        """Repeat the draw for a trace that was asked about before its session was known.
+        """Repeat the draw for a trace whose session is known now.
 
-        Returns the results without a call, and the choices by metric key. Metrics that are not drawn become
-        ``not_sampled``. Metrics that the session answers have no result.
+        Returns the results without a call, and the choices by metric key. Undrawn metrics become ``not_sampled``.
         """
         choice = self._settings.selection.choose(unit.session_id or unit.trace_id, suspicious)
         of_trace = self._of(unit.session_id)

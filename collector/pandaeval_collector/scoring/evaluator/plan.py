@@ -39,10 +39,9 @@ def running_metrics(
 class MetricPlan:
     """The metrics that run.
 
-    ``order``: positions by name. ``silent``: keys that only feed session metrics. ``alone``: metrics of a single trace.
-    ``dependent``: metrics that read other traces, comparisons first, later traces last. ``unsettled``: metrics that use
-    earlier traces. ``coded``: judged metrics that code can score. ``lacks_signals``: session metrics read judged
-    metrics that wait for a verdict.
+    ``order``: positions by name. ``silent``: keys that only feed session metrics. ``alone``: of a single trace.
+    ``dependent``: read other traces, comparisons first, later traces last. ``unsettled``: use earlier traces.
+    ``coded``: judged metrics that code can score. ``lacks_signals``: session metrics wait for a verdict.
     """
 
     def __init__(self, registry: Mapping[str, Metric[Any, Any]], settings: EvaluatorSettings) -> None:

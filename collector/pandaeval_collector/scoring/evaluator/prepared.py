@@ -50,7 +50,6 @@ class Preparation:
         return judge.model_of(metric.key)
 
     def by_code(self, metric: Metric[Any, Any]) -> Origin:
-        """Return the origin of results that code made."""
         threshold = self.of(metric).threshold
         identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
         return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)

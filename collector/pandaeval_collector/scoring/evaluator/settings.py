@@ -21,10 +21,9 @@ VERDICT = "correctness"
 class JudgeSettings:
     """The judge, the traces that it judges, and redaction.
 
-    ``models``: overrides of ``model`` by metric key. ``selection``: traces to judge. ``delay``: seconds from
-    completion. ``custom``: redaction functions as ``module:function``. ``correctness``: judged for sessions only, or
-    also traces. ``unclear``: bounds of the unclear certainty. ``parameters``: litellm arguments. ``rulings``: returns
-    the current rulings. ``detail``: runs that get further questions.
+    ``models``: by metric key, else ``model``. ``delay``: seconds from completion. ``custom``: redaction functions as
+    ``module:function``. ``unclear``: bounds of the unclear certainty. ``parameters``: litellm arguments. ``rulings``:
+    returns the current rulings. ``detail``: runs that get further questions.
     """
 
     model: str
@@ -49,7 +48,6 @@ class JudgeSettings:
 
     @property
     def answer_parameters(self) -> str:
-        """The call parameters that may change an answer."""
         return answer_parameters(self.parameters)
 
     def identity(self, name: str) -> dict[str, Any]:

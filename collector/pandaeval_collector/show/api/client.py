@@ -53,7 +53,6 @@ class Asker:
 
     @classmethod
     def within(cls, api: ASGIApp) -> Asker:
-        """Return an in-process client of the application ``api``."""
         transport = httpx.ASGITransport(api)
         return cls(httpx.AsyncClient(transport=transport, base_url="http://localhost"), "this process")
 
@@ -62,7 +61,6 @@ class Asker:
         return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
 
     async def post(self, path: str, body: Any = None) -> Any:
-        """Send a change and return the answer's JSON."""
         return await self._asked("POST", path, json=body or {}, timeout=_LONG_S)
 
     async def delete(self, path: str) -> None:

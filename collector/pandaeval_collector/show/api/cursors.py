@@ -19,7 +19,6 @@ Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
 
 
 def cursor_of(position: Position | None) -> str | None:
-    """Encode a position; ``None`` after the last page."""
     if position is None:
         return None
     return base64.urlsafe_b64encode(orjson.dumps(position)).decode().rstrip("=")

@@ -43,7 +43,6 @@ class Deletion(BaseModel):
 
     @property
     def selector(self) -> tuple[str, str]:
-        """Return the selector's kind and value for the store."""
         [kind] = self.model_fields_set.intersection(_KINDS)
         value = getattr(self, kind)
         if isinstance(value, date):

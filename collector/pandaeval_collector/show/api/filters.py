@@ -44,7 +44,6 @@ def _annotation(filter_: Filter, described: Callable[..., Any]) -> tuple[Any, li
 
 
 def _takes_filters(make: Callable[..., Wanted]) -> Callable[..., Wanted]:
-    """Add the filters as parameters for FastAPI."""
     parameters = []
     for name, (annotation, default) in filter_types(Query).items():
         parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation))
@@ -54,7 +53,6 @@ def _takes_filters(make: Callable[..., Wanted]) -> Callable[..., Wanted]:
 
 @_takes_filters
 def wanted_of(**given: Any) -> Wanted:
-    """Convert filters to the store's form."""
     since, until = _milliseconds(given.pop("since", None)), _milliseconds(given.pop("until", None))
     return Wanted(since, until, **given | {"attribute": tuple(given.get("attribute") or ())})
 
@@ -85,7 +83,6 @@ class FilterFields(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     def wanted(self) -> Wanted:
-        """Return the store's form."""
         return wanted_of(**self.model_dump())
 
 

@@ -100,8 +100,6 @@ class FailureWindow:
 
 
 class IncidentReads:
-    """Answers the operations that read incidents."""
-
     def __init__(self, finder: Finder, names: Names) -> None:
         self._finder, self._names = finder, names
 
@@ -185,7 +183,6 @@ class IncidentReads:
         return parts
 
     def _examples(self, incident: Incident) -> list[TraceRow]:
-        """Return the newest runs; a session verdict gives the blamed run."""
         newest = sorted(incident.at, key=lambda no: -incident.at[no])[:_MOST_EXAMPLES]
         runs = self._finder.listed(newest)
         verdicts = self._finder.bodies([incident.seqs[no] for no in newest if no < 0])

@@ -26,8 +26,6 @@ from pandaeval_collector.store.finding import Finder
 
 
 class ListReads:
-    """Answers the operations on traces, sessions and results."""
-
     def __init__(self, finder: Finder, names: Names, work: Work) -> None:
         self._finder, self._names, self._work = finder, names, work
 
@@ -37,7 +35,6 @@ class ListReads:
         return Traces(items=[*map(TraceRow.of, page.rows)], next=cursor_of(page.next))
 
     def trace(self, trace_id: str) -> TraceDetail:
-        """Return a trace with its kept content."""
         id_ = self._names.trace(trace_id)
         row = self._finder.trace(id_)
         if row is None:

@@ -48,7 +48,6 @@ def runbook_page() -> str:
 
 
 def _advice(text: str) -> str:
-    """Convert a list to paragraphs with bold words and code."""
     items = [" ".join(item.split()) for item in text.strip().removeprefix("- ").split("\n- ")]
     html = "".join(f"<p>{escape(item)}</p>" for item in items)
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", html))

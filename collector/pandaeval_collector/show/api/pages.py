@@ -59,8 +59,6 @@ class PageTrace(BaseModel):
 
 
 class PageReads:
-    """Answers the page's operations."""
-
     def __init__(self, finder: Finder, names: Names, work: Work) -> None:
         self._finder, self._names, self._work = finder, names, work
 
@@ -73,7 +71,6 @@ class PageReads:
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> PageIndex:
-        """Return list rows with totals."""
         wanted = within(self._names.wanted(wanted), window, int(time.time() * 1000))
         index, after = LiveIndex(), position_of(cursor)
         if of == "traces":
@@ -100,7 +97,6 @@ class PageReads:
         return PageSession(index=self._made(index))
 
     def trace(self, trace_id: str) -> PageTrace:
-        """Return a trace with its session's results."""
         id_ = self._names.trace(trace_id)
         row = self._finder.trace(id_)
         if row is None:

@@ -47,8 +47,6 @@ WRITES: dict[int | str, dict[str, Any]] = {
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Make the application answer every error as a problem."""
-
     async def answer(_: Request, error: Any) -> JSONResponse:
         match error:
             case ProblemError():

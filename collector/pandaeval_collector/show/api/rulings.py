@@ -106,8 +106,6 @@ class KeptRuling(BaseModel):
 
 @dataclass(slots=True)
 class _Group:
-    """Verdicts with the same question."""
-
     wordings: Counter[str] = field(default_factory=Counter)
     verdicts: list[StandingVerdict] = field(default_factory=list)
 
@@ -148,7 +146,6 @@ def _alike(first: str, second: str) -> bool:
 
 
 def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
-    """Group verdicts by open question, most runs first."""
     groups: list[_Group] = []
     for text, times in Counter(each.question for each in verdicts if each.question).most_common(_MOST_QUESTIONS):
         group = next((each for each in groups if _alike(each.question, text)), None)
@@ -179,7 +176,6 @@ class RulingWork:
         return RulingList(path=str(self._path), items=read_rulings(self._path))
 
     async def attempt(self, asked: RulingTrial, response: Response) -> RunShape | DryRun:
-        """Start or estimate the run that tries a ruling."""
         with _refusing():
             spec = await self._reads.run(lambda: _trial(asked, read_verdicts(self._reads.finder)))
             if asked.dry_run:
@@ -236,7 +232,6 @@ def _refusing() -> Iterator[None]:
 
 
 def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
-    """Return the trial run. Raises ``ProblemError`` if no run depends on the question."""
     groups = [each for each in grouped(verdicts) if not asked.question or asked.question in map(_id, each.wordings)]
     of_agent = [each for each in verdicts if asked.agent in ("", each.agent)]
     open_ = [each for group in groups for each in group.verdicts if each in of_agent]
@@ -257,7 +252,6 @@ def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
 
 
 def _ruling(given: Mapping[str, Any]) -> Ruling:
-    """Make a ruling of today. Raises ``UserError`` without a sentence."""
     if not str(given.get("text", "")).strip():
         raise UserError("text: write the sentence that the judge should follow")
     today = datetime.datetime.now(datetime.UTC).date()

@@ -107,13 +107,11 @@ class RunShape(BaseModel):
 
     @classmethod
     def of(cls, run: RunRow, **more: Any) -> Self:
-        """Convert a stored run. ``more``: further fields."""
         about = {"planned": run.planned >= run.upto, "traces": run.total, "schedule": run.schedule or None}
         return cls.model_validate(asdict(run) | about | _asked(run.body) | more)
 
 
 def _asked(body: bytes) -> dict[str, Any]:
-    """Return a stored request in fields of :class:`RunBody`."""
     spec = RunSpec.from_json(body)
     return {
         **{name: getattr(spec, name) for name in _SAME},
@@ -224,7 +222,6 @@ class Comparison(BaseModel):
 
     @classmethod
     def read(cls, runs: RunTable, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
-        """Compare two runs; ``second``: ``None`` for live results."""
         metrics = []
         for each in found:
             changes = []

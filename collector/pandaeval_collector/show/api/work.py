@@ -29,8 +29,8 @@ async def _no_errors() -> Mapping[tuple[str, str], int]:
 class Work:
     """A running collector.
 
-    ``store``: ``None`` without a collector. ``component_errors``: by kind and name since the start. ``metrics``: with
-    thresholds. ``modules``: custom metrics. ``judge``: model. ``daily_usd``: limit. ``page``: settings or ``None``.
+    ``store``: ``None`` without a collector. ``component_errors``: by kind and name. ``modules``: custom metrics.
+    ``judge``: model. ``daily_usd``: limit.
     """
 
     store: StoreAccess | None = None

@@ -18,7 +18,7 @@ _BODY_S = 30.0
 
 
 class _RefusedError(Exception):
-    pass
+    """A refused request, with status and text."""
 
 
 class OwnWrites:

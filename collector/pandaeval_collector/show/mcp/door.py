@@ -55,7 +55,6 @@ class McpDoor:
 
 
 def _made(api: ASGIApp, page: str | None) -> StreamableHTTPSessionManager:
-    """Return the manager. Raises ``ImportError`` without the SDK."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from pandaeval_collector.show.api.client import Asker

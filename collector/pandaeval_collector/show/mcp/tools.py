@@ -46,7 +46,6 @@ class Tools:
     """The tools over a collector, on one event loop."""
 
     def __init__(self, asker: Asker, page: str | None) -> None:
-        """``page``: public address, such as ``http://127.0.0.1:4328``, or ``None``."""
         self._asker, self._page = asker, page
         self._has_page: bool | None = None
 
@@ -151,7 +150,6 @@ class Tools:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
 
     async def _counted(self, group: RunFilters, metric: str | None) -> OutcomeCounts:
-        """Count failed, other and undecided runs of a group."""
         if metric is None:
             found = await self._asker.get("/incidents", **group.model_dump(mode="json"), limit=1)
             return OutcomeCounts(passed=sum(found["runs"]) - sum(found["failed"]), failed=sum(found["failed"]))
@@ -159,16 +157,13 @@ class Tools:
         return next((OutcomeCounts.of(rate) for rate in rates if rate["agent"] is None), OutcomeCounts())
 
     async def _rates(self, filters: dict[str, Any]) -> list[Any]:
-        """Return rates of all agents and each wanted agent."""
         agent, rates = filters["agent"], (await self._asker.get("/rates", **filters))["rates"]
         return [rate for rate in rates if agent is None or rate["agent"] in (None, agent)]
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
-        """Return the lines that fit, with the address of ``place``. Redacts on a thread."""
         return await asyncio.to_thread(fenced, lines, rest, *more, await self._link(place))
 
     async def _link(self, place: str) -> str:
-        """Return a sentence with a page address, or empty."""
         if self._page is None:
             return ""
         if self._has_page is None:

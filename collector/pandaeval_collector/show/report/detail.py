@@ -141,9 +141,7 @@ def _rows(trace: Trace, texts: TextPool) -> list[Row]:
 
 
 def _kept(spans: Sequence[Span]) -> set[str]:
-    """Return the ids of at most :data:`MAX_SPANS` spans and their parents: errors, agents and tools, then model calls,
-    then steps.
-    """
+    """Return the ids of at most :data:`MAX_SPANS` important spans with their parents."""
     if len(spans) <= MAX_SPANS:
         return {span.span_id for span in spans}
     by_id = {span.span_id: span for span in spans}
@@ -202,7 +200,6 @@ def _captured(value: Captured | None, texts: TextPool) -> int | None:
 
 
 def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
-    """Yield speaker and text position of a message's parts."""
     role = clean(message.role[:30])
     for part in message.parts:
         match part:
@@ -222,6 +219,5 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
 
 
 def content(trace: Trace | None, room: int, results: Iterable[ShownResult]) -> dict[str, Any]:
-    """Return :func:`detail`, if spans are kept, and full results."""
     shown = {} if trace is None else detail(trace, room)
     return {**shown, "results": [result.full for result in results]}

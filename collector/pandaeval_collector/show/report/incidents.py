@@ -59,9 +59,8 @@ class TimeSpan:
 class Incident:
     """All failures of a cause in a window.
 
-    ``id``: first failure's group, else from the cause. ``at``: start of each run by number. ``seqs``: of results.
-    ``steps``: with trace id. ``newest``: failure. ``first_ever``: first seen, perhaps earlier. ``also``: other metrics
-    and labels at the same steps.
+    ``id``: first failure's group, else from the cause. ``at``: start of each run. ``first_ever``: perhaps before the
+    window. ``also``: other metrics and labels at the same steps.
     """
 
     id: str
@@ -80,7 +79,6 @@ class Incident:
 
     @property
     def ids(self) -> list[str]:
-        """Its groups' ids, else its own."""
         return [*self.groups] or [self.id]
 
     def add(self, failed: FailedResult, first_ever: int) -> None:
@@ -129,7 +127,6 @@ class Incident:
         return ""
 
     def rank(self, span: TimeSpan, state: State = "new") -> tuple[bool, bool, int, bool, int, int]:
-        """Return the sort key: most urgent first, settled last."""
         grave = gravity([self.label, *(label for _, label in self.also)], self.severity)
         return (state in SETTLED, *grave, not self.trend(span), -len(self.at), -self.newest.at)
 
@@ -137,10 +134,7 @@ class Incident:
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
     """Group failures by cause, unordered.
 
-    ``failed``: oldest first. ``groups``: known groups by id.
-
-    Groups with the same words are merged, as are findings about the same steps. A session verdict without a cause is
-    omitted beside a verdict with a cause.
+    ``failed``: oldest first. Merges groups with the same words and findings about the same steps.
     """
     failed = [*failed]
     explained = {failure.no for failure in failed if failure.no < 0 and failure.group}
@@ -184,7 +178,6 @@ def _first_ms(failure: FailedResult, group: FailureGroupRow | None) -> int:
 
 
 def _by_steps(incidents: Iterable[Incident]) -> list[Incident]:
-    """Absorb incidents whose steps another incident covers."""
     kept: list[Incident] = []
     hosts: dict[tuple[str, str], Incident] = {}
     for incident in sorted(incidents, key=lambda incident: (incident.newest.no > 0, -len(incident.steps))):
@@ -305,7 +298,6 @@ class PageAgent(BaseModel):
 
 
 def over_time(buckets: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
-    """Count runs and failures per bar."""
     runs, failed = [0] * BARS, [0] * BARS
     for bucket in buckets:
         bar = min(BARS - 1, max(0, bucket.bucket))

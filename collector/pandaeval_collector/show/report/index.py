@@ -93,7 +93,6 @@ class LiveIndex:
         return tallies
 
     def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:
-        """Add a session's results and return its position."""
         if session_id not in self._at:
             self._at[session_id] = len(self._sessions)
             known = {"members": [*self.members[session_id]]} if session_id in self.members else {}
@@ -115,7 +114,6 @@ class LiveIndex:
 
 
 def facts_of(row: Listed) -> dict[str, Any]:
-    """Return a trace's list entry with its current session."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
     return facts if row.session is None else {**facts, "session": row.session}
 
@@ -158,7 +156,6 @@ def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict
 
 
 def _state(badness: float) -> float | str:
-    """Return the heat scale position: below 0.5 if failed; ``none`` without a score."""
     if badness < NOT_FAILED:
         return min(0.49, badness)
     return "none" if badness >= NOT_FAILED + NO_SCORE else max(0.5, badness - NOT_FAILED)

@@ -56,7 +56,6 @@ def cut(text: str, room: int) -> Cut:
 
 
 def written(value: Any) -> str:
-    """Return text unchanged, other values as indented JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -100,7 +99,6 @@ class TextPool:
         self.kept: list[Cut] = []
 
     def add(self, text: str) -> int:
-        """Add a text and return its position in :attr:`kept`."""
         known = self._known.get(text)
         if known is None:
             known = self._known[text] = len(self.kept)
@@ -121,7 +119,6 @@ _LOADING = (
 
 @cache
 def live_shell() -> tuple[str, str]:
-    """Return the live page and its content security policy."""
     icon = '\n<link rel="icon" href="data:,">'  # else browsers ask for one
     return filled_shell("live", _LOADING, head=icon, allowed=" connect-src 'self';")
 
@@ -149,7 +146,6 @@ def filled_shell(
 
 
 def _names(ending: str, kind: str) -> list[str]:
-    """Return the paths of all scripts or styles."""
     folders = (files(__package__).joinpath("assets", folder) for folder in ("common", kind))
     return [
         f"{folder.name}/{name}"
@@ -163,5 +159,4 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return an inline element's policy digest."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -53,7 +53,6 @@ def step_lines(row: Row) -> Iterator[str]:
 
 
 def other_lines(others: Iterable[Row], where: str = "") -> Iterator[str]:
-    """Yield lines on other evaluators' results. ``where``: suffix."""
     for other in others:
         score = "" if other["score"] is None else f" {other['score']:g}"
         label = f" {said(other['label'], 60)}" if other["label"] else ""
@@ -61,7 +60,6 @@ def other_lines(others: Iterable[Row], where: str = "") -> Iterator[str]:
 
 
 def others_of_session(row: Row) -> Iterator[str]:
-    """Yield lines on other evaluators' results in a session."""
     for member in row["members"]:
         yield from other_lines(member["evaluations"], f" (trace {member['trace_id']})")
 
@@ -78,7 +76,6 @@ def _reasons_by_step(results: Iterable[Row]) -> dict[str, list[str]]:
 
 
 def _candidates(result: Row) -> list[Row]:
-    """Return possibly wrong steps, first step first."""
     steps = result["metadata"].get("candidates")
     return steps if isinstance(steps, list) else []
 

@@ -34,7 +34,6 @@ class OutcomeCounts:
     def add(
         self, outcome: str | None, success: bool | None, why: str | None, times: int = 1, label: str | None = None
     ) -> None:
-        """Count a result, or several equal results."""
         if outcome == "unscored":
             self.unscored[why or ""] += times
         elif outcome == "assumed":
@@ -54,7 +53,6 @@ class OutcomeCounts:
 
     @classmethod
     def of(cls, rate: Row) -> Self:
-        """Convert a rate of the API."""
         return cls(**{name: rate[name] for name in cls.__slots__} | {"unscored": Counter(rate["unscored"])})
 
     def take(self, other: OutcomeCounts) -> None:
@@ -71,7 +69,6 @@ class OutcomeCounts:
 
     @property
     def judged(self) -> int:
-        """Number of passed and failed results."""
         return self.passed + self.failed
 
     @property
@@ -81,7 +78,6 @@ class OutcomeCounts:
 
     @property
     def open(self) -> int:
-        """Number of open verdicts."""
         return self.unclear + self.disputed
 
     @property
@@ -95,10 +91,7 @@ class OutcomeCounts:
         return text
 
     def handled(self, unit: str) -> str:
-        """Return ``5 of 10 sessions were handled correctly: 50% (24% to 76%)``, with the 95 % interval, or ``""``.
-
-        With open verdicts: ``56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)``.
-        """
+        """Return ``5 of 10 sessions were handled correctly: 50% (24% to 76%)``, with the 95 % interval, or ``""``."""
         if self.share is None:
             return f"{unit}s handled correctly: {self.decided}" if self.open else ""
         low, high = wilson(self.share, self.judged, _NORMAL)
@@ -114,7 +107,6 @@ class OutcomeCounts:
 
     @property
     def missing(self) -> int:
-        """Number of results without a score."""
         return self.unscored.total()
 
     @property

@@ -143,7 +143,6 @@ def verdict(label: str | None) -> str:
 
 
 def spelled_out(label: str | None, reason: str) -> str:
-    """Return such a score's meaning and limit."""
     if match := _CHECKS.match(reason):
         return match[0]
     return f"{verdict(label)} by rule checks; task success: not judged"
@@ -167,7 +166,6 @@ class ShownResult:
 
 
 def shown(result: Mapping[str, Any], brief: bool = False) -> ShownResult:
-    """Convert a result's JSON object. ``brief``: without metadata."""
     row, by = ResultView.of(result), result["evaluator"]
     short = {
         **{name: getattr(row, name) for name in _SHORT},

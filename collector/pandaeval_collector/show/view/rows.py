@@ -77,7 +77,6 @@ class TraceRow(BaseModel):
 
     @classmethod
     def of(cls, row: Listed, **more: Any) -> Self:
-        """Convert a stored trace. ``more``: further fields."""
         facts = row.facts
         return cls(
             trace_id=facts["id"],
@@ -123,7 +122,6 @@ class SessionRow(BaseModel):
 
     @classmethod
     def of(cls, row: ListedSession, **more: Any) -> Self:
-        """Convert a stored session. ``more``: further fields."""
         return cls(
             session_id=row.id,
             question=row.question,

@@ -1,6 +1,6 @@
-"""Deletes data by user, session, trace or age, in bounded steps that survive restarts.
+"""Deletes data by user, session, trace or age, in steps that survive restarts.
 
-Hashes of deleted ids stay until the retention ends, so late spans and pending decisions do not restore data.
+Hashes of deleted ids prevent restoring data until the retention ends.
 """
 
 from pandaeval_collector.store.deleting.deletions import Deletions, complete

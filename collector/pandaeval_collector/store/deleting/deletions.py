@@ -37,7 +37,6 @@ class Deletions(StoreTable):
         self._gone = Gone(self._clock)
 
     def load(self) -> None:
-        """Read the hashes of deleted ids."""
         self._gone.load(self._reader())
 
     def pending(self) -> bool:
@@ -75,13 +74,11 @@ class Deletions(StoreTable):
         connection.executemany("DELETE FROM meta WHERE key = ?", done)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Return tombstones for deleted traces."""
         if not self._gone:
             return {}
         return {id_: _TOMBSTONE for id_ in trace_ids if id_.hex() in self._gone}
 
     def spared(self, connection: sqlite3.Connection, changes: WriteSet) -> WriteSet:
-        """Return a decision without deleted traces and sessions."""
         return late.spared(connection, changes, self._gone)
 
 

@@ -45,7 +45,6 @@ def _deleted_traces(changes: WriteSet, gone: Gone) -> set[str]:
 
 
 def _deleted_sessions(connection: sqlite3.Connection, changes: WriteSet, gone: Gone, traces: set[str]) -> set[str]:
-    """Return deleted sessions that no other trace restarted."""
     named = {*changes.touched, *changes.closed, *changes.elsewhere, *changes.endings, *_units(changes)}
     named -= {row.session_id for row in changes.session_traces if row.trace_id.hex() not in traces}
     found = {id_ for id_ in named if id_ in gone}
@@ -53,7 +52,6 @@ def _deleted_sessions(connection: sqlite3.Connection, changes: WriteSet, gone: G
 
 
 def _stored(connection: sqlite3.Connection, run: RunBatch) -> list[Any]:
-    """Return the results whose trace or session is stored."""
     about = {each.about for each in run.results}
     stored = set[int]()
     for table, sign in (("traces", 1), ("sessions", -1)):
@@ -63,7 +61,6 @@ def _stored(connection: sqlite3.Connection, run: RunBatch) -> list[Any]:
 
 
 def _without_examples(rows: Iterable[FailureGroupRow], gone: Gone, may_begin: bool) -> list[FailureGroupRow]:
-    """Remove examples of incidents that came from a deleted failure."""
     bare = [row for row in rows if may_begin or row.id in gone]
     blank = [replace(row, title=row.label, description="", text="", cause="") for row in bare]
     return [*(row for row in rows if row not in bare), *blank]

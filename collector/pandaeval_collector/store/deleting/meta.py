@@ -6,7 +6,6 @@ import sqlite3
 
 
 def beginning_with(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, str]]:
-    """Return the sorted keys with ``prefix``, and their values."""
     query = "SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key"
     return connection.execute(query, (prefix, after(prefix))).fetchall()
 

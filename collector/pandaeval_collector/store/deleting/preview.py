@@ -16,7 +16,6 @@ _FROM_LOG = "SELECT EXISTS (SELECT 1 FROM log_partitions) OR EXISTS (SELECT 1 FR
 
 
 def preview(connection: sqlite3.Connection, kind: str, value: str) -> Counter[str]:
-    """Count the rows that a deletion would delete."""
     about = decided(connection, kind, value)
     counts: Counter[str] = Counter()
     for name, table, condition in ROWS:

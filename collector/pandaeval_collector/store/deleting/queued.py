@@ -25,7 +25,6 @@ _TEXT = rb"\x12[\x80-\xff]*[\x00-\x7f]\x0a([\x80-\xff]*[\x00-\x7f])"
 
 
 def rows_after(connection: sqlite3.Connection, seq: int) -> list[Any]:
-    """Return the next outbox rows for :func:`scrub`."""
     query = "SELECT seq, signal, created_at, items, body FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?"
     return connection.execute(query, (seq, BATCHES)).fetchall()
 
@@ -62,7 +61,6 @@ def scrub(connection: sqlite3.Connection, row: Sequence[Any], gone: Gone, sessio
 
 
 def _put_back(connection: sqlite3.Connection, signal: str, created_at: float, items: list[bytes], seq: int) -> None:
-    """Store items under their old numbers."""
     for batch in outbox_batches(signal, items):
         seq += batch.items
         connection.execute(
@@ -72,7 +70,6 @@ def _put_back(connection: sqlite3.Connection, signal: str, created_at: float, it
 
 
 def _sessions(item: bytes) -> Iterator[str]:
-    """Yield the values of session attributes."""
     for key in KEYS["session"]:
         for found in re.finditer(re.escape(key) + _TEXT, item):
             size = sum((byte & 0x7F) << 7 * at for at, byte in enumerate(found[1]))

@@ -46,7 +46,7 @@ def decided(connection: sqlite3.Connection, kind: str, value: str, limit: int = 
 
 
 def undecided(connection: sqlite3.Connection, kind: str, value: str, after: int) -> tuple[set[bytes], int, bool]:
-    """Return selected undecided traces from chunks after an id, the last id, and whether more follow."""
+    """Return undecided traces from chunks after an id, the last id, and whether more follow."""
     rows = connection.execute(
         f"SELECT {CHUNK} FROM chunks WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
         (after, _MARKED),

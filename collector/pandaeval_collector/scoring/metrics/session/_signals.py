@@ -20,9 +20,8 @@ ENOUGH = 0.5
 class Coverage:
     """The completeness of a session's signals.
 
-    ``share``: obtained / expected, 1.0 if none is expected. Without a judge, judged signals are missing, and our own
-    count. ``thin``: kinds obtained too rarely. ``assumed``: some signal is assumed. ``expected``: number of the
-    source's signals.
+    ``share``: obtained / expected, 1.0 if none is expected. ``thin``: kinds obtained too rarely. ``assumed``: some
+    signal is assumed.
     """
 
     share: float
@@ -32,7 +31,6 @@ class Coverage:
 
 
 def looked_at(session: SessionView, context: SessionContext) -> float:
-    """Return the share of applicable rule checks with a score, 1.0 if none applies."""
     names = {*KINDS, *context.extra_signals} - {*JUDGED}
     found = [signal for trace in session.traces for name, signal in trace.signals.items() if name in names]
     apply = [each for each in found if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
@@ -95,7 +93,6 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
 
 
 def rests_on(session: SessionView, context: SessionContext) -> dict[str, int]:
-    """Return the number of traces with each signal."""
     found = {name: _count(session, name)[1] for name in (*KINDS, *context.extra_signals)}
     return {name: count for name, count in found.items() if count}
 

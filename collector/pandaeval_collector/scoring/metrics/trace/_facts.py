@@ -144,7 +144,6 @@ def answered(trace: Trace) -> bool:
 
 
 def why_not_captured(trace: Trace) -> str:
-    """Return, for people, why required content may be missing."""
     lost = (note for note in trace.notes if "cut short" in note or "were dropped" in note)
     return next(lost, "is content capture switched on?")
 
@@ -188,7 +187,6 @@ def tools_called(trace: Trace) -> list[dict[str, Any]]:
 
 
 def available_tools(trace: Trace) -> list[dict[str, str]]:
-    """Return the redacted ``{name, description}`` of the agent's first 100 tools."""
     return [
         {"name": tool.name, "description": elided(redact(tool.description), _MAX_VALUE)}
         for tool in trace.tools[:_MAX_LISTED]

@@ -90,8 +90,8 @@ NO_LIMIT = Limit(1.0, "", "")
 def completion_limit(trace: Trace) -> Limit:
     """Return the highest possible completion of a task.
 
-    Below half: an error without an answer, or a changing call failed for good (:func:`lost_at`). Partial at most: all
-    calls failed. If the agent reported the failure or handed over, the limit is 1.
+    Below half: an error without an answer, or a changing call failed for good (:func:`lost_at`). Partial: all calls
+    failed. A reported failure or hand-over lifts the limit.
     """
     if crashed(trace):
         return Limit(LEFT_UNDONE, "error_without_answer", "the run ended with an error and gave no answer")

@@ -49,8 +49,6 @@ class Revision(Answer):
 
 
 class Plan(Answer):
-    """``plan``: the steps as first declared, in order."""
-
     plan: Annotated[list[PlanStep], Field(max_length=30)] = Field(
         description="The steps as first declared, in the intended order. Empty if there is no plan."
     )

@@ -108,7 +108,6 @@ def _judged(trace: Trace) -> list[int]:
 
 
 def _known(trace: Trace, call: ToolCall) -> bool:
-    """Return whether the arguments are complete: not truncated, nor empty for a tool that needs arguments."""
     if isinstance(call.arguments, str) and call.arguments.lstrip().startswith(("{", "[")):
         return False
     if call.has_arguments and not call.arguments and isinstance(call.arguments, Mapping):
@@ -146,7 +145,6 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Write ``1-3, 7`` for 1, 2, 3, 7."""
     rows = [[number for _, number in row] for _, row in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
     return ", ".join(str(row[0]) if len(row) == 1 else f"{row[0]}-{row[-1]}" for row in rows)
 

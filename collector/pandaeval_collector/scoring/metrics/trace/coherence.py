@@ -4,10 +4,9 @@ The metric compares the user's message with the answer, by the cosine of their e
 the score is the mean. It does not judge whether the answer is right: an answer that only repeats the question scores 1.
 
 A message without a subject (yes, thanks, an id) is read with the previous turn. Without it, or if the answer is a bare
-value, the metric does not apply. A low cosine counts only if both texts have enough words of their own and share none.
-Short answers, questions, apologies, hand-overs and answers to an agreement are never off topic. So the metric misses
-answers to another question of the same field. Texts that the embedder does not know are ``insufficient_evidence``: the
-embedded model knows only English.
+value, the metric does not apply. Short answers, questions, apologies, hand-overs and answers that share words are never
+off topic. So the metric misses answers to another question of the same field. Texts that the embedder does not know are
+``insufficient_evidence``: the embedded model knows only English.
 
 The default threshold is the embedder's measured best cut, else 0.5. If the embedder has a table of cosines,
 ``metadata.calibrated`` is 0 (off topic) to 1 (on topic). A cosine below the failure cut (.02 for the embedded model)
@@ -65,9 +64,6 @@ def pairs(trace: Trace) -> list[Pair]:
 
 
 def _turn_before(trace: Trace, place: int) -> str:
-    """Return message and answer of the previous turn, "" if not captured, from this trace or its first model call's
-    history.
-    """
     asked = answered = ""
     if place:
         turn = trace.turns[place - 1]
@@ -137,7 +133,6 @@ def _silent(why: str) -> Unscored:
 
 
 def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
-    """Return whether a pair can be scored. A pair that is on topic by the embedder's own measure always can."""
     if cosine >= min(context.threshold, _threshold(context.texts.bands)) - _TOLERANCE:
         return True
     return could_be_off(pair.asked, pair.answered, unlike=_is_sure(cosine, context))

@@ -97,7 +97,6 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _is_sure(context: TraceContext, comparison: OutputComparison) -> bool:
-    """Return whether the answers have the same words and the questions do not."""
     earlier = context.earlier[comparison.index]
     if comparison.hybrid_score < _SAME_ANSWER or not (context.asked and earlier.asked):
         return False
@@ -105,7 +104,6 @@ def _is_sure(context: TraceContext, comparison: OutputComparison) -> bool:
 
 
 def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: frozenset[str]) -> str:
-    """Return why a similar answer is not a loop; empty if it is."""
     output = trace.output or ""
     if context.asked_again:
         return "the user asked for it again"

@@ -241,7 +241,6 @@ def _crashed(trace: Trace, error: str, at: Span | None = None) -> Score:
 
 
 def _passed_off_error(trace: Trace, answer: str) -> Span | None:
-    """Return the last model call if it failed and the framework put an error text in the answer's place."""
     if not [span for span in trace.spans if span.error is not None]:
         return None
     models = [span for span in trace.spans if span.kind is Kind.LLM]

@@ -6,11 +6,11 @@ arguments, no new result or the same error, and no change in between
 tool that fails three times in a row for the same reason. If the arguments of most calls were not captured, there is no
 score.
 
-If a coding agent called no tool, its code counts as a call. It does not judge whether the tools were right. Polling,
-pagination, batches, retries with back-off and checks after a repair are no loops.
+It does not judge whether the tools were right. Polling, pagination, batches, retries with back-off and checks after a
+repair are no loops. If a coding agent called no tool, its code counts as a call.
 
-If each model call is a trace, the metric reads the last trace, whose history holds all calls. A run that does not end
-is reported once, after 8 wasted calls.
+If each model call is a trace, the metric reads the last trace, which holds all calls. An endless run is reported once,
+after 8 wasted calls.
 
 Ours; PandaProbe's loop detection looks across traces only.
 """

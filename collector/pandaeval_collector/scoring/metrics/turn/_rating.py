@@ -54,7 +54,6 @@ def _place(view: TurnView) -> dict[str, int]:
 
 
 def answers(view: TurnView) -> bool:
-    """Return whether the turn has an answer to judge."""
     return view.agent_message is not None or not (view.trace.error is not None or view.trace.ends_in_tool_call)
 
 
@@ -101,7 +100,6 @@ def labels_shape(name: str, reason: str, labels: Iterable[str]) -> type[Labels]:
 
 
 def wrong(found: Labels, given: Mapping[str, Any]) -> str | None:
-    """Return the error in a judge's answer."""
     if NO_FAILURE in found.labels and len(set(found.labels)) > 1:
         return f'labels: "{NO_FAILURE}" stands alone'
     if missing := [number for number in found.calls if not 1 <= number <= given.get("calls", 0)]:
