@@ -1,7 +1,8 @@
 """How hard did the agent make it for the user?
 
-A judge counts signs of friction in the call of ``correctness``: users repeat themselves, correct the agent, complain,
-request a person or give up. It does not judge whether the agent was right: a right refusal can annoy users.
+A judge counts signs of friction in the user's messages: users repeat themselves, correct the agent, complain, request a
+person or give up. The judge answers in the call of ``correctness``. It does not judge whether the agent was right: a
+right refusal can annoy users.
 
 Scale: 1 none, 0.5 some, 0 much.
 Source: ours.

@@ -16,9 +16,9 @@ Labels of other scores:
 - ``blocked``: a guardrail, filter or refusal of the model stopped the run. 1.
 - ``declined``: a person refused a tool call. 1, or ``false_success``.
 
-A failed change scores 0.5 and passes if the answer admits it and asks how to continue, if the agent hands over, or if
-one of the session's next three traces recovers (``recovered_by``). ``continued_by`` names a trace that answers an open
-call. If all calls fail, they count like a failed change.
+A failed change scores 0.5 and passes if the answer admits it and asks how to continue, or if the agent hands over. It
+also passes if one of the session's next three traces recovers (``recovered_by``). ``continued_by`` names a trace that
+answers an open call. If all calls fail, they count like a failed change.
 
 A token declares the end if the instructions, a message or ``response.end_tokens`` name it. There is no score if the
 answer was not captured, or if the user or the application stopped the run (``metadata.ending``: ``stopped``). If runs

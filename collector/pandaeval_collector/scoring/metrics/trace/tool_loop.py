@@ -1,13 +1,12 @@
 """Does the agent repeat calls without progress in one trace?
 
 The score is 1 - the share of wasted tool calls, which code finds. A wasted call has the same tool, equivalent
-arguments, no new result or the same error, and no change in between
-(:mod:`pandaeval_collector.analysis.rules.tool_loop`). A cycle of three or more rounds fails at any ratio. So does a
-tool that fails three times in a row for the same reason. If the arguments of most calls were not captured, there is no
-score.
+arguments, no new result or the same error, and no change in between. It does not judge the choice of tools; polling,
+pagination, batches, retries with back-off and checks after a repair are no loops.
 
-It does not judge whether the tools were right. Polling, pagination, batches, retries with back-off and checks after a
-repair are no loops. If a coding agent called no tool, its code counts as a call.
+A cycle of three or more rounds fails at any ratio. So does a tool that fails three times in a row for the same reason.
+If the arguments of most calls were not captured, there is no score. If a coding agent called no tool, its code counts
+as a call. :mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules.
 
 If each model call is a trace, the metric reads the last trace, which holds all calls. An endless run is reported once,
 after 8 wasted calls.
