@@ -43,8 +43,6 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 class Tools:
-    """The tools over a collector, on one event loop."""
-
     def __init__(self, asker: Asker, page: str | None) -> None:
         self._asker, self._page = asker, page
         self._has_page: bool | None = None
@@ -182,7 +180,6 @@ def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
 
 
 def _since(hours: float | None) -> str | None:
-    """Return the time so many hours ago as RFC 3339, or ``None``."""
     try:
         return None if hours is None else (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
     except OverflowError:

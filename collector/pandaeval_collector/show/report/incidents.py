@@ -37,7 +37,6 @@ class TimeSpan:
 
     @property
     def step(self) -> int:
-        """Milliseconds per bar."""
         return max(1000, math.ceil((self.until - self.since) / BARS / 1000) * 1000)
 
     def spark(self, times: Iterable[int], parts: int = SPARKS, width: float | None = None) -> list[int]:
@@ -91,7 +90,6 @@ class Incident:
             self.groups[failed.group] = None
 
     def covers(self, other: Incident) -> bool:
-        """Return whether it contains all steps of another incident."""
         for run, step in other.steps:
             if (run, _WHOLE) not in self.steps and not (step and (run, step) in self.steps):
                 return False

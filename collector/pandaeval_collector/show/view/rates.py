@@ -46,7 +46,6 @@ class OutcomeCounts:
             self.disputed += times * (label == DISPUTED)
 
     def add_verdict(self, verdict: str, times: int) -> None:
-        """Count results by :attr:`pandaeval_collector.base.result.Result.verdict`."""
         outcome, _, why = verdict.partition(": ")
         success = {"passed": True, "failed": False}.get(verdict)
         self.add(outcome, success, why, times, verdict)
