@@ -38,7 +38,8 @@ _MOST_IN_DOCSTRINGS = {
     "pandaeval_otel": (0.5, 2, 0.5, 0.1, 0.7),
     "collector/pandaeval_collector": (4.5, 7, 2, 0.7, 2.1),
     "collector/pandaeval_lab": (4, 7.5, 2.7, 1, 2.8),
-    "tests/support": (12, 13, 4.8, 2.2, 3),
+    "tests/support": (3, 7, 1.5, 0.3, 0.7),
+    "tests/unit": (2.5, 7, 2.5, 0.4, 1.5),
 }
 """Uses in 1,000 words of docstrings, in the order of ``_HABITS``."""
 _MOST_WORDS = {"README.md": 450, "index.md": 250}
