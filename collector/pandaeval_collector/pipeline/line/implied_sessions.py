@@ -1,13 +1,8 @@
 """Finds sessions of traces: the named one, or one implied by continued responses or histories.
 
-A trace belongs to its named session (of its own services, see :mod:`shared_ids`), else to that of the trace it
-continues. The first of a chain gets a session named
-by its last response id, so an unseen predecessor does not change the session. A trace that nothing continues has no
-session.
-
-Predecessors begin earlier, so chains have no loops. If several traces gave the same response, the first is the
-predecessor. Conversations are weaker evidence (canned answers, prompt examples): they count only if exactly one earlier
-trace has them. The result is independent of arrival order.
+A trace joins the session that it names (of its services, see :mod:`shared_ids`), or that of the earlier trace that it
+continues. A chain is named by its first trace's last response id. Equal conversations count only with exactly one
+earlier trace. The result does not depend on arrival order.
 """
 
 from __future__ import annotations
@@ -30,10 +25,10 @@ from pandaeval_otel.normal.session import is_history
 
 @dataclass(slots=True)
 class Places:
-    """Session placement of a batch. ``sessions``: by trace id, if other than the named one. ``waiting``: traces
-    that may join a session later. ``before``: rows of older revisions. ``moved``: earlier traces with a new session or
-    none (``None``). ``renamed``: traces of sessions with a new id. ``responses``: lookup rows for later traces.
-    ``services``: of sessions, if they changed.
+    """Session placement of a batch.
+
+    ``sessions``: by trace id, unless named. ``waiting``: may join later. ``before``: older revisions' rows. ``moved``:
+    earlier traces by new session or ``None``. ``renamed``: traces of sessions with a new id. ``services``: if changed.
     """
 
     sessions: dict[str, str] = field(default_factory=dict)
@@ -46,16 +41,12 @@ class Places:
 
 
 class Chains(Protocol):
-    """Finds the session of traces that name none, or that name one of another service."""
-
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """Return the sessions of ``runs``, which are ordered by start."""
+        """Return the sessions of ``runs``, ordered by start."""
 
 
 class Forward:
-    """:class:`Chains` for complete input in order of start. ``turns``: traces that may be linked, or all traces if
-    there are several services.
-    """
+    """:class:`Chains` for complete, ordered input. ``turns``: linkable traces; with several services, all."""
 
     def __init__(self, turns: Iterable[LinkedTrace]) -> None:
         known = [*turns]
@@ -65,7 +56,6 @@ class Forward:
         self._web = _Web(None, (turn for turn in known if turn.linked))
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """See :class:`Chains`."""
         places = Places()
         for run in runs:
             if run.member.facts.linked or run.unit.trace_id in self._own:
@@ -78,7 +68,6 @@ class Forward:
         turn.named = self._own.get(turn.trace_id, turn.named)
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Return the session of the next trace."""
         self._rename(turn)
         if not turn.linked:
             return turn.named
@@ -90,13 +79,12 @@ class Forward:
 
 
 class StoredChains:
-    """:class:`Chains` for a running collector, in any order. Reads the store only."""
+    """:class:`Chains` for any order of arrival. Only reads the store."""
 
     def __init__(self, store: StoreReader) -> None:
         self._store, self._shared = store, SharedIds(store)
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """See :class:`Chains`."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
         before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
         turns = [LinkedTrace.decided(run.member, run.unit.session_id) for run in runs]
@@ -139,7 +127,6 @@ def _is_moved(facts: TraceFacts) -> bool:
 
 
 def _implied(older: LinkedTrace | None) -> str | None:
-    """Return the session of an older revision without a named session. The trace stays there until more is known."""
     return older.session if older is not None and older.named is None else None
 
 
@@ -152,9 +139,7 @@ def _response_rows(turn: LinkedTrace) -> list[ResponseRow]:
 
 
 class _Web:
-    """Turns around new turns, read on demand. Stored rows of the batch are ignored. ``store``: ``None`` if the batch is
-    complete. ``renamed``: new ids of stored sessions.
-    """
+    """Turns around new turns, read on demand. ``store``: ``None`` for a complete batch. ``renamed``: new session ids."""
 
     def __init__(
         self, store: StoreReader | None, batch: Iterable[LinkedTrace], renamed: Mapping[str, str] = MappingProxyType({})
@@ -168,7 +153,7 @@ class _Web:
             self.add(turn)
 
     def settle(self, fresh: Sequence[LinkedTrace], older: Sequence[LinkedTrace]) -> None:
-        """Set the sessions of fresh turns and their followers. ``older``: earlier versions of some fresh turns."""
+        """Set sessions of fresh turns and followers. ``older``: earlier versions."""
         self._read({turn.continues for turn in (*fresh, *older) if turn.continues}, continued=False)
         self._read({id_ for turn in (*fresh, *older) for id_ in turn.responses}, continued=True)
         told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
@@ -182,7 +167,6 @@ class _Web:
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
-        """Return stored rows with changed sessions, each with its new session."""
         stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
         before = self._renamed
         return [
@@ -190,7 +174,6 @@ class _Web:
         ]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
-        """Settle turns by start, so that predecessors come first."""
         waiting = list(due)
         heapq.heapify(waiting)
         while waiting:
@@ -206,7 +189,6 @@ class _Web:
                     heapq.heappush(waiting, later.order)
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Return a turn's session, once earlier turns are settled."""
         if turn.named is not None:
             return turn.named
         before = self._before(turn)
@@ -217,7 +199,6 @@ class _Web:
         return turn.responses[-1] if self._is_gone_on_from(turn) else None
 
     def _before(self, turn: LinkedTrace) -> LinkedTrace | None:
-        """Return the turn that a turn continues, as far as it was seen."""
         if not turn.continues:
             return None
         self._read([turn.continues], continued=False)
@@ -238,7 +219,6 @@ class _Web:
         return False
 
     def _read(self, ids: Iterable[str], continued: bool) -> None:
-        """Read the stored turns that gave these responses, or that continue them."""
         if self._store is not None and (wanted := {*ids} - self._asked[continued]):
             self._asked[continued].update(wanted)
             for row in self._store.responses.traces(wanted, continued=continued):

@@ -63,7 +63,13 @@ class SharedId:
         is_taken = any(self.sent in group.filed for group in self.groups)
         candidates = [group for group in self.groups if is_taken or not group.filed]
         first = min(candidates, key=lambda group: group.first or _LAST, default=None)
-        return {self.sent if group is first else own_id(self.sent, min(group.services)): group for group in self.groups}
+        found: dict[str, _Group] = {}
+        for group in self.groups:
+            id_ = self.sent
+            if group is not first:
+                id_ = own_id(self.sent, min(group.services))
+            found[id_] = group
+        return found
 
 
 @dataclass(slots=True)

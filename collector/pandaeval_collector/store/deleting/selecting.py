@@ -1,4 +1,4 @@
-"""The traces that a selector names: a user, a session, a trace, or all before a time."""
+"""Traces by selector: user, session, trace, or before a time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DECIDED = {
 
 
 def decided(connection: sqlite3.Connection, kind: str, value: str, limit: int = -1) -> About:
-    """Returns decided traces that a selector names: at most ``limit``, all if it is negative."""
+    """Return selected decided traces; at most ``limit``, all if negative."""
     about = About(connection, _numbers(connection, kind, value, limit))
     if kind == "session":
         about.add_session(connection, value)
@@ -48,8 +48,7 @@ def decided(connection: sqlite3.Connection, kind: str, value: str, limit: int = 
 
 
 def undecided(connection: sqlite3.Connection, kind: str, value: str, after: int) -> tuple[set[bytes], int, bool]:
-    """Returns undecided traces that a selector names, from the chunks behind an ID; the last ID; and whether more
-    chunks follow."""
+    """Return undecided traces from chunks after an id, the last id, and whether more follow."""
     rows = connection.execute(
         f"SELECT {CHUNK} FROM chunks WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
         (after, _MARKED),
@@ -72,7 +71,6 @@ def _numbers(connection: sqlite3.Connection, kind: str, value: str, limit: int) 
 
 
 def _other_services(connection: sqlite3.Connection, session_id: str) -> frozenset[str]:
-    """Returns the services of other sessions with the same sent id."""
     sent = sent_id(session_id)
     query = "SELECT session_id, services FROM sessions WHERE session_id = ? OR (session_id >= ? AND session_id < ?)"
     rows = connection.execute(query, (sent, *own_ids(sent)))
@@ -82,9 +80,7 @@ def _other_services(connection: sqlite3.Connection, session_id: str) -> frozense
 
 
 def _names(row: Sequence[Any], kind: str, value: str, others: Collection[str]) -> bool:
-    """Returns whether a chunk names the user, session or trace, or began before the time. Ignores sessions of
-    ``others``, which are services.
-    """
+    """Return whether a selector names the chunk. ``others``: services of other sessions."""
     if kind == "trace":
         return bool(row[3].hex() == value)
     if kind == "before":
@@ -99,14 +95,12 @@ def _names(row: Sequence[Any], kind: str, value: str, others: Collection[str]) -
 
 
 def _encoded(value: str) -> bytes:
-    """Encodes the value of an attribute as protobuf does, from the field after its key."""
     text = value.encode(errors="surrogatepass")
     inner = b"\x0a" + _varint(len(text)) + text
     return b"\x12" + _varint(len(inner)) + inner
 
 
 def _varint(number: int) -> bytes:
-    """Encodes a number as protobuf does."""
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)
