@@ -139,7 +139,7 @@ def _response_rows(turn: LinkedTrace) -> list[ResponseRow]:
 
 
 class _Web:
-    """Turns around new turns, read on demand. ``store``: ``None`` for a complete batch. ``renamed``: new session ids."""
+    """Turns around new turns, read on demand. ``store``: ``None`` for a complete batch. ``renamed``: new ids."""
 
     def __init__(
         self, store: StoreReader | None, batch: Iterable[LinkedTrace], renamed: Mapping[str, str] = MappingProxyType({})
