@@ -72,8 +72,6 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """Usable plugins of a group, and entry points of unusable plugins."""
-
     found: tuple[Plugin, ...]
     lost: tuple[str, ...]
 

@@ -30,7 +30,6 @@ question.
 
 
 def indexed(attributes: Attributes, wanted: frozenset[str]) -> dict[str, list[Fields]]:
-    """Return the items of each of the ``wanted`` lists, in order."""
     lists: dict[str, dict[int, Fields]] = {}
     for key, value in attributes.items():
         place = _place(key)

@@ -66,7 +66,6 @@ BESIDE_PARTS = frozenset({"tool_calls", "tool_call_id", "function_call", "reason
 
 
 def message_of(item: Object, role: str) -> Message:
-    """Return the message in a dictionary; ``role`` is the default."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
     # LangChain's serialised forms: {"lc": 1, "id": [.., class], "kwargs": {..}} and {"type", "data": {..}}.
@@ -99,7 +98,6 @@ def _requests(calls: Any) -> list[ToolRequest]:
 
 
 def otel_message(item: Object, role: str) -> Message:
-    """Return a message with a role and parts."""
     parts = list(parts_of([part if type(part) is dict else _decoded(part) for part in item["parts"]]))
     word = item.get("role")
     speaker = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
@@ -227,7 +225,6 @@ def read_messages(value: Any, role: str) -> MaybeCut:
 
 
 def was_cut(value: Any) -> bool:
-    """Return whether ``value`` was cut, without reading its messages."""
     return _structure(value)[1]
 
 
@@ -260,12 +257,10 @@ def _read(value: Any, role: str) -> MaybeCut:
 
 
 def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Messages | None:
-    """Return the messages with ``change`` applied to each part."""
     return messages and tuple(message.with_parts(*map(change, message.parts)) for message in messages)
 
 
 def with_thought(output: Messages, thought: Any) -> Messages:
-    """Put a thought first, unless ``output`` has thoughts."""
     if type(thought) is not str or hidden(thought) or not thought:
         return output
     if any(isinstance(part, Reasoning) for part in all_parts(output)):
@@ -275,7 +270,6 @@ def with_thought(output: Messages, thought: Any) -> Messages:
 
 
 def tells(messages: Iterable[Message]) -> bool:
-    """Return whether any part of ``messages`` was captured."""
     for message in messages:
         for part in message.parts:
             if part is not NOT_CAPTURED:
@@ -315,7 +309,6 @@ def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
 
 
 def system_text(value: Any) -> str | None:
-    """Return system instructions as text; ``None`` if not captured."""
     if type(value) is not str:
         if value is None:
             return None

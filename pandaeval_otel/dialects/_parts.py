@@ -51,7 +51,6 @@ def parts_of(content: Any) -> Iterable[Part]:
 
 
 def blocks_of(value: Any) -> Any:
-    """Return the content blocks in JSON text; plain text unchanged."""
     blocks = parsed(value)
     if type(blocks) is dict:
         blocks = [blocks]
@@ -97,7 +96,6 @@ def text_part(value: Any) -> Part:
 
 
 def request_of(call: Object) -> ToolRequest:
-    """Return the tool request in a block or its ``function`` member."""
     inner = call.get("function")
     source = inner if type(inner) is dict else call
     name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)
@@ -146,7 +144,6 @@ def outcome_of(block: Object, result: Any) -> Any:
 
 
 def result_value(value: Any) -> Any:
-    """Return a tool's result, unwrapped from text blocks and JSON text."""
     value = parsed(value)
     if type(value) is str:
         if hidden(value):

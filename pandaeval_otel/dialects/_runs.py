@@ -81,7 +81,6 @@ def model_input(value: Any) -> MaybeCut:
 
 
 def model_output(value: Any) -> MaybeCut:
-    """Return a model's answer, and whether it was cut."""
     return _to_or_from_model(value, _ANSWER)
 
 
@@ -274,7 +273,6 @@ def _begin(messages: Messages, earlier: int) -> int | None:
 
 
 def with_answer(made: Messages, answer: str) -> Messages:
-    """Return ``made`` with ``answer`` as the last assistant message."""
     texts = [message.text for message in made if message.role == "assistant" and message.text]
     if texts and (texts[-1] == answer or parsed(texts[-1]) == parsed(answer)):
         return made

@@ -28,14 +28,12 @@ _NOTHING = Text("")
 
 
 def without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Turn tagged thoughts in model messages into reasoning."""
     if not any(_may_think(message.parts) for message in messages):
         return messages
     return tuple([message.with_parts(*told(message.role, message.parts)) for message in messages])
 
 
 def told(role: str, parts: Sequence[Part]) -> Sequence[Part]:
-    """Return a message's parts, with a model's tagged thoughts as reasoning."""
     if role != "assistant" or not _may_think(parts):
         return parts
     found: list[Part] = []

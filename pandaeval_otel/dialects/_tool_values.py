@@ -84,7 +84,6 @@ _VALUES = ("text", "json", "content", *_ERRORS)
 
 @lru_cache(maxsize=1024)
 def may_be_final_answer(name: str) -> bool:
-    """Return whether :func:`is_final_answer` can be true for the tool ``name``."""
     word = name.lower()
     return word == _FINISH or word in FINAL_ANSWERS
 

@@ -87,7 +87,6 @@ def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], l
 def _pairs(
     requests: Sequence[ToolRequest], responses: Sequence[ToolResponse]
 ) -> list[tuple[ToolRequest, ToolResponse | None]]:
-    """Pair requests with responses: by id, then name, then order."""
     answers: dict[int, ToolResponse] = {}
     left = list(responses)
     for named in (_ID, _NAME):

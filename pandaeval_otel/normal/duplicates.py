@@ -128,7 +128,6 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
 
 
 def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
-    """Return the ``ids`` that models reused after different histories."""
     asked: dict[str, Span] = {}
     again: set[str] = set()
     for span in tree.spans:

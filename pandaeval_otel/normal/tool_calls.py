@@ -42,7 +42,6 @@ def _caller(span: Span, tree: Tree) -> str:
 
 
 def is_served(span: Span) -> bool:
-    """Return whether a tool span records an MCP call."""
     return "mcp" in span.dialects
 
 
@@ -58,7 +57,6 @@ def _carried(tree: Tree) -> set[str]:
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:
-    """Return the call that a tool span records."""
     return Call(
         span.tool_name or span.name,
         span.tool_call_id,

@@ -52,8 +52,6 @@ _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Why and how the assembler closed a trace."""
-
     trigger: Trigger = Trigger.FILE
     revision: int = 1
     late_spans: int = 0
@@ -218,7 +216,6 @@ def is_genai(trace: Trace) -> bool:
 
 
 def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
-    """Keep the answer choice with which the run continued."""
     for place, span in enumerate(models, 1):
         choices = span.output or ()
         if len(choices) < 2 or not all(each.role == "assistant" and each.finish_reason for each in choices):
@@ -333,7 +330,6 @@ def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
-    """Return each thought once, including those in histories."""
     if not speakers:
         return ()
     told = [current_turn(speakers[0].input or ())]

@@ -51,7 +51,6 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Bytes in memory."""
         return len(self.data) + _BESIDE_BYTES
 
 
@@ -132,7 +131,6 @@ class Collecting:
             del self._traces[trace_id]
 
     def drop(self, trace_id: int, reason: str) -> None:
-        """Drop a whole trace, including later spans."""
         if trace_id in self._gone:
             return
         self._gone[trace_id] = reason
@@ -150,7 +148,6 @@ class Collecting:
             self.drop(trace_id, reason)
 
     def complete(self, now: float) -> list[Part]:
-        """Return the parts that are due."""
         return self._parts(self._assembler.take_due(now, MAX_TRACES))
 
     def flush(self, shutting: bool = False) -> list[Part]:

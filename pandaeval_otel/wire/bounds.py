@@ -66,7 +66,6 @@ class Room:
     fields: int = MAX_FIELDS
 
     def look(self) -> None:
-        """Count a walked field. Raises :class:`TooMuchError`."""
         self.fields -= 1
         if self.fields < 0:
             raise TooMuchError(f"the large spans and log records of the trace have more than {MAX_FIELDS} fields")
@@ -103,7 +102,6 @@ def nested(data: bytes, room: Room) -> int:
 
 
 def inside(values: Iterable[Any]) -> int:
-    """Count the values inside decoded lists and maps."""
     number = 0
     stack = [*values]
     while stack:

@@ -37,7 +37,6 @@ _INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
 
 
 def evaluation_span_id(result_ids: Iterable[str]) -> bytes:
-    """Return the id of the evaluation span of these results."""
     return hashlib.blake2b(".".join(result_ids).encode(), digest_size=8).digest()
 
 

@@ -64,7 +64,6 @@ def resources_and_items(request: bytes) -> int:
 
 
 def counted(skeleton: Any) -> int:
-    """Count the same in a parsed ``skeleton.Request``."""
     scoped = [scope for resource in skeleton.resourced for scope in resource.scoped]
     return len(skeleton.resourced) + len(scoped) + sum([len(scope.items) for scope in scoped])
 

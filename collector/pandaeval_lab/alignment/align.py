@@ -22,8 +22,6 @@ LEAST = 40
 
 @dataclass(frozen=True, slots=True)
 class LabelledRun:
-    """A run with people's verdict and comment."""
-
     unit: str
     passed: bool
     session: str = ""

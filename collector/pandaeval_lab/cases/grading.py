@@ -23,8 +23,6 @@ _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
-    """A judge's finding about a trial, with model and cost."""
-
     finding: Finding
     model: str = ""
     cost_usd: float = 0.0

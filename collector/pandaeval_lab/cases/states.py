@@ -89,7 +89,6 @@ def _before_acting(trace: Trace) -> Iterator[str]:
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """Yield each expected field with another value in the actual state."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key, value in expected.items():
             place = f"{path}.{key}" if path else str(key)

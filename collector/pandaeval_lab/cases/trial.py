@@ -115,7 +115,6 @@ class Trial:
 
     @cached_property
     def all_calls(self) -> tuple[ToolCall, ...]:
-        """All tool calls, in order."""
         return tuple(call for trace in self.traces for call in trace.tool_calls)
 
     @cached_property
@@ -141,7 +140,6 @@ class Trial:
 
     @cached_property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        """The expected calls that count, or ``None``."""
         return self.counted_expected(self.case.expected)
 
     def counted_expected(self, expected: Sequence[ExpectedCall] | None) -> tuple[ExpectedCall, ...] | None:
@@ -166,12 +164,10 @@ class Trial:
 
     @property
     def answer(self) -> str | None:
-        """The last answer, or ``None``."""
         return self.last.output
 
     @cached_property
     def answers(self) -> tuple[str, ...]:
-        """All answers to the user."""
         said: list[str | None] = []
         for trace in self.traces:
             by_turn = [turn.assistant for turn in trace.turns]
@@ -313,7 +309,6 @@ class TrialMatcher:
         """The first words of the user in one such trace, shortened."""
 
     def add(self, traces: Iterable[Trace]) -> None:
-        """Add traces; count those without a case."""
         for trace in traces:
             found = self.case_of(trace)
             if found is None:
@@ -338,7 +333,6 @@ class TrialMatcher:
 
     @property
     def without_trial(self) -> list[str]:
-        """Ids of cases without a trial."""
         tried = {id_ for id_, _ in self._gathered}
         return [id_ for id_ in self._cases if id_ not in tried]
 
@@ -347,7 +341,6 @@ class TrialMatcher:
         return None if found is None else found[0].id
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
-        """Return a trace's case and trial name."""
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
         case = self._named.get(named) if named else self._frozen.get(trace.trace_id)
         if named and case is None and (named in self.unknown or len(self.unknown) < _MOST_UNKNOWN):

@@ -99,7 +99,6 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
 
 
 def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:
-    """Yield failed results with ``metadata.failure_group``."""
     of_result = {member.result: group.to_dict() for group in groups for member in group.members}
     for result in failed:
         held = orjson.loads(result.to_json())
@@ -108,7 +107,6 @@ def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterat
 
 
 def checked(config: Config, summary: Summary) -> list[GateOutcome]:
-    """Return the outcomes of ``metrics.thresholds`` and of the failure groups."""
     found = gates(
         scoring(config).thresholds,
         config.gates.max_unscored,
@@ -121,7 +119,6 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
 
 
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
-    """Yield why a requested metric has no result."""
     names = names_of(config)
     given = summary.tallies
     graded = any(key.startswith("trial.") for key in given)

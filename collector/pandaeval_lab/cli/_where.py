@@ -45,7 +45,6 @@ class Where:
         return run.trace is None or self.fits(names_in(run, run.trace), run.trace.start_ns)
 
     def fits(self, names: Mapping[str, Collection[str | None]], start_ns: int) -> bool:
-        """Return whether a trace with these names fits."""
         named = all(not values.isdisjoint(names[key]) for key, values in self.wanted.items())
         return named and (not self.times or any(first <= start_ns < end for first, end in self.times))
 
@@ -75,8 +74,6 @@ def parse_where(written: Iterable[str]) -> Where | None:
 
 
 class TraceFilter(Stage):
-    """Selects traces, and counts the others."""
-
     def __init__(self, where: Where) -> None:
         self.where = where
         self.chosen = self.left_out = 0

@@ -166,7 +166,6 @@ def _packed(trace: Trace | None) -> Pack:
 
 
 def of_failures() -> Mapping[str, str]:
-    """Return the questions by which failures are grouped, by name."""
     packed = Pack(_FAILURES, "CODE", "", 0, ())
     texts: dict[str, str] = {}
     rubrics: Mapping[str, Rubric[Any]] = {"number of failures": grouping.RUBRIC, "number of groups": same_cause.RUBRIC}

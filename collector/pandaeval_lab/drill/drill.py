@@ -33,8 +33,6 @@ OnDone = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FaultyCopy:
-    """A run with a planted fault."""
-
     fault: str
     subject: Subject
     planted: Planted

@@ -95,7 +95,6 @@ Edit = AnswerEdit | ArgumentsEdit | ToolResultEdit | CustomEdit
 
 
 def without_call(before: Trace, index: int) -> CustomEdit:
-    """Return an edit that removes a call with its result."""
     call = before.tool_calls[index]
 
     def change(raw: RawTrace, trace: Trace) -> None:

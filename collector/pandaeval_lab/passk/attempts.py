@@ -38,12 +38,10 @@ class CaseOutcomes:
 
     @property
     def n(self) -> int:
-        """Number of determined trials."""
         return len(self.trials) - self.undetermined
 
     @property
     def c(self) -> int:
-        """Number of successful trials."""
         return sum(passed is True for passed in self.trials.values())
 
     @property
@@ -61,12 +59,10 @@ class CaseTrials:
 
     @property
     def counts(self) -> list[tuple[int, int]]:
-        """Count determined and successful trials per case."""
         return [(case.n, case.c) for case in self.cases]
 
 
 def slim(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a result that :func:`trials` reads."""
     about = _about(result)
     return {name: result.get(name) for name in _READ} | {
         "metadata": {key: about[key] for key in _ABOUT if key in about}

@@ -100,7 +100,6 @@ class Figures:
 
 
 def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
-    """Compute all figures, for each of ``ks`` (1 or more)."""
     suites = []
     for k in ks:
         at, power = (suite(of, found.counts, k) for of in (pass_at_k, pass_pow_k))
@@ -133,13 +132,11 @@ def worst_first(case: CaseOutcomes) -> tuple[float, str]:
 
 
 def suite_row(each: SuiteFigures) -> tuple[str, ...]:
-    """Format the number of cases, and the columns of :data:`SUITE_HEAD`."""
     means = (estimate(of.mean, of.ci_low, of.ci_high, ".3f") for of in (each.at, each.pow))
     return f"{each.at.cases} of {each.at.of}", str(each.k), *means, _band(each.label)
 
 
 def case_row(each: CaseFigures) -> tuple[str, ...]:
-    """Format a case and the columns of :data:`CASE_HEAD`; brackets hold the bounds."""
     case = each.case
     counts = map(str, (case.n, case.c, case.undetermined, each.k))
     return (
@@ -303,7 +300,6 @@ class PromotableCase:
 
     @property
     def steady(self) -> bool:
-        """Whether promotion is proposed."""
         return self.more == 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -321,7 +317,6 @@ class PromotableCase:
 
 
 def saturation(candidates: Sequence[PromotableCase]) -> str:
-    """Report the share of capability cases that pass steadily."""
     steady, every = sum(each.steady for each in candidates), len(candidates)
     if not every:
         return "no trial of a capability case in these results"

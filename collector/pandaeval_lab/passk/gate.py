@@ -63,7 +63,6 @@ class GateVerdict:
 
     @property
     def notice(self) -> str:
-        """A sentence about ``doubtful`` cases, or ``""``."""
         return f"{_BROKE}, which so few trials may by chance: {first_of(self.doubtful)}" if self.doubtful else ""
 
     @property
@@ -72,7 +71,6 @@ class GateVerdict:
 
     @property
     def told(self) -> str:
-        """A sentence about the size of the drop."""
         if self.drop is None:
             return "no case has a determined trial in both"
         found = self.drop.difference
@@ -143,7 +141,6 @@ def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
 
 
 def first_of(names: Sequence[str]) -> str:
-    """Format five names and the number of others."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 

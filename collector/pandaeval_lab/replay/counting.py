@@ -54,7 +54,6 @@ class CountingCaller:
     """Implements :class:`pandaeval_collector.judge.call.Caller` with fabricated answers."""
 
     def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
-        """``usual``: recent answers of real judges, by shape."""
         self.counted = CallCount()
         self._usual = usual
         self._counts: dict[str, Callable[[str], int]] = {}
@@ -76,7 +75,6 @@ class CountingCaller:
 
 
 def usual_answers(live: StoreReader) -> dict[Shape, list[str]]:
-    """Return a store's newest verdicts as JSON, by shape."""
     found: dict[Shape, list[str]] = {}
     query = "SELECT body FROM verdicts ORDER BY created_at DESC LIMIT ?"
     for (body,) in live.connection().execute(query, (_LATELY,)):

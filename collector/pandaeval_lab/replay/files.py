@@ -54,8 +54,6 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """An unreadable part of a file, with place and reason."""
-
     place: str
     reason: str
 

@@ -92,7 +92,6 @@ def given(failures: Sequence[Failure]) -> dict[str, Any]:
 
 
 def record(failures: Sequence[Failure]) -> Pack:
-    """Write the judge's input. Outside content is fenced."""
     lines = []
     for number, each in enumerate(failures, 1):
         about = f"[{each.label}] {each.agent + ': ' if each.agent else ''}{each.reason}"
@@ -158,7 +157,6 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
-    """Return a verdict's groups on ``shown``, with all ``failures`` assigned."""
     free = dict(enumerate(shown, 1))
     titled: dict[str, _Named] = {}
     for said in verdict.groups:

@@ -47,7 +47,6 @@ def hasty(config: JudgeConfig) -> JudgeConfig:
 
 
 def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
-    """Return the configuration for at most ``usd`` US dollars a day."""
     given = config.daily_usd
     most = given if usd is None else max(0.0, usd if given is None else min(usd, given))
     return replace(config, daily_usd=most)

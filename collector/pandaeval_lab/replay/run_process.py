@@ -48,8 +48,6 @@ T = TypeVar("T")
 
 
 class LiveJudge:
-    """The running collector's judge, through the parent."""
-
     def __init__(self, parent: Peer) -> None:
         self._parent = parent
 
@@ -191,7 +189,6 @@ class RunProcess:
             await self._file(batch)
 
     async def estimate(self, _: object, chosen: Sequence[Chosen]) -> CostEstimate:
-        """Estimate the cost of a judged run. Calls no judge."""
         items, usual = sample_of(chosen), usual_answers(self._store.reads)
         prices = await self._judge().prices()
         made: dict[str, CostEstimate] = {}

@@ -125,7 +125,6 @@ class LayerReport:
         self._spool.close()
 
     def add(self, results: Sequence[Row]) -> None:
-        """Add a trial's grader results, with ``trial_correct``."""
         if not results:
             return
         row, about = _row(results), results[0]["metadata"]
@@ -141,15 +140,12 @@ class LayerReport:
         return dict(sorted(self._kinds.items()))
 
     def cases(self) -> dict[str, TrialCount]:
-        """Return counts by case, most incorrect trials first."""
         return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
-        """Yield a case's trials with grader results."""
         yield from map(self._spool.get, self._places.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
-        """Return a row per case, broken cases first."""
         return [count.brief(case) for case, count in [*self.cases().items()][:most]]
 
     def by_kind(self) -> list[dict[str, Any]]:

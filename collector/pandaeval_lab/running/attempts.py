@@ -84,7 +84,6 @@ class ScriptedUser:
         self._left = iter(messages_of(case))
 
     async def next(self, answer: str | None) -> str | None:
-        """Return the next message; ``None``: the end."""
         return next(self._left, None)
 
 
