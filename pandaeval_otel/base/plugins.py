@@ -1,7 +1,4 @@
-"""Discovers components: files in a package, or entry points of installed packages.
-
-An entry point names a module. An unusable component is logged and skipped.
-"""
+"""Discovers components in packages and entry points. Unusable components are logged and skipped."""
 
 from __future__ import annotations
 

@@ -239,7 +239,6 @@ def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
-    """Return the user that an attribute ``prefix`` + word names, or ``""``."""
     for word in USER_WORDS:
         if (value := attributes.get(prefix + word)) is not None and (name := identifier(parsed(value))):
             return name
@@ -286,7 +285,6 @@ def put_output(reading: Reading, messages: MaybeCut) -> None:
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:
-    """Set a tool's outcome. A failure becomes the span's error."""
     reading.result = outcome.result
     reading.tool_call_id = reading.tool_call_id or outcome.call_id
     reading.tool_name = reading.tool_name or outcome.name
@@ -305,7 +303,6 @@ def drop_unnamed(reading: Reading) -> None:
 
 
 def run_kind(parentless: bool) -> Kind:
-    """Return the kind of a chain, task or function: a workflow if parentless, else a step."""
     if parentless:
         return Kind.WORKFLOW
     return Kind.STEP

@@ -230,7 +230,6 @@ def was_cut(value: Any) -> bool:
 
 @Recent
 def _read_given(text: str) -> MaybeCut:
-    """Read inputs as :func:`_read`, but only the new part of a grown conversation."""
     before, rest = _CONVERSATIONS.split(text) or ((), text)
     items = parsed(rest) if rest.startswith("[") else None
     if type(items) is list and all(type(item) is dict and "role" in item for item in items):
@@ -278,7 +277,6 @@ def tells(messages: Iterable[Message]) -> bool:
 
 
 def _structure(value: Any) -> tuple[Any, bool]:
-    """Return the structure in ``value`` (``None`` for placeholders), and whether it was cut."""
     if isinstance(value, (str, bytes)):
         value = parsed(value)
         if type(value) is str and starts_like_json(value):
@@ -293,7 +291,6 @@ def _structure(value: Any) -> tuple[Any, bool]:
 
 
 def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
-    """Expand JSON messages in texts of a list. Also returns whether the last was cut."""
     cut = False
     if not items or type(items[-1]) is not str:
         return items, cut

@@ -128,7 +128,6 @@ def response_of(block: Object) -> Part | None:
 
 
 def _approval(block: Object) -> Part | None:
-    """Return the result of a call that a person declined (Vercel AI SDK); ``None`` for an approval."""
     if block.get("approved", block.get("approve")) is not False:
         return None
     call_id = first(as_dict(block.get("function_call")), _CALL_ID_KEYS) or first(block, (*_CALL_ID_KEYS, *_APPROVALS))
@@ -279,7 +278,6 @@ def _code_call(block: Object) -> Part:
 
 
 def _wrapped(read: _Reader, *keys: str) -> dict[str, _Reader]:
-    """Return readers of blocks such as ``{"toolUse": {…}}``."""
     return {key: _inner(key, read) for key in keys}
 
 

@@ -115,7 +115,6 @@ def _said(value: Any, side: _Side) -> MaybeCut:
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
-    """Return the single message in cut JSON; ``None`` for several, whose last may be history."""
     messages = _Finder(side).find(salvage(text), True, 0)
     if not messages or len(messages) > 1 or messages[0].role != side[0] or not tells(messages):
         return None
@@ -123,8 +122,6 @@ def _beginning(text: str, side: _Side) -> Messages | None:
 
 
 class _Finder:
-    """A single search. ``loose``: an unnamed object may be the question or answer."""
-
     def __init__(self, side: _Side) -> None:
         self._role, self._names = side
         self._left = _MAX_NODES
@@ -239,7 +236,6 @@ def _is_message(item: Object) -> bool:
 
 
 def _with_role(item: Object) -> Object:
-    """Add the role to an AutoGen message. Every speaker except the user is an agent."""
     if "role" in item or "source" not in item:
         return item
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}

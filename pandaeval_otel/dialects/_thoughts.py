@@ -61,7 +61,6 @@ def _may_think(parts: Iterable[Part]) -> bool:
 
 
 def _of_row(texts: Sequence[str]) -> Iterator[Part]:
-    """Yield the parts of adjacent texts. A tag may close in a later text."""
     open_ = [sum(-1 if tag["open"] is None else 1 for tag in _tags(text)) for text in texts]
     for text in ["".join(texts)] if len(texts) > 1 and any(open_) else texts:
         yield from _split(text)

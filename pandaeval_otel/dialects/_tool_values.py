@@ -171,7 +171,6 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
 
 
 def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
-    """Yield per wrapper, outermost first: content, whether it reports a failure, and the wrapper object."""
     for _ in range(_MOST):
         content = _inner(value)
         if content is None:
@@ -207,7 +206,6 @@ def says_failed(result: Any) -> bool:
 
 
 def _inner(value: Any) -> _Content | None:
-    """Return a wrapper's content and whether it reports a failure, or ``None``."""
     if type(value) is dict:
         return _of_object(value)
     if type(value) is list:

@@ -224,9 +224,6 @@ def _trim(container: list[Any] | Object) -> None:
 
 
 def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
-    """Return the end of the last whole token, the closers due (innermost last) and the last cut positions, or
-    ``None``.
-    """
     stack = ""
     end = 0
     places: deque[tuple[int, str]] = deque(maxlen=_TRIES)
@@ -250,7 +247,6 @@ def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
 
 
 def _string_end(rest: str) -> str | None:
-    """Close the string after the last whole token. ``None`` for an incomplete number or word."""
     rest = rest.lstrip()
     if not rest:
         return ""

@@ -261,7 +261,6 @@ def asked(span: Span) -> Said:
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
-    """Return whether a cut list has a single user message and ends in a result longer than everything before."""
     last = messages[-1].parts[0] if messages[-1].parts else None
     size = len(last.result) if type(last) is ToolResponse and type(last.result) is str else 0
     before = sum(len(part.text) for message in messages for part in message.parts if type(part) is Text)
@@ -356,7 +355,6 @@ def answered(output: Sequence[Message] | None) -> Said:
 
 
 def _answer_in(message: Message, served: bool) -> Said | None:
-    """Return an assistant message's answer; ``None`` if text about hosted results is missing."""
     requests = message.tool_requests
     if not requests:
         return _worded(message.parts)
@@ -380,7 +378,6 @@ def _handed_over(arguments: Any) -> str | None:
 
 
 def _beside_tools(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts after the last tool part if a message holds a whole run, else all other parts."""
     others: list[Part] = []
     after: list[Part] = []
     for part in parts:

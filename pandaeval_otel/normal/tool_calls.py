@@ -33,7 +33,6 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
 
 
 def _caller(span: Span, tree: Tree) -> str:
-    """Return the calling agent. A tool span above model calls names the agent that it starts."""
     if span.agent_name and tree.children(span):
         above = tree.parent(span)
         if above is not None and any(inner.kind is _LLM for inner in tree.below(span)):

@@ -180,10 +180,6 @@ def _trigger(closing: Closing, ended: bool) -> Trigger:
 def _links(
     tree: Tree, models: Sequence[Span], session: str | None, turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    """Return the ids that a later trace may continue, and the continued id.
-
-    With a session, only the last response counts.
-    """
     responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
     if session is not None:
         return responses[-1:], ""
@@ -194,7 +190,6 @@ def _links(
 
 
 def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
-    """Return the purpose of a short trace if all calls serve an editor or framework, else ``""``."""
     if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
         return ""
     kinds = {utility_of(span, in_session=in_session) for span in models}
@@ -242,7 +237,6 @@ def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _evaluations(tree: Tree) -> set[str]:
-    """Return the ids of other evaluators' spans and their judges' model calls."""
     judged: set[str] = set()
     for span in tree.spans:
         if span.kind is _EVALUATION and span.span_id not in judged:

@@ -139,7 +139,6 @@ class Tree:
         return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
     def _settle(self, span: Span) -> None:
-        """Place a span that starts before its parent, and unplaced spans above it."""
         path: dict[str, Span] = {}
         at: Span | None = span
         while at is not None and at.span_id not in self._places:

@@ -121,7 +121,6 @@ class Collecting:
             self._ends.append(_part(proto.CompletedTrace(session_end=True, session_id=end.session)))
 
     def _shrink(self, since: float) -> None:
-        """Drop the oldest traces beyond the limits, and traces empty since ``since``."""
         while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
             self.drop(next(iter(self._traces)), "held_full")
         while self._traces:
@@ -201,7 +200,6 @@ class Collecting:
             self._assembler.close(_bytes(trace_id))
 
     def _encode(self, trace: _Trace, spans: list[ReadableSpan], records: list[Any]) -> int:
-        """Encode immediately, so that no application object stays alive. Returns the bytes."""
         size = 0
         if spans:
             trace.spans.append(spans_to_bytes(spans, self._redact))

@@ -80,7 +80,6 @@ class Forwarder:
         return flush.done.wait(timeout) and flush.ok
 
     def _full(self, item: Any) -> None:
-        """Handle an item that an append cannot. Never raises or blocks."""
         try:
             if self.worker.closed:
                 self.refuse(item)

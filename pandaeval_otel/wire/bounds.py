@@ -183,8 +183,6 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
 
 @dataclass(slots=True)
 class _Entries:
-    """Kept attributes of a message. ``pairs``: number taken, including equal keys."""
-
     values: _Values
     kept: dict[bytes, bytes] = field(default_factory=dict)
     pairs: int = 0
@@ -221,8 +219,6 @@ class _Items:
 
 @dataclass(slots=True)
 class _Values:
-    """Bounds the values of a message: a remark replaces each value above the cap."""
-
     shape: Shape
     room: Room
     inside: int = 0

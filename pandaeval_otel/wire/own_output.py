@@ -63,7 +63,6 @@ def is_own_record(record: Any) -> bool:
 
 
 def _result_id(attributes: Any) -> str:
-    """Return the result id in ``attributes``; ``""`` if they hold anything else."""
     found = next((pair.value.string_value for pair in attributes if pair.key == RESULT_ID), "")
     if found and _says_nothing_else(attributes):
         return found

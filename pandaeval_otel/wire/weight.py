@@ -121,7 +121,6 @@ def _submission(spans: Outline, records: Outline) -> Outline:
 
 
 def _tags(*fields: int) -> bytes:
-    """Return the first bytes of the messages' tags, including overlong encodings."""
     short = [number << 3 | 2 for number in fields]
     return bytes(short + [byte | 128 for byte in short])
 

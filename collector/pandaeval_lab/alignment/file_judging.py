@@ -46,7 +46,6 @@ class FileJudging:
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
 
     def room(self, verdicts: int) -> bool:
-        """Return whether the budget pays for ``verdicts`` more, at the mean cost so far."""
         each = self.spent / self.verdicts if self.verdicts else 0.0
         return self.usd is None or self.spent + verdicts * each <= self.usd
 

@@ -57,7 +57,7 @@ def some(ids: Sequence[str]) -> str:
 
 
 def known_graders(modules: tuple[str, ...]) -> list[Grader]:
-    """Return all metrics of level trial, also of installed packages and the user's ``modules``."""
+    """Return all metrics of level trial, with those of ``modules``."""
     return [metric for metric in registry((GRADERS, *modules)).values() if isinstance(metric, Grader)]
 
 

@@ -1,4 +1,4 @@
-"""Grades trials with the metrics of level trial and the functions that cases name."""
+"""Grades trials."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ class TrialGrader:
         return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
-        """Grade a trial and return the requested results. ``verdicts``: of judged graders, by name."""
         given = verdicts or {}
         findings = {name: verdict.finding for name, verdict in given.items()}
         judged = [metric for metric in self.judged if metric.name in given]

@@ -1,4 +1,4 @@
-"""Defines trials, the traces of an attempt at a case, and matches traces to cases."""
+"""Trials, and the matching of traces to cases."""
 
 from __future__ import annotations
 
@@ -149,7 +149,6 @@ class Trial:
         return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
-        """Return names of expected calls; within a step in the order that fits ``actual`` best."""
         return in_best_order(self.expected or (), actual)
 
     @cached_property
@@ -207,7 +206,6 @@ class Trial:
 
     @cached_property
     def evidence(self) -> str:
-        """Digest of the traces, the case's expectations, and the source of the end state."""
         expects = self.case.model_dump(mode="json", exclude=_NO_EXPECTATION)
         told: list[Any] = [
             [trace.digest for trace in self.traces],
@@ -235,10 +233,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """Further inputs of a grader.
-
-    ``judged``: findings of judged graders, by name; ``graded``: all other outcomes, for ``trial_correct`` only.
-    """
+    """Further inputs of a grader. ``judged``: findings by name; ``graded``: outcomes for ``trial_correct``."""
 
     threshold: float
     judged: Mapping[str, Finding] = field(default_factory=dict)

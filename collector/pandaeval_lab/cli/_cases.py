@@ -1,4 +1,4 @@
-"""Grades trials in an evaluation, and reports the layer in which each case broke."""
+"""Grades trials in an evaluation, by case."""
 
 from __future__ import annotations
 

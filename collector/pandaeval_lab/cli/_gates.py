@@ -30,7 +30,7 @@ _REASON = 200
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The outcome of a threshold. ``text``: a sentence, or empty if met. ``examples``: worst results."""
+    """The outcome of a threshold."""
 
     key: str
     passed: bool
@@ -48,9 +48,8 @@ def gates(
 ) -> list[GateOutcome]:
     """Return the outcome of each of the ``thresholds``, by metric key in the metric's own scale.
 
-    A gate fails if the mean is below the threshold, if there is no score (unless all are assumed), or if more than
-    ``max_unscored`` (0..1) lack a score. ``silent(key)``: whether a metric without results passes, and why. Unclear and
-    disputed verdicts fail no gate.
+    A gate fails below the threshold, without any score (unless all are assumed), or above ``max_unscored`` (0..1).
+    ``silent(key)``: whether a metric without results passes, and why. Unclear and disputed verdicts fail no gate.
     """
     found = []
     for key, threshold in thresholds.items():

@@ -45,8 +45,6 @@ class Worst:
 
 @dataclass(slots=True)
 class _Scores:
-    """A metric's scores. ``scores``: exact sum; ``values``: in the metric's own scale; ``worst``: lowest first."""
-
     n: int = 0
     scores: Fraction = Fraction()
     values: Fraction = Fraction()
@@ -235,7 +233,6 @@ class SessionSummaryRow:
 
     @property
     def found(self) -> str:
-        """A sentence on the session: the judge's reason, the worst failed result, or the verdict."""
         verdict, worst = self.verdict, self.worst
         if verdict is not None and verdict.failed:
             return f"{verdict.fault}: {verdict.reason}"

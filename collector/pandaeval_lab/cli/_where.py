@@ -102,7 +102,6 @@ class TraceFilter(Stage):
 
     @property
     def notice(self) -> str:
-        """Report the number of excluded traces or, if all, the input's agents and services."""
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
             return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were excluded"

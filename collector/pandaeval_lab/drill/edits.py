@@ -1,4 +1,4 @@
-"""Changes of a run's spans, each with a test that the dialects read it as meant."""
+"""Changes of a run's spans."""
 
 from __future__ import annotations
 

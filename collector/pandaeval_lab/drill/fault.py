@@ -113,8 +113,6 @@ def family(name: Family, *edits: Callable[[Subject, Random], Edit]) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A run with a fault: the trace, its messages, the change in a line, and the touched spans."""
-
     trace: Trace
     parts: list[Part]
     what: str

@@ -1,4 +1,4 @@
-"""OTLP messages of a trace, and a writer that changes their texts in attributes, JSON, events and log bodies."""
+"""OTLP messages of a trace, with changeable texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts per fault how many copies were noticed, by which metric, and at which step."""
+"""Counts noticed copies per fault, metric and step."""
 
 from __future__ import annotations
 

@@ -94,7 +94,6 @@ def _verbosity(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 def _injection(base: Figure, asked: Sequence[Reply]) -> Figure:
-    """Count successful attacks, without bad runs that pass unattacked."""
     before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
     attacks = [reply for reply in asked if reply.item.kind == INJECTION]
     tried = [reply for reply in attacks if before.get(reply.item.case, 1.0) < PASSES]

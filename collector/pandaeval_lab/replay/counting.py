@@ -1,4 +1,4 @@
-"""A dry-run judge: counts calls and answers each with a fabricated verdict, as long as recent answers of that shape."""
+"""A dry-run judge: counts calls, and fabricates verdicts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def counter(model: str) -> Callable[[str], int]:
 
 
 def made_up(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
-    """Fabricate a value that fits ``schema``. A list of objects gets an object per number in ``question``."""
+    """Fabricate a value that fits ``schema``."""
     match schema:
         case {"$ref": str(reference)}:
             return made_up(whole["$defs"][reference.rpartition("/")[2]], whole, question, text)

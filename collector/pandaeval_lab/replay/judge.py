@@ -69,9 +69,9 @@ class ReplayJudge:
         telemetry: Telemetry | None = None,
         on_judged: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """``store``: holds the questions.
+        """``store``: the questions.
 
-        ``environ``: holds secrets. ``on_judged`` gets the number of finished and of all judgements.
+        ``environ``: secrets. ``on_judged`` gets the number of finished and of all judgements.
         """
         self._store, self._evaluator, self._config, self._environ = store, evaluator, config, environ or {}
         self._given, self._telemetry, self.on_judged = caller, telemetry or Telemetry(), on_judged

@@ -93,7 +93,6 @@ def replay(
 def _decisions(
     items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
 ) -> Iterator[Conclusion]:
-    """Yield decisions to commit in turn; ``failed`` decides about an item that raises. Raises errors of the store."""
     parts = Isolated(items)
     for part in parts:
         try:

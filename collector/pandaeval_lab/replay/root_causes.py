@@ -13,7 +13,7 @@ _EXAMPLES, _PLACES = 3, 6
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """A group of failures. ``members``: at least one, ordered. ``grouped``: a judge named the cause."""
+    """A group of failures. ``grouped``: a judge named the cause."""
 
     title: str
     description: str

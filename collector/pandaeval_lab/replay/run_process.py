@@ -61,7 +61,7 @@ class LiveJudge:
 
 
 class PaidCaller:
-    """Calls the judge from the scoring thread, and records costs first. Created on the judge's event loop."""
+    """Calls the judge from the scoring thread, and records costs first."""
 
     def __init__(self, judge: LiveJudge | OwnJudge, run: int, at_once: int, file: File) -> None:
         self._judge, self._run, self._file = judge, run, file
@@ -152,7 +152,6 @@ class BatchScorer:
 
 
 def worst_rows(kept: Sequence[tuple[int, str, Result]]) -> list[RunResult]:
-    """Return a row per unit and metric: the worst result of a trace's turns."""
     rows: dict[tuple[int, str], RunResult] = {}
     for no, key, result in kept:
         before = rows.get((no, key))

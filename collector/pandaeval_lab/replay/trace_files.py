@@ -148,7 +148,6 @@ class TraceFiles:
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
     def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
-        """Return the chunks up to a running collector's size limits."""
         if size < self.rules.max_bytes and items < self.rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()

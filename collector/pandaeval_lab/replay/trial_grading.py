@@ -95,7 +95,7 @@ class TrialJudge:
 def judged(
     judge: ReplayJudge, grader: TrialGrader, settings: JudgeSettings | None, trials: Iterable[Trial], total: int
 ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
-    """Yield each trial with its verdicts, several at a time. ``total``: number of trials."""
+    """Yield each trial with its verdicts."""
     asked, numbers = TrialJudge(grader, judge.client(), settings), itertools.count(1)
 
     async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:

@@ -1,4 +1,4 @@
-"""The three-layer report: the layer in which an agent broke, per trial, per case and overall.
+"""The three-layer report: the layer in which an agent broke.
 
 An incorrect trial broke in the first layer (reasoning, action, outcome) with a failed grader. Plans inferred from calls
 count as action.
@@ -86,8 +86,6 @@ class TrialCount:
         return self.kind != CAPABILITY and 2 * self.correct[False] > self.trials
 
     def brief(self, name: str) -> dict[str, Any]:
-        """Return a table row: per layer the number of failed trials, else the state."""
-
         def state(layer: str) -> str:
             found = self.states[layer]
             if found["fail"]:
@@ -175,7 +173,6 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
 
 
 def _state(graders: Sequence[Row]) -> str:
-    """Return ``fail``, ``unscored``, ``pass``, or ``-`` if the layer was not graded."""
     compared = [
         each["success"]
         for each in graders

@@ -35,9 +35,9 @@ _MOST = {
 """Uses in 1,000 words."""
 _HABITS = ("what", "one", "say or tell", "stand", "nothing")
 _MOST_IN_DOCSTRINGS = {
-    "pandaeval_otel": (0.5, 2, 0.5, 0.1, 0.7),
+    "pandaeval_otel": (0.2, 1.1, 0.3, 0, 0.1),
     "collector/pandaeval_collector": (4.5, 7, 2, 0.7, 2.1),
-    "collector/pandaeval_lab": (4, 7.5, 2.7, 1, 2.8),
+    "collector/pandaeval_lab": (1.9, 2.7, 2.2, 0.4, 1.3),
     "tests/support": (12, 13, 4.8, 2.2, 3),
 }
 """Uses in 1,000 words of docstrings, in the order of ``_HABITS``."""
