@@ -61,7 +61,7 @@ class LiveJudge:
 
 
 class PaidCaller:
-    """Calls the judge from the scoring thread, and records costs first."""
+    """Calls the judge from the scoring thread."""
 
     def __init__(self, judge: LiveJudge | OwnJudge, run: int, at_once: int, file: File) -> None:
         self._judge, self._run, self._file = judge, run, file

@@ -65,7 +65,7 @@ class SpanReceiver:
         self._folder.cleanup()
 
     async def is_complete(self, trace_ids: Collection[str], of_agent: bool) -> bool:
-        """Return whether every trace is closed, and all of ``trace_ids`` (``of_agent``: :meth:`spoken`) arrived."""
+        """Return whether every trace is closed, and all of ``trace_ids`` arrived."""
         came = self.spoken(trace_ids) if of_agent else self.items().keys()  # before the state: what comes opens a trace
         return bool((await self._calls.ask("state"))[2]) and came >= {*trace_ids}
 
