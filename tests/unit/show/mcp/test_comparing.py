@@ -1,4 +1,4 @@
-"""Two groups of runs side by side: the shares that failed, and their difference with its interval."""
+"""Failure rates of two groups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pandaeval_collector.show.view.rates import compared
 
 
 def test_the_difference_has_newcombes_interval() -> None:
-    """56 of 70 against 48 of 80: the example of Newcombe (1998), method 10."""
+    """56 of 70 against 48 of 80: Newcombe (1998), method 10."""
     line = compared((48, 80), (56, 70))
     assert line == (
         "a: 48 of 80 runs failed (0.600), b: 56 of 70 (0.800); difference +0.200 (+0.052 to +0.334); b is worse"

@@ -1,4 +1,4 @@
-"""What a coding agent hears of whether agents did their job: a judge's verdicts with their interval, and no praise."""
+"""Judge verdicts for coding agents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_without_a_verdict_nothing_is_praised() -> None:
 
 
 class Counted:
-    """An asker whose runs have verdicts of one agent."""
+    """An asker with verdicts of one agent."""
 
     async def get(self, path: str, **asked: Any) -> Any:
         assert (path, asked["metric"]) == ("/rates", "session.correctness")
