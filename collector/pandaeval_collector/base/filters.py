@@ -22,8 +22,8 @@ OUTCOMES = ("scored", "assumed", "unscored")
 class Filter:
     """A list filter.
 
-    ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``).
-    ``pairs``: repeatable, all must match. ``option``: command option, if different.
+    ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``). ``kind``:
+    of value; ``pairs`` is repeatable, and all must match. ``option``: command option, if different.
     """
 
     name: str
