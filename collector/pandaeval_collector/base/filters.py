@@ -54,6 +54,11 @@ FILTERS = (
     Filter("attribute", "pairs", "Attribute that the store lists."),
 )
 
+OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
+"""Filters that choose runs by their results."""
+OF_RUNS = tuple(each for each in FILTERS if each.name not in OF_RESULTS)
+"""Filters that leave the results of runs open, so that rates of the runs have a meaning."""
+
 
 def meaning(name: str) -> str:
     """Return the meaning of a filter, as a sentence."""
