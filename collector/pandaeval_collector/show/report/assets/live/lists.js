@@ -75,7 +75,7 @@ async function listing(of, query) {
     const made = linked(index);
     const more = paged(made.order, of === "traces" ? 3 * STEP : STEP, (each) => of === "traces" ? traceRow(made.traces[each[1]]) : unitRow(unitOf(made, each)), rows);
     more.addEventListener("click", () => { list.grown = true; further(); });
-    const on = next === null ? null : el("button", { class: "more", type: "button", hidden: true, onclick: async () => draw((await ask(`${path}&cursor=${next}`)).body) }, "Load more");
+    const on = next === null ? null : el("button", { class: "more", type: "button", hidden: true, onclick: async ({ target }) => { target.disabled = true; draw((await ask(`${path}&cursor=${next}`)).body); } }, "Load more");
     const further = () => { if (on) on.hidden = !more.hidden; };
     further();
     foot.replaceChildren(...[more, on].filter(Boolean));
