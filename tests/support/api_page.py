@@ -1,4 +1,4 @@
-"""The reference page of the API, made of its OpenAPI document so that it cannot fall behind.
+"""Generates the API reference page from its OpenAPI document.
 
 cd tests && python -m support.api_page    # writes docs/reference/api.md
 """
@@ -62,7 +62,7 @@ _PAGING = frozenset({"cursor", "limit"})
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document of a collector that takes changes."""
+    """Return the OpenAPI document of a writable collector."""
     reads = Reads(Finder(Path()))
     try:
         work = Work(store=cast(StoreAccess, object()))
@@ -72,7 +72,6 @@ def document() -> dict[str, Any]:
 
 
 def reference_page() -> str:
-    """Return the reference page in Markdown."""
     described = document()
     return "\n".join([_HEAD, *_operations(described), "", *_filters(described), "", *_bodies(described), ""])
 
@@ -144,7 +143,7 @@ def _bodies(described: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """Return the kind of a value; null is not named, since it means that a value is left out."""
+    """Return the kind of a value, without null."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return "the [filters](#filters)" if name == "RunFilters" else f"[{name}](#{name.lower()})"

@@ -1,4 +1,4 @@
-"""The reference page of the commands, made of their help so that it cannot fall behind.
+"""Generates the command reference from the commands' help.
 
 cd tests && python -m support.cli_page    # writes docs/reference/cli.md
 """
@@ -56,7 +56,6 @@ def _entry(path: str, command: click.Command, shared: Mapping[tuple[str, str], A
 
 
 def _commands(command: Any, path: str = "pandaeval") -> Iterator[tuple[str, click.Command]]:
-    """Return every command that has no commands below it, by its words."""
     inner: Mapping[str, click.Command] = getattr(command, "commands", {})
     if not inner:
         yield path, command
@@ -69,12 +68,12 @@ def _options(command: click.Command) -> list[Any]:
 
 
 def _is_option(parameter: Any) -> bool:
-    """Return whether a parameter is an option of which the meaning depends on the command."""
+    """Return whether a parameter is a command-specific option."""
     return parameter.param_type_name == "option" and _ALWAYS.isdisjoint(parameter.opts)
 
 
 def _shared(commands: Mapping[str, click.Command]) -> dict[tuple[str, str], Any]:
-    """Return the options that several commands have, by name and help. A name is listed once, with its usual help."""
+    """Return the options of several commands, by name with their usual help."""
     given = [option for command in commands.values() for option in _options(command)]
     given = [option for option in given if _is_option(option)]
     options = {(option.opts[0], option.help): option for option in given}
@@ -98,7 +97,6 @@ def _names(option: Any) -> str:
 
 
 def _words(option: Any) -> str:
-    """Return the first clause of the help; the rest is in the terminal."""
     text = " ".join((getattr(option, "help", None) or "").split())
     first = _FIRST.match(text)
     return f"{first[1] if first else text}{_default(option)}."

@@ -1,4 +1,4 @@
-"""The reference page of the configuration, made of its keys so that it cannot fall behind.
+"""Generates the configuration reference from its keys.
 
 cd tests && python -m support.config_page    # writes docs/reference/configuration.md
 """
@@ -69,7 +69,7 @@ reason.
 
 
 def reference_page() -> str:
-    """Write a page in Markdown with a list of the keys of each section."""
+    """Return the page in Markdown, with keys by section."""
     parts = [_HEAD, _PROCESSOR]
     for path, key in keys().items():
         if key.section:
@@ -84,7 +84,6 @@ def _item(key: Key) -> str:
 
 
 def _words(schema: Mapping[str, Any]) -> str:
-    """Describe the kind of value that a key takes, for people."""
     if "anyOf" in schema:
         return " or ".join(_words(variant) for variant in schema["anyOf"])
     if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else None):

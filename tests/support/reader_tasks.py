@@ -1,6 +1,6 @@
-"""Twelve tasks of readers: the path of pages from README to each answer.
+"""Twelve reader tasks: pages from README to each answer.
 
-``python tests/support/reader_tasks.py`` prints clicks, and the words up to each link and to the end of the answer.
+``python tests/support/reader_tasks.py`` prints clicks and words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TASKS: dict[str, tuple[str, ...]] = {
 
 
 def words(task: str) -> int:
-    """Words that a reader meets. Raises ``AssertionError`` if a page has no link to the next page."""
+    """Count the words on the way. Raises ``AssertionError`` for a missing link."""
     pages = ("README.md", *TASKS[task])
     before = [_before_link(page, to.partition("#")[0]) for page, to in pairwise(pages)]
     return sum(before) + _to_the_end_of(*pages[-1].split("#"))

@@ -12,8 +12,9 @@ from support.stepped.machine import Protocol
 
 
 def explore(examples: int, steps: int, seed: int | None = None, **options: Any) -> Counter[str]:
-    """So many examples of so many steps; returns what they came to. ``options``: Hypothesis's settings. Raises
-    ``AssertionError`` where a promise is broken."""
+    """Run examples and return their figures. ``options``: Hypothesis's. Raises ``AssertionError`` for a broken
+    promise.
+    """
 
     class Explored(Protocol):
         figures: ClassVar[Counter[str]] = Counter()
