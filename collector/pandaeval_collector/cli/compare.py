@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import FILTERS, OF_RUNS
+from pandaeval_collector.base.filters import FILTERS, of_runs
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, show, show_one
 from pandaeval_collector.cli._output import safe
@@ -43,20 +43,20 @@ _MEASURES = Listing(
 def compare(
     where: Annotated[
         list[str],
-        typer.Option(metavar="KEY=VALUE,…", help="Filter of a group, such as time=7d.. or agent=desk; give two."),
+        typer.Option(metavar="KEY=VALUE,..", help="Filter of a group, such as time=7d.. or agent=desk; give two."),
     ],
     metric: Annotated[str | None, typer.Option(help="Show only the rate of this metric.")] = None,
     format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
-    """Compare runs of two filters: rates, incidents, latency, cost.
+    """Compare the runs of two filters.
 
     The first --where is group a, the second is group b. Intervals are of 95 %; p is of Fisher's exact test.
     """
     if len(where) != 2:
         raise UserError("give --where twice, such as --where time=14d..7d --where time=7d..")
-    groups = [api_filters(text, OF_RUNS) for text in where]
+    groups = [api_filters(text, of_runs()) for text in where]
     asked = {f"{side}.{key}": value for side, group in zip("ab", groups, strict=True) for key, value in group.items()}
     with place.looking() as api:
         found = api.get("/compare", metric=metric, **asked)

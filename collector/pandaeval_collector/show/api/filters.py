@@ -15,12 +15,12 @@ from pandaeval_collector.base.filters import (
     FILTERS,
     MOST_PAIRS,
     MOST_TEXT,
-    OF_RUNS,
     OUTCOMES,
     PAIR,
     STATUSES,
     Filter,
     meaning,
+    of_runs,
 )
 from pandaeval_collector.store.listed import Wanted
 
@@ -52,13 +52,12 @@ def filter_types(
     return types
 
 
-def _taking(
-    make: Callable[..., Wanted], filters: Iterable[Filter] = FILTERS, prefix: str = ""
-) -> Callable[..., Wanted]:
-    """Wrap a function that takes filters as parameters, so that FastAPI takes them from the query."""
+def taken(filters: Iterable[Filter] = FILTERS, prefix: str = "") -> Callable[..., Wanted]:
+    """Return :func:`wanted_of` with filters as parameters, so that FastAPI takes them from the query. ``prefix``: of
+    their names there."""
 
     def made(**given: Any) -> Wanted:
-        return make(**given)
+        return wanted_of(**given)
 
     parameters = []
     for name, (annotation, default) in filter_types(Query, filters, prefix).items():
@@ -89,11 +88,8 @@ def _milliseconds(time: datetime | None) -> int | None:
     return int(time.timestamp() * 1000)
 
 
-Filters = Annotated[Wanted, Depends(_taking(wanted_of))]
+Filters = Annotated[Wanted, Depends(taken())]
 """A parameter of an operation that lists."""
-GroupA = Annotated[Wanted, Depends(_taking(wanted_of, OF_RUNS, "a."))]
-GroupB = Annotated[Wanted, Depends(_taking(wanted_of, OF_RUNS, "b."))]
-"""The two groups of a comparison."""
 
 
 class FilterFields(BaseModel):
@@ -112,4 +108,4 @@ if TYPE_CHECKING:  # the class is made at run time, which no checker can follow
 else:
     _OPTIONS = {"__base__": FilterFields, "__doc__": FilterFields.__doc__}
     RunFilters = create_model("RunFilters", **_OPTIONS, **filter_types(Field))
-    GroupFilters = create_model("GroupFilters", **_OPTIONS, **filter_types(Field, OF_RUNS))
+    GroupFilters = create_model("GroupFilters", **_OPTIONS, **filter_types(Field, of_runs()))
