@@ -1,7 +1,4 @@
-"""Deviations of frameworks and instrumentations from the script, and unreadable facts, with reasons.
-
-Each application's own final answer is recorded beside the captures.
-"""
+"""Known deviations from the script, and unreadable facts, with reasons."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ answering trace lacks it.
 
 @dataclass(frozen=True)
 class Excuse:
-    """A fact that a capture carries and that we do not read, on purpose. ``set`` and ``scenario`` may hold ``*``."""
+    """An intentionally unread fact. ``set`` and ``scenario`` may be ``*``."""
 
     set: str
     fact: str
@@ -87,5 +84,5 @@ EXCUSES = (
 
 
 def excuse(name: str, scenario: str, fact: str) -> Excuse | None:
-    """The excuse for not reading ``fact`` in a capture, if there is one."""
+    """Return the excuse for ``fact``, if any."""
     return next((found for found in EXCUSES if found.covers(name, scenario, fact)), None)

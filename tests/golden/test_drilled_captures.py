@@ -1,4 +1,4 @@
-"""Faults in real recordings are in the spans, readable as intended, and wrong."""
+"""Faults planted in recordings are readable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INVENTED = {"invented_identifier", "invented_amount", "invented_date", "invented
 
 
 def subjects(folder: Path) -> Iterator[Subject]:
-    """Every trace of a set of captures, each by itself."""
+    """Return every trace of a set."""
     for path in sorted(folder.glob("*.otlp.jsonl")):
         parts: dict[bytes, list[Part]] = {}
         for request in Input(str(path)).requests():

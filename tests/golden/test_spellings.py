@@ -1,5 +1,4 @@
-"""The GenAI conventions renamed keys and took things away; each capture, rewritten in the words of the first release of
-their own repository (0.1.0) or of the releases before, tells the same facts."""
+"""Captures in older GenAI attribute names have the same facts."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Rewrite = Callable[[RawSpan], RawSpan]
 
 
 def today(span: RawSpan) -> RawSpan:
-    """Content is structured, finish reasons stand on the span alone, and a workflow is an agent."""
+    """Return structured content and current names."""
     said = {RENAMED.get(key, key): value for key, value in span.attributes.items()}
     for key in STRUCTURES:
         if isinstance(said.get(key), str):
@@ -51,7 +50,7 @@ def today(span: RawSpan) -> RawSpan:
 
 
 def earlier(span: RawSpan) -> RawSpan:
-    """Content is JSON text, and a tool's answer is called ``result``."""
+    """Return JSON text content and older names."""
     old = {new: old for old, new in RENAMED.items()}
     said = {old.get(key, key): value for key, value in span.attributes.items()}
     for key in MESSAGES:
@@ -92,7 +91,6 @@ def _renamed(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def facts(trace: Trace) -> Mapping[str, Any]:
-    """What scores rest on."""
     return {
         "turns": [(turn.user, turn.assistant) for turn in trace.turns],
         "calls": [(call.name, call.id, call.arguments, call.result, call.error) for call in trace.tool_calls],
@@ -153,7 +151,6 @@ def _compare(path: Path, rewrite: Rewrite) -> None:
 
 
 def test_the_captures_hold_what_was_renamed() -> None:
-    """So that a rewriting which changes nothing is noticed."""
     keys = {
         key
         for name in OWN_SETS

@@ -1,4 +1,4 @@
-"""The turns of recorded conversations, whatever shape their traces have."""
+"""Turns of recorded conversations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SILENT = frozenset(
 
 
 def views(path: Path) -> Iterator[TurnView]:
-    """The turns of all traces that hold one, by start."""
+    """Return the turns of all traces by start."""
     with TraceFiles() as run:
         for request in Input(str(path)).requests():
             run.add(request)

@@ -1,5 +1,4 @@
-"""Who asks a running collector: coding agents over the MCP SDK's own client, and people by the lists. Answers are
-right; those to agents have few words and are marked as data."""
+"""Queries by coding agents over MCP, and by people."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
 
 
 class Told:
-    """What the API of the same collector says, to hold answers against."""
+    """Reference answers of the API."""
 
     def __init__(self, collector: CollectorProcess) -> None:
         self._url = f"{collector.http}/api/v1"
@@ -56,7 +55,7 @@ class Told:
 
 
 class Agent:
-    """A coding agent by script: asks, and checks the form of every answer."""
+    """A scripted coding agent that checks every answer's form."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -71,7 +70,7 @@ class Agent:
         return text
 
     async def data(self, tool: str, **arguments: Any) -> str:
-        """Text between the marks."""
+        """Return the text between the marks."""
         text = await self(tool, **arguments)
         found = _MARKED.search(text)
         assert found is not None, text
@@ -198,7 +197,6 @@ async def _about_nothing(agent: Agent) -> None:
 
 
 async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
-    """A new user gets from each answer to the next, and each has a link to the page."""
     told = Told(collector)
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         assert client.server_info.version == installed_version()

@@ -1,4 +1,4 @@
-"""All judged trace metrics through the judge's process and the real litellm: what they cost, and what they share."""
+"""Judged trace metrics through real litellm: cost and sharing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Results without a judge for real runs with known defects.
-
-The captures are external and optional, beside the repository.
-"""
+"""Model-free results for real runs with known defects, from optional captures."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ pytestmark = [
 
 @cache
 def runs(scenario: str) -> dict[str, list[Trace]]:
-    """The traces of each framework that has this scenario."""
+    """Return a scenario's traces by framework."""
     return {path.parent.name: [*_traces(path)] for path in sorted(_CAPTURES.glob(f"*/{scenario}.otlp.jsonl"))}
 
 

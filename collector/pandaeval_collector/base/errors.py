@@ -1,4 +1,4 @@
-"""The one kind of error that people see as a sentence instead of a traceback."""
+"""Errors that users see as a sentence instead of a traceback."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import ClassVar
 
 
 class UserError(Exception):
-    """Something that the user can put right: a bad config, an unreadable file, a missing secret.
+    """An error that the user can fix, such as a bad config or a missing secret.
 
-    ``str(error)`` is the whole message; the command line prints it to stderr and leaves with ``exit_code``.
+    The command line prints ``str(error)`` to stderr and exits with ``exit_code``.
     """
 
     exit_code: ClassVar[int] = 2

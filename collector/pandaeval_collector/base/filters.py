@@ -1,6 +1,4 @@
-"""The table of list filters for traces, sessions and results. It defines API parameters, run filters, command options
-and MCP tool arguments.
-"""
+"""List filters for traces, sessions and results: API parameters, run filters, command options and MCP arguments."""
 
 from __future__ import annotations
 
@@ -24,9 +22,10 @@ OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A list filter. ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add
-    ``_ms``). ``kind``: of value; several ``pairs`` must all match. ``option``: its command option if ``name`` is
-    unclear; for a ``flag`` with the negative form.
+    """A list filter.
+
+    ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``). ``kind``:
+    of value. ``pairs``: repeatable, all must match. ``option``: command option, if it differs from ``name``.
     """
 
     name: str
@@ -64,7 +63,7 @@ def meaning(name: str) -> str:
 
 
 def but_times() -> Iterator[Filter]:
-    """Return the filters of schedules, which know their times themselves."""
+    """Return the filters without times, for schedules."""
     return (each for each in FILTERS if each.kind != "time")
 
 
@@ -76,8 +75,10 @@ def of_runs() -> list[Filter]:
 def in_place_of(
     name: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that gives a command or a tool ``options`` (annotation and default by name) in place of its
-    parameter ``name``, whose value ``make`` makes of the options' values."""
+    """Return a decorator that replaces parameter ``name`` by ``options`` (annotation and default by name).
+
+    ``make`` computes the parameter from the option values.
+    """
 
     def made(command: Callable[..., Any]) -> Callable[..., Any]:
         def called(*own: Any, **given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How spans come in, when a trace is complete, and where it is kept until it is judged."""
+"""Configuration of receivers, trace completion and storage."""
 
 from __future__ import annotations
 

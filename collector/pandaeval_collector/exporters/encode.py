@@ -1,7 +1,6 @@
 """OpenTelemetry attributes of a result, and its log event ``gen_ai.evaluation.result``.
 
-Results are encoded once at commit, without the SDK. The SDK cannot derive a span ID from content or set the sampled
-flag, and it encodes shared attributes per result. Attributes of units and verdicts are cached here.
+Encoded once at commit without the SDK, which can neither derive span IDs from content nor set the sampled flag.
 """
 
 from __future__ import annotations
@@ -41,8 +40,9 @@ _AS_IN_BROWSERS = "!'()*"
 
 @dataclass(slots=True)
 class EncodedResult:
-    """A result with encoded attributes. ``own``: unique to it. ``about``: shared within its unit. ``verdict``: shared
-    within its metric.
+    """A result with encoded attributes.
+
+    ``own``: unique. ``about``: shared within its unit. ``verdict``: shared within its metric.
     """
 
     result: Result
@@ -60,9 +60,10 @@ class Alike(NamedTuple):
 
 
 class SharedAttributes(NamedTuple):
-    """Attributes shared within a unit. ``place``: trace and span of a log record. ``ids``: response and session,
-    length-prefixed, as fields of a log record (with page address) and span event. ``span``: session and address as span
-    fields. ``kind``: shared with other units.
+    """Attributes shared within a unit.
+
+    ``place``: trace and span of a log record. ``ids``: response and session as fields of a log record (with page
+    address) and span event. ``span``: session and address as span fields. ``kind``: shared with other units.
     """
 
     place: bytes
@@ -74,8 +75,9 @@ class SharedAttributes(NamedTuple):
 
 
 def encode_attributes(results: Sequence[Result], page: str = "") -> list[EncodedResult]:
-    """Encode each result's attributes for log records, spans and span events. ``page``: base address of the results
-    page without a trailing slash, or ``""``.
+    """Encode each result's attributes.
+
+    ``page``: base address of the results page without a trailing slash, or ``""``.
     """
     encoded = []
     for result in results:
@@ -158,7 +160,6 @@ def _verdict_attributes(
     passed: bool | None,
     assumed: float | None,
 ) -> Alike:
-    """Encode the attributes that many results of a metric share."""
     facts: dict[str, Any] = {
         "gen_ai.evaluation.name": metric,
         "gen_ai.evaluation.score.label": label,
@@ -192,7 +193,7 @@ def _about(
     level: str,
     *kind: Any,
 ) -> SharedAttributes:
-    """Encode attributes shared within a unit. Cached, because such results are consecutive."""
+    """Encode attributes shared within a unit, cached for consecutive results."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return SharedAttributes(
@@ -209,7 +210,6 @@ def _about(
 def _unit_attributes(
     level: str, service: str, agent: str, environment: str | None, trigger: str | None, late_spans: int
 ) -> Alike:
-    """Encode the attributes that many units share."""
     facts = {
         "pandaeval.level": level,
         "pandaeval.service": service,
@@ -246,7 +246,6 @@ def _log_times(time_ns: int) -> bytes:
 
 @lru_cache(maxsize=4)
 def _log_alike(failed: bool, sampled: bool) -> bytes:
-    """Encode the fields that are the same in all log records."""
     record = LogRecord(
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if failed else "INFO",
@@ -257,7 +256,7 @@ def _log_alike(failed: bool, sampled: bool) -> bytes:
 
 
 def address(page: str, level: str, trace_id: str, span_id: str, session_id: str | None) -> str:
-    """Return the page address of an evaluated unit; ``""`` without a page."""
+    """Return a unit's page address; ``""`` without a page."""
     if not page:
         return ""
     if level == "session":

@@ -1,8 +1,8 @@
 """The process that calls models: ``python -m pandaeval_collector.judge.worker``.
 
-Only this process imports litellm (4 s, 165 MB). It is stateless; messages are JSON. Before each attempt it requests
-permission with the model, whether the previous reply was unreadable, and the maximum answer length, so the collector
-enforces limits and budget.
+Only this process imports litellm (4 s, 165 MB). It is stateless; messages are JSON. The collector enforces limits and
+budget: each attempt requests permission with model, maximum answer length, and whether the previous reply was
+unreadable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``--where``: which traces a command looks at, as ``agent=desk,status=error,time=2026-01-01..2026-01-31``."""
+"""``--where``: selects traces, as ``agent=desk,status=error,time=2026-01-01..2026-01-31``."""
 
 from __future__ import annotations
 
@@ -29,25 +29,23 @@ _MOST_NAMES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on traces: each of the keys in ``wanted`` among the values given for it, start in one of ``times``
-    (Unix nanoseconds, the second one excluded; none: any). ``text``: the option as it was written."""
+    """A condition on traces: allowed values per key, and ranges of the start in Unix nanoseconds (end exclusive)."""
 
     text: str
     wanted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     times: tuple[tuple[int, int], ...] = ()
 
     def __call__(self, run: ScoredTrace) -> bool:
-        """Returns whether the run fits; one whose spans are not at hand does."""
+        """Return whether the run fits; runs without spans do."""
         return run.trace is None or self.fits(names_in(run, run.trace), run.trace.start_ns)
 
     def fits(self, names: Mapping[str, Collection[str | None]], start_ns: int) -> bool:
-        """Returns whether a trace with these names by key fits."""
+        """Return whether a trace with these names fits."""
         named = all(not values.isdisjoint(names[key]) for key, values in self.wanted.items())
         return named and (not self.times or any(first <= start_ns < end for first, end in self.times))
 
 
 def names_in(run: ScoredTrace, trace: Trace) -> dict[str, Collection[str | None]]:
-    """Returns what a run is chosen by, by key. ``trace``: that of the run."""
     of_trace = {"user": "user_id", "session": "session_id"}
     names = {key: (getattr(trace, of_trace.get(key, key)),) for key in NAMED}
     pairs = () if run.listed is None else run.listed.attributes
@@ -55,13 +53,11 @@ def names_in(run: ScoredTrace, trace: Trace) -> dict[str, Collection[str | None]
 
 
 def attribute_keys(where: Where | None) -> list[str]:
-    """Returns the keys of the attributes that the condition is about."""
     return sorted({pair.partition("=")[0] for pair in where.wanted.get("attribute", ())} if where else ())
 
 
 def parse_where(written: Iterable[str]) -> Where | None:
-    """Returns the condition that the option's values state together; ``None`` if it was not given. Raises ``UserError``
-    for text that states none."""
+    """Return the condition, or ``None``. Raises ``UserError``."""
     found: dict[str, list[str]] = {}
     texts = [text.strip() for text in written]
     for key, value in (condition for text in texts for condition in conditions_of(text, _KEYS)):
@@ -73,7 +69,7 @@ def parse_where(written: Iterable[str]) -> Where | None:
 
 
 class TraceFilter(Stage):
-    """Chooses traces by a condition, and counts the others for the notice at the end."""
+    """Selects traces, and counts the others."""
 
     def __init__(self, where: Where) -> None:
         self.where = where
@@ -90,7 +86,7 @@ class TraceFilter(Stage):
         return fits
 
     def conclude(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterable[Result]:
-        """Raises ``UserError`` if no trace was chosen because of a name that no trace has."""
+        """Raise ``UserError`` if no trace was selected because of an unknown name."""
         if self.chosen or not self.left_out:
             return ()
         for key, known in self._known.items():
@@ -103,7 +99,7 @@ class TraceFilter(Stage):
 
     @property
     def notice(self) -> str:
-        """How many traces were left out or, if all were, which agents and services the input has."""
+        """Report the number of excluded traces or, if all, the input's agents and services."""
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
             return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were excluded"

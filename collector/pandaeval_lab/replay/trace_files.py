@@ -1,8 +1,4 @@
-"""The traces of files: put into a store, in normal form or to be scored.
-
-All traces close at the end of the input and come in order of their start, so the order in the files does not matter.
-Memory does not grow with the input: spans wait on disk.
-"""
+"""The traces of files, in normal form or to be scored, by start. Spans wait on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
 @dataclass(slots=True)
 class Read:
-    """Counts what was read of the input, and keeps the first ten problems with their places."""
+    """Counts the input, and keeps the first ten problems."""
 
     requests: int = 0
     items: int = 0
@@ -44,12 +40,14 @@ class Read:
 
 
 class TraceFiles:
-    """Reads any number of inputs: :meth:`add` each request, then read :meth:`traces`, or have them scored by
-    :func:`pandaeval_lab.replay.replay.replay`. A context manager."""
+    """Reads inputs: :meth:`add` requests, then read :meth:`traces` or score them by
+    :func:`pandaeval_lab.replay.replay.replay`.
+
+    A context manager.
+    """
 
     def __init__(self, rules: CloseRules | None = None, *, store: Store | None = None) -> None:
-        """``rules``: the size limits of traces. ``store`` is used in place of a temporary one and stays open; undecided
-        traces in it count as read."""
+        """``rules``: size limits. ``store``: replaces a temporary store and stays open."""
         self.read = Read()
         self._own = contextlib.ExitStack()
         if store is None:
@@ -69,7 +67,7 @@ class TraceFiles:
         self._own.close()
 
     def add(self, request: Request | BadLine) -> None:
-        """Take in a request. Counts a bad request and notes its problem; the others are not affected."""
+        """Add a request. Counts bad requests."""
         if isinstance(request, BadLine):
             self.read.problem(f"{request.place}: {request.reason}")
             return
@@ -99,43 +97,41 @@ class TraceFiles:
             self._flush()
 
     def add_all(self, requests: Iterable[Request | BadLine]) -> None:
-        """Take in requests; see :meth:`add`."""
         for request in requests:
             self.add(request)
 
     def waiting(self) -> int:
-        """Return how many traces were read and not scored, those without agents included."""
+        """Number of unscored traces, also without agents."""
         self._flush()
         return sum(1 for _ in traces_by_start(self.store.reads))
 
     def contents(self, trace_id: str) -> Sequence[Part]:
-        """Return the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
+        """Return a trace's stored spans and logs. Raises ``ValueError`` for a bad id."""
         return self.store.reads.contents(bytes.fromhex(trace_id))
 
     def traces(self) -> Iterator[Trace]:
-        """Yield every trace in normal form by start time, unscored, those without agents included."""
+        """Yield every trace in normal form by start, also without agents."""
         chains = self.chains()
         for trace in self._built(self._due(), self.read.problem):
             session = chains.session(LinkedTrace.of(trace))
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def chains(self) -> Forward:
-        """Read ahead to find which trace continues which: the first trace of a chain does not show it."""
+        """Find which trace continues which."""
         self._flush()
         some = (each for each in self._due() if each.trace_id in self._linked)
         return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if self._linked else ())
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yield the traces in batches, by start time."""
+        """Yield batches of traces, by start."""
         self._flush()
         return batches(self._due())
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Return the sessions that are over: all."""
+        """Return all sessions."""
         return touched
 
     def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
-        """Yield traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
         for each in due:
             seconds = TRACE_SECONDS + each.size * SECONDS_PER_BYTE
             try:
@@ -159,7 +155,7 @@ class TraceFiles:
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
     def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
-        """Return the chunks up to the size limits of a running collector, so that both score the same."""
+        """Return the chunks up to a running collector's size limits."""
         if size < self.rules.max_bytes and items < self.rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()
@@ -179,8 +175,7 @@ class TraceFiles:
 
 
 def traces_by_start(reads: StoreReader) -> Iterator[tuple[bytes, list[int], int, int]]:
-    """Yield each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
-    (for files: the order on disk must not matter). Memory does not grow with their number."""
+    """Yield ids, bytes and items (copies counted) of each trace with chunks, by start."""
     with reads.scan() as reader:
         rows = reader.execute(
             """SELECT trace_id, group_concat(id), sum(size), sum(items),

@@ -1,5 +1,4 @@
-"""Content that comes as log records: the real OpenTelemetry Collector writes spans and records to one topic, two
-collectors share it, and each trace is scored as where all of it came by OTLP."""
+"""Spans and log records over Kafka, shared by two collectors, score like OTLP."""
 
 from __future__ import annotations
 
@@ -69,5 +68,5 @@ def _scores(*collectors: CollectorProcess) -> dict[tuple[str, str], float | None
 
 
 def _is_own(key: tuple[str, str]) -> bool:
-    """Whether a result is about a single trace and rests on nothing else."""
+    """Return whether a result depends on a single trace."""
     return key[1].startswith("trace.") and key[1] != _ACROSS

@@ -1,4 +1,4 @@
-"""Many calls that share one id: time grows with their number, not with its square."""
+"""Linear time for many calls with one ID."""
 
 from __future__ import annotations
 

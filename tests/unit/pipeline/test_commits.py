@@ -1,4 +1,4 @@
-"""Decisions are made and committed one after the other; what becomes due meanwhile waits for one of them at most."""
+"""Decisions commit one after the other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUIET = 11.0
 
 
 class Held:
-    """Commits of a line that wait for the test; the next is let through by :meth:`go`."""
+    """Commits that wait for :meth:`go`."""
 
     def __init__(self, line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> None:
         self._commit = line.store.commit

@@ -1,4 +1,4 @@
-"""What it takes to normalise and score a trace inline grows with the trace, whatever it is made of."""
+"""Cost grows linearly with trace size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which way lists come to their rows: the index and the order that are named in the query, whatever it answers."""
+"""Indexes and orders of list queries."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def test_where_many_rows_are_wanted_failures_are_found_in_the_order_of_the_list(
 
 
 def _asked(finder: Finder, wanted: Wanted, *, worst_first: bool) -> list[str]:
-    """The queries for rows of a list."""
     reader, asked = finder.connection(), list[str]()
     reader.set_trace_callback(asked.append)
     try:

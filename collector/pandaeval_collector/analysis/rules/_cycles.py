@@ -45,11 +45,12 @@ _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 @dataclass(slots=True)
 class Step:
-    """A tool call with its analysis. ``signature``: equal for the same agent, tool and equivalent arguments; ``None``
-    if arguments are unknown. ``turn`` and ``visit`` count user turns and agent changes. ``idle_s``: seconds since the
-    previous call without work. ``idle_known``: the trace proves that idleness. ``news``: the answer was new.
-    ``wasted``: a repetition. ``asked_by``: number of the requesting model call, 0 if unknown. ``stale``: a reworded
-    earlier call, whose ``signature`` it gets. ``delegates``: another agent worked inside.
+    """A tool call with its analysis.
+
+    ``signature``: equal for equal agent, tool and equivalent arguments; ``None`` if unknown. ``turn``, ``visit``:
+    number of user turn and agent change. ``idle_s``: seconds since the previous call without work; ``idle_known`` if
+    proven. ``news``: new answer. ``wasted``: a repetition. ``asked_by``: number of the requesting model call, 0 if
+    unknown. ``stale``: rewords an earlier call and gets its ``signature``. ``delegates``: another agent worked inside.
     """
 
     call: ToolCall
@@ -68,8 +69,9 @@ class Step:
 
 @dataclass(slots=True)
 class _Chain:
-    """A series of equal calls. ``state``: the state number after the latest. ``repeats``: wasted calls since the state
-    last changed.
+    """A series of equal calls.
+
+    ``state``: state number after the latest. ``repeats``: wasted calls since the last state change.
     """
 
     last: int
@@ -81,7 +83,7 @@ class _Chain:
     repeats: list[Step] = field(default_factory=list)
 
     def repeat(self, index: int, step: Step, weak: bool) -> None:
-        """Add a repetition. A ``weak`` repetition is wasted only in a long series."""
+        """Add a repetition. A ``weak`` repetition needs a long series to be wasted."""
         self.last = index
         self.length += 1
         self.pending.append(step)
@@ -104,7 +106,6 @@ class RepeatMarker:
         self._last_wait = -1
 
     def mark(self) -> None:
-        """Set ``news`` and ``wasted`` of every step."""
         turn = 0
         for index, step in enumerate(self._steps):
             if step.turn != turn:
@@ -164,7 +165,7 @@ class RepeatMarker:
         return self._last_news <= chain.last
 
     def _waited(self, chain: _Chain, before: Step, step: Step) -> bool:
-        """Return whether time was spent on purpose since the previous equal call."""
+        """Return whether the agent waited on purpose since the previous equal call."""
         grew = chain.idle_s >= LEAST_GROWING_S and step.idle_s >= GROWTH * chain.idle_s
         chain.growths = chain.growths + 1 if grew else 0
         chain.idle_s = step.idle_s
@@ -198,9 +199,10 @@ def masked_reason(call: ToolCall) -> str:
 
 
 def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
-    """Find tools that fail at least three times in a row for the same reason, with any arguments. A success, another
-    failure, a wait or a user message ends the row; parallel calls count once. "Not found" is an answer to a lookup.
-    Code in model answers has separate rules. ``known`` repeats are not counted again.
+    """Find tools that fail at least three times in a row for the same reason, with any arguments.
+
+    A success, another failure, a wait or a user message ends the row. Parallel calls count once. "Not found" is a
+    lookup's answer. ``known`` repeats are not counted again.
     """
     wasted = {index for cycle in known for index in cycle.wasted}
     cycles: list[Cycle] = []
@@ -212,7 +214,6 @@ def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
 
 
 def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
-    """Return the places of calls of the same tool that failed in a row for the same reason."""
     latest: dict[tuple[str, str], tuple[str, list[int]]] = {}
     rows: list[list[int]] = []
     waited = -1
@@ -234,28 +235,25 @@ def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def _failure(step: Step) -> str:
-    """Return why a step failed, without the values that it was about; ``""`` if it did not."""
     if step.call.name == CODE or not failed(step.call) or (step.nature is Nature.READING and is_absence(step.call)):
         return ""
     return masked_reason(step.call)
 
 
 def _at_once(before: Step, step: Step) -> bool:
-    """Return whether two calls were asked for at the same time."""
     return step.call.start_ns < before.call.end_ns or bool(step.asked_by and step.asked_by == before.asked_by)
 
 
 # What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.
 def agents(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span id to the agent at work: the span's own, else that of the nearest agent above; ``""`` where none is
-    named."""
+    """Map each span ID to its own or nearest agent; ``""`` if unnamed."""
     return _inherited({span.span_id: span for span in spans}, lambda span: span.agent_name)
 
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span id to the tool call in which its agent was started; ``""`` or missing for the outermost agents.
+    """Map each span ID to the tool call that started its agent; ``""`` or missing for outermost agents.
 
-    Agents started as tools do not share state, even with the same name.
+    Agents started as tools share no state.
     """
     by_id = {span.span_id: span for span in spans}
     if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
@@ -265,7 +263,7 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
-    """Map each span to its own value or its nearest ancestor's. Linear; stops at parent loops and missing parents."""
+    """Map each span to its own or nearest ancestor's value. Linear; stops at parent loops."""
     found: dict[str, str] = {}
     for span in by_id.values():
         path: list[str] = []
@@ -298,7 +296,7 @@ class Visit:
 
 
 class Visits:
-    """Visits of a trace by start; :meth:`of` returns a call's visit."""
+    """Visits of a trace by start."""
 
     def __init__(self, trace: Trace) -> None:
         self.all: list[Visit] = []
@@ -316,15 +314,16 @@ class Visits:
         self._starts = [visit.start_ns for visit in self.all]
 
     def of(self, call: ToolCall) -> int:
-        """Return the number of the visit in which a call was made; -1 when no agent is named."""
+        """Return a call's visit number; -1 without a named agent."""
         by_time = bisect_right(self._starts, call.start_ns) - 1
         return self._of_span.get(call.span_id, by_time)
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Calls repeated in ``rounds`` >= 2. ``members``: indexes of all calls. ``wasted``: later calls without news. For a
-    ping-pong, the ``visits`` of all rounds and the handing-over calls.
+    """Calls repeated in ``rounds`` >= 2.
+
+    ``members``: indexes of all calls. ``wasted``: later calls without news. ``visits``: of a ping-pong, all rounds.
     """
 
     kind: str
@@ -335,10 +334,9 @@ class Cycle:
 
 
 def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
-    """Find visits that alternate between two agents without progress from the second round on.
+    """Find visits that alternate between two agents without progress from the second round on. Linear.
 
-    Progress is a call with news, new model text, or text that was not captured. Parallel agents do not alternate.
-    Linear.
+    Progress is a call with news, new model text, or uncaptured text. Parallel agents do not alternate.
     """
     if len(visits) < 4:
         return []
@@ -404,8 +402,7 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
     """Assign every wasted step to a cycle, by first appearance. Linear.
 
-    A cycle never spans a call with news: repeated lookups between findings waste calls but are no loop. Repetition with
-    a period above 3 is reported as a ``repeat`` per call.
+    A call with news ends a cycle. Repetition with a period above 3 gives a ``repeat`` per call.
     """
     line = [i for i, step in enumerate(steps) if step.wasted or step.nature not in _PASSED_OVER]
     runs = {period: _runs(steps, line, period) for period in _KINDS}
@@ -419,7 +416,6 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
         latest[step.signature] = index
 
     def end_loose() -> None:
-        """End the cycles of single calls between those that go round."""
         repeats = (tuple(index for index in places if steps[index].wasted) for places in loose.values())
         cycles.extend(Cycle("repeat", 1 + len(each), (before[each[0]], *each), each) for each in repeats if each)
         loose.clear()
@@ -446,7 +442,7 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
 
 
 def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
-    """Return for each place how many calls from there on equal those ``period`` calls before."""
+    """Return, for each index, how many following calls equal the calls ``period`` earlier."""
     runs = [0] * (len(line) + 1)
     for at in range(len(line) - 1, period - 1, -1):
         here, there = steps[line[at]], steps[line[at - period]]

@@ -250,9 +250,7 @@ DECLINED = _any(
 
 
 class FailureSign(Enum):
-    """Sign of a failed call. ``FAILED``; ``DECLINED``: a person refused; ``UNSURE``: ambiguous; ``NOTHING``: no
-    sign.
-    """
+    """Sign of a failed call. ``DECLINED``: a person refused. ``UNSURE``: ambiguous. ``NOTHING``: no sign."""
 
     NOTHING = auto()
     UNSURE = auto()

@@ -1,6 +1,6 @@
 """The child side of :mod:`pandaeval_collector.base.runtime.calls`.
 
-Ends with its parent. It is stateless, may be killed at any time, and is the first victim of memory shortage.
+It is stateless, ends with its parent, and is killed first if memory is short.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ Tell = Callable[..., None]
 
 
 class OtherEditionError(RuntimeError):
-    """The program on disk is not the one that started this process."""
+    """The program on disk changed since this process started."""
 
 
 def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
-    """Serve requests sequentially with ``handler(*arguments)``. ``open_``: returns the handlers, or raises the start
-    error. ``nice``: priority reduction.
+    """Serve requests sequentially with ``handler(*arguments)``.
+
+    ``open_`` returns the handlers, or raises the start error. ``nice``: priority reduction.
     """
     parent, codec, requests = Parent(nice=nice), PICKLED, queue.SimpleQueue[Any]()
 
@@ -51,8 +52,9 @@ def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
 
 
 def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
-    """Serve requests concurrently on an event loop. ``open_``: returns the handlers, which may call the parent, or
-    raises the start error.
+    """Serve requests concurrently on an event loop.
+
+    ``open_`` returns the handlers, which may call the parent, or raises the start error.
     """
     parent = Parent(nice=nice)
     asyncio.run(_serve(open_, parent, codec))
@@ -70,7 +72,6 @@ async def _serve(open_: Callable[[Any, Peer], Awaitable[Handlers]], parent: Pare
 
 
 def _setup(parent: Parent, codec: Codec) -> Any:
-    """Return the parent's setup, and log as the parent does."""
     first = parent.receive()
     if first is None:
         os._exit(0)

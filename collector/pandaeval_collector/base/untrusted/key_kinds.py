@@ -1,4 +1,4 @@
-"""The keys that providers hand out, by the shapes in ``key_kinds.toml``: one line per kind."""
+"""Provider keys by the shapes in ``key_kinds.toml``."""
 
 from __future__ import annotations
 

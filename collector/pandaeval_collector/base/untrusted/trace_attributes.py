@@ -1,4 +1,4 @@
-"""What the spans of a trace state about it by an attribute of ours."""
+"""Our attributes on the spans of a trace."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pandaeval_otel.model import Trace
 
 
 def stated(trace: Trace, *names: str) -> list[str]:
-    """Return the bounded value of each attribute from the first span that has it; ``0`` counts, empty text does not.
-    ``""``: none.
+    """Return the bounded value of each attribute from the first span with it; ``""`` if none.
+
+    ``0`` counts as a value, empty text does not.
     """
     held = [span.attributes for span in trace.spans if span.attributes]
     texts = ((str(each[name]) for each in held if each.get(name) is not None) for name in names)

@@ -1,4 +1,4 @@
-"""A decided trace's data for its session, besides its answer, and its storage format."""
+"""A decided trace's stored data for its session, without the answer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SignalFacts(TypedDict):
-    """A stored metric result of a trace for its session (:class:`pandaeval_collector.scoring.metric.SessionSignal`)."""
-
     outcome: str
     value: _Share | None
     why: str | None
@@ -31,14 +29,11 @@ class SignalFacts(TypedDict):
 class TraceFacts:
     """Facts about a decided trace for its session.
 
-    ``span_id``: the root. ``captured``: has an output. ``said``: the output has content. ``embedder``: for comparing
-    the answer, ``None`` if there is none. ``evidence``: per metric, the digest of the traces last evaluated together;
-    ``None`` if not compared yet. ``responses``, ``continues``: see :class:`pandaeval_otel.model.Trace`. ``chained``:
-    the session follows from responses. ``pending``: ended in a tool call or guardrail. ``done``: tools that changed
-    state here, and calls of other traces answered here. ``turns``: number of turns. ``judged``: whether the trace is
-    judged. ``rootless``: the root did not end. ``held``: size of the grounding data for later traces, after the answer.
-    ``unsettled``: metrics evaluated with earlier traces' data. ``asked_again``: the user repeated a question.
-    ``asked``: content words of the question. ``utility``: a utility call without session.
+    ``captured``: has an output. ``said``: it has content. ``evidence``: digest of the last read traces by metric.
+    ``responses``, ``continues``: see :class:`pandaeval_otel.model.Trace`. ``chained``: the session follows from
+    responses. ``pending``: ended in a tool call or guardrail. ``done``: changing tools, and answered calls of other
+    traces. ``rootless``: the root did not end. ``held``: size of the grounding data. ``unsettled``: metrics evaluated
+    with earlier traces. ``asked``: content words of the question. ``utility``: utility call without session.
     """
 
     agent: str
@@ -72,17 +67,14 @@ class TraceFacts:
 
     @property
     def linked(self) -> bool:
-        """Whether a session can follow from the responses that the trace gave or continues."""
         return bool(self.responses or self.continues)
 
     def pack(self) -> bytes:
-        """Pack the facts: mandatory facts, and others that differ from their default."""
         return orjson.dumps({name: value for name, usual in _stored() if (value := getattr(self, name)) != usual})
 
 
 @cache
 def _stored() -> list[tuple[str, Any]]:
-    """Return each fact's default, which is not stored. Uncompared sessions are found by ``evidence``."""
     return [
         (fact.name, _ALWAYS if fact.default is MISSING or fact.name == "evidence" else fact.default)
         for fact in fields(TraceFacts)
@@ -90,8 +82,9 @@ def _stored() -> list[tuple[str, Any]]:
 
 
 def unpack(packed: bytes) -> TraceFacts:
-    """Unpack :meth:`TraceFacts.pack`. Unknown facts of newer collectors are dropped. Raises ``ValueError`` for invalid
-    JSON and ``TypeError`` for missing mandatory facts.
+    """Unpack :meth:`TraceFacts.pack`; ignore unknown facts.
+
+    Raises ``ValueError`` for invalid JSON and ``TypeError`` for missing facts.
     """
     facts = {name: value for name, value in orjson.loads(packed).items() if name in TraceFacts.__slots__}
     for name in ("responses", "done", "unsettled"):
@@ -106,5 +99,4 @@ def _checker() -> TypeAdapter[TraceFacts]:
 
 
 def check(packed: bytes) -> None:
-    """Raise ``ValueError`` for invalid packed facts, which would prevent session scores. Unknown keys are ignored."""
     _checker().validate_json(packed, strict=True)

@@ -1,12 +1,7 @@
 """Finds sessions of traces without a session id, from continued responses or histories.
 
-A trace belongs to its named session, else to that of the trace it continues. The first of a chain gets a session named
-by its last response id, so an unseen predecessor does not change the session. A trace that nothing continues has no
-session.
-
-Predecessors begin earlier, so chains have no loops. If several traces gave the same response, the first is the
-predecessor. Conversations are weaker evidence (canned answers, prompt examples): they count only if exactly one earlier
-trace has them. The result is independent of arrival order.
+A trace joins the session of the earlier trace that it continues. A chain is named by its first trace's last response
+id. Equal conversations count only with exactly one earlier trace. The result does not depend on arrival order.
 """
 
 from __future__ import annotations
@@ -28,9 +23,10 @@ Order = tuple[int, str]
 
 @dataclass(slots=True)
 class Places:
-    """Session placement of a batch. ``sessions``: by trace id, for traces without a named session. ``waiting``: traces
-    that may join a session later. ``before``: rows of older revisions. ``moved``: earlier traces with a new session or
-    none (``None``). ``responses``: lookup rows for later traces.
+    """Session placement of a batch.
+
+    ``sessions``: by trace id. ``waiting``: may join later. ``before``: older revisions' rows. ``moved``: earlier traces
+    by new session or ``None``.
     """
 
     sessions: dict[str, str] = field(default_factory=dict)
@@ -41,17 +37,13 @@ class Places:
 
 
 class Chains(Protocol):
-    """Finds the session of traces that name none."""
-
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """Return the sessions of ``runs``, which are ordered by start."""
+        """Return the sessions of ``runs``, ordered by start."""
 
 
 @dataclass(slots=True)
 class LinkedTrace:
-    """A trace with its links. ``named``: the session in its spans. ``session``: its actual session. ``row``: stored
-    data of an earlier trace.
-    """
+    """A trace with its links. ``named``: session in its spans. ``session``: actual session. ``row``: stored data."""
 
     trace_id: str
     start_ns: int
@@ -74,7 +66,6 @@ class LinkedTrace:
         return bool(self.responses or self.continues)
 
     def differs(self, older: LinkedTrace | None) -> bool:
-        """Return whether anything changed that affects sessions."""
         if older is None:
             return True
         before = older.order, older.named, older.continues, older.responses
@@ -82,15 +73,12 @@ class LinkedTrace:
 
 
 class Forward:
-    """:class:`Chains` for complete input in order of start. ``turns``: traces without a named session that may be
-    linked.
-    """
+    """:class:`Chains` for complete, ordered input. ``turns``: linkable traces."""
 
     def __init__(self, turns: Iterable[LinkedTrace]) -> None:
         self._web = _Web(None, (turn for turn in turns if turn.linked))
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """See :class:`Chains`."""
         places = Places()
         for run in runs:
             if run.member.facts.linked:
@@ -101,7 +89,6 @@ class Forward:
         return places
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Return the session of the next trace."""
         if not turn.linked:
             return turn.named
         if turn.trace_id not in self._web.turns:
@@ -112,13 +99,12 @@ class Forward:
 
 
 class StoredChains:
-    """:class:`Chains` for a running collector, in any order. Reads the store only."""
+    """:class:`Chains` for any order of arrival. Only reads the store."""
 
     def __init__(self, store: StoreReader) -> None:
         self._store = store
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """See :class:`Chains`."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
         before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
         places = Places(before=before)
@@ -140,7 +126,6 @@ class StoredChains:
 
 
 def _implied(older: LinkedTrace | None) -> str | None:
-    """Return the session of an older revision without a named session. The trace stays there until more is known."""
     return older.session if older is not None and older.named is None else None
 
 
@@ -164,9 +149,7 @@ def _turn(member: Member, named: str | None) -> LinkedTrace:
 
 
 class _Web:
-    """Turns around new turns, read on demand. Stored rows of the batch are ignored. ``store``: ``None`` if the batch is
-    complete.
-    """
+    """Turns around new turns, read on demand. ``store``: ``None`` for a complete batch."""
 
     def __init__(self, store: StoreReader | None, batch: Iterable[LinkedTrace]) -> None:
         self._store = store
@@ -178,7 +161,7 @@ class _Web:
             self.add(turn)
 
     def settle(self, fresh: Sequence[LinkedTrace], older: Sequence[LinkedTrace]) -> None:
-        """Set the sessions of fresh turns and their followers. ``older``: earlier versions of some fresh turns."""
+        """Set sessions of fresh turns and followers. ``older``: earlier versions."""
         self._read({turn.continues for turn in (*fresh, *older) if turn.continues}, continued=False)
         self._read({id_ for turn in (*fresh, *older) for id_ in turn.responses}, continued=True)
         told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
@@ -192,12 +175,10 @@ class _Web:
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
-        """Return stored rows with changed sessions, each with its new session."""
         stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
         return [(row, session) for row, session in stored if session != (row.session_id or None)]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
-        """Settle turns by start, so that predecessors come first."""
         waiting = list(due)
         heapq.heapify(waiting)
         while waiting:
@@ -213,7 +194,6 @@ class _Web:
                     heapq.heappush(waiting, later.order)
 
     def session(self, turn: LinkedTrace) -> str | None:
-        """Return a turn's session, once earlier turns are settled."""
         if turn.named is not None:
             return turn.named
         before = self._before(turn)
@@ -224,7 +204,6 @@ class _Web:
         return turn.responses[-1] if self._is_gone_on_from(turn) else None
 
     def _before(self, turn: LinkedTrace) -> LinkedTrace | None:
-        """Return the turn that a turn continues, as far as it was seen."""
         if not turn.continues:
             return None
         self._read([turn.continues], continued=False)
@@ -245,7 +224,6 @@ class _Web:
         return False
 
     def _read(self, ids: Iterable[str], continued: bool) -> None:
-        """Read the stored turns that gave these responses, or that continue them."""
         if self._store is not None and (wanted := {*ids} - self._asked[continued]):
             self._asked[continued].update(wanted)
             for row in self._store.responses.traces(wanted, continued=continued):

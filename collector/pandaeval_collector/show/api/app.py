@@ -1,4 +1,4 @@
-"""The API's application, mounted at ``/api/v1`` of a collector, or alone over a data directory."""
+"""The API application, mounted at ``/api/v1`` of a collector or alone over a data directory."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ from pandaeval_collector.store.schedules import Schedules
 
 
 def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None = None) -> FastAPI:
-    """Return the application; its OpenAPI document is at ``openapi.json``. ``runs``: the collector's, for
-    operations that change something; ``None`` where there are none."""
+    """Return the application, with OpenAPI at ``openapi.json``.
+
+    ``runs``: for operations that change data, or ``None``.
+    """
     app = FastAPI(
         title="pandaeval",
         version=version,
@@ -70,7 +72,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[ASGIApp]:
-    """Open the application over a data directory, for reading. Raises ``UserError`` if there is no readable store."""
+    """Open the read-only application over a data directory. Raises ``UserError`` without a readable store."""
     reads = Reads(Finder(folder))
     try:
         reads.finder.change()

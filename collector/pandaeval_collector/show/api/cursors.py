@@ -1,4 +1,4 @@
-"""Cursors: the end of a page of a list, as a text that programs give back."""
+"""Opaque cursors of pages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
 
 
 def cursor_of(position: Position | None) -> str | None:
-    """Return a position as an opaque text; ``None`` after the last page."""
     if position is None:
         return None
     return base64.urlsafe_b64encode(orjson.dumps(position)).decode().rstrip("=")
 
 
 def position_of(cursor: str | None) -> Position | None:
-    """Return the position in a cursor. Raises :class:`ProblemError` (400) for a text that is no cursor."""
+    """Decode a cursor. Raises :class:`ProblemError` (400)."""
     if cursor is None:
         return None
     try:
@@ -36,6 +35,6 @@ def position_of(cursor: str | None) -> Position | None:
 
 
 def number_of(cursor: str | None) -> int | None:
-    """Return the number in a cursor of a list that is ordered by it. Raises :class:`ProblemError`."""
+    """Decode a cursor with a number. Raises :class:`ProblemError`."""
     position = position_of(cursor)
     return None if position is None else position[1]

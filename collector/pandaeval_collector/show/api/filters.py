@@ -1,4 +1,4 @@
-"""The filters that lists share, as types of parameters and as query parameters of the API."""
+"""Shared filters of lists as query parameters."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ _REACH_MS = {"1h": 3_600_000, "6h": 21_600_000, "24h": 86_400_000, "7d": 604_800
 def filter_types(
     described: Callable[..., Any], filters: Iterable[Filter] = FILTERS, prefix: str = ""
 ) -> dict[str, tuple[Any, list[str] | None]]:
-    """Return the type and the default of each filter by its name. ``described``: makes the type's metadata of a
-    description, such as pydantic's ``Field``; ``prefix``: of the names in requests."""
+    """Return type and default by filter name.
+
+    ``described``: makes metadata of a description, such as pydantic's ``Field``. ``prefix``: of names in requests.
+    """
     types: dict[str, tuple[Any, list[str] | None]] = {}
     for each in filters:
         told = described(description=meaning(each.name), alias=prefix + each.name if prefix else None)
@@ -67,13 +69,12 @@ def taken(filters: Iterable[Filter] = FILTERS, prefix: str = "") -> Callable[...
 
 
 def wanted_of(**given: Any) -> Wanted:
-    """Return the store's form of the filters, given by their names."""
     since, until = _milliseconds(given.pop("since", None)), _milliseconds(given.pop("until", None))
     return Wanted(since, until, **given | {"attribute": tuple(given.get("attribute") or ())})
 
 
 def within(wanted: Wanted, window: str, now_ms: int) -> Wanted:
-    """Return ``wanted`` limited to traces of the ``window`` that ends now."""
+    """Limit ``wanted`` to the ``window`` that ends now."""
     reach = _REACH_MS.get(window)
     if reach is None:
         return wanted
@@ -93,12 +94,11 @@ Filters = Annotated[Wanted, Depends(taken())]
 
 
 class FilterFields(BaseModel):
-    """Which traces, as the lists take it. What is left out excludes nothing."""
+    """Filters of traces, as in lists. Omitted fields exclude nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
     def wanted(self) -> Wanted:
-        """Return the filters in the store's form."""
         return wanted_of(**self.model_dump())
 
 

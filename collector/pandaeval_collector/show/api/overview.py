@@ -1,4 +1,4 @@
-"""Operations on rates by metric and agent, and on the metrics of this collector."""
+"""Operations on rates by metric and agent, and on metrics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AttributeValues(BaseModel):
 
 
 class Rates(BaseModel):
-    """Rates of a window, most failures first; and those of all judged runs that people's labels correct."""
+    """Rates of a window, most failures first, and corrected rates of all judged runs."""
 
     rates: list[WindowRate]
     unscored: list[Missing]
@@ -63,7 +63,7 @@ class Rates(BaseModel):
 
 
 def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: Callable[[], list[str]]) -> None:
-    """Add the operations on rates and metrics. ``can``: lists the API's operations that change something."""
+    """Add the operations on rates and metrics. ``can``: lists operations that change data."""
 
     @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and pending work")
     async def whole(request: Request) -> Response:
@@ -92,7 +92,7 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
 
 
 def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
-    """Return the rates that series of ``pandaeval.evaluations`` count, most failures first."""
+    """Return the rates of the series ``pandaeval.evaluations``, most failures first."""
     tallies: dict[tuple[str, ...], OutcomeCounts] = {}
     for given, times in series:
         named = tuple(given.get(attribute, "") for attribute in _NAMES.values())
@@ -108,7 +108,7 @@ def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
 
 
 def window_rates(counted: Iterable[tuple[str, str | None, str, int]]) -> list[WindowRate]:
-    """Return the rates of :func:`read_rates`, most failures first, with those of all agents."""
+    """Return the rates of :func:`read_rates`, most failures first, with totals."""
     tallies: dict[tuple[str, str | None], OutcomeCounts] = {}
     for metric, agent, verdict, times in counted:
         of_all = () if metric.startswith("session.") else (None,)  # a session may have several agents

@@ -1,4 +1,4 @@
-"""The tools: each one asks the API and answers in few words. Their docstrings are what agents read of them."""
+"""The MCP tools. Agents read their docstrings."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
 
 
 def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
-    which receives them as the API takes them."""
+    """Return a decorator that replaces the parameter ``filters`` by these filters, null by default."""
 
     def as_api(**given: Any) -> dict[str, Any]:
         asked = {**dict.fromkeys(names), **given}
@@ -45,10 +44,7 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 class Tools:
-    """The tools over one collector. On one event loop."""
-
     def __init__(self, asker: Asker, page: str | None) -> None:
-        """``page``: where people reach the collector, such as ``http://127.0.0.1:4328``; ``None``: nowhere."""
         self._asker, self._page = asker, page
         self._has_page: bool | None = None
 
@@ -153,17 +149,13 @@ class Tools:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
 
     async def _rates(self, filters: dict[str, Any]) -> list[Any]:
-        """Return the rates of the wanted runs: of all agents, and of each agent that is wanted."""
         agent, rates = filters["agent"], (await self._asker.get("/rates", **filters))["rates"]
         return [rate for rate in rates if agent is None or rate["agent"] in (None, agent)]
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
-        """Return the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for
-        secrets takes a while."""
         return await asyncio.to_thread(fenced, lines, rest, *more, await self._link(place))
 
     async def _link(self, place: str) -> str:
-        """Return a sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
         if self._page is None:
             return ""
         if self._has_page is None:
@@ -175,7 +167,6 @@ class Tools:
 
 
 def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
-    """Yield the tools over a collector. ``page``: where people reach it."""
     tools = Tools(asker, page)
     for name, method in vars(Tools).items():
         if inspect.isfunction(method) and not name.startswith("_"):
@@ -183,7 +174,6 @@ def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
 
 
 def _since(hours: float | None) -> str | None:
-    """Return the time so many hours ago as RFC 3339; ``None`` for no limit."""
     try:
         return None if hours is None else (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
     except OverflowError:

@@ -1,4 +1,4 @@
-"""The traces that a selector names: a user, a session, a trace, or all before a time."""
+"""Traces by selector: user, session, trace, or before a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DECIDED = {
 
 
 def decided(connection: sqlite3.Connection, kind: str, value: str, limit: int = -1) -> About:
-    """Returns decided traces that a selector names: at most ``limit``, all if it is negative."""
+    """Return selected decided traces; at most ``limit``, all if negative."""
     about = About(connection, _numbers(connection, kind, value, limit))
     if kind == "session":
         about.add_session(connection, value)
@@ -46,8 +46,7 @@ def decided(connection: sqlite3.Connection, kind: str, value: str, limit: int = 
 
 
 def undecided(connection: sqlite3.Connection, kind: str, value: str, after: int) -> tuple[set[bytes], int, bool]:
-    """Returns undecided traces that a selector names, from the chunks behind an ID; the last ID; and whether more
-    chunks follow."""
+    """Return undecided traces from chunks after an id, the last id, and whether more follow."""
     rows = connection.execute(
         f"SELECT {CHUNK} FROM chunks WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
         (after, _MARKED),
@@ -69,7 +68,6 @@ def _numbers(connection: sqlite3.Connection, kind: str, value: str, limit: int) 
 
 
 def _names(row: Sequence[Any], kind: str, value: str) -> bool:
-    """Returns whether a chunk names the user, session or trace, or began before the time."""
     if kind == "trace":
         return bool(row[3].hex() == value)
     if kind == "before":
@@ -86,7 +84,6 @@ def _names(row: Sequence[Any], kind: str, value: str) -> bool:
 
 
 def _varint(number: int) -> bytes:
-    """Encodes a number as protobuf does."""
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""What a list is asked for: times, the window of the page, and where a page ended."""
+"""List filters, windows and page cursors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lists of the API: their order, their pages, and what stands of an open session."""
+"""Order and pages of API lists."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ def _fill(store: Store) -> None:
 
 
 class Asked:
-    """A client of the API."""
-
     def __init__(self, folder: Path) -> None:
         self._store = Store(folder, "off")
         _fill(self._store)

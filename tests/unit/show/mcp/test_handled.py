@@ -1,4 +1,4 @@
-"""What a coding agent hears of whether agents did their job: a judge's verdicts with their interval, and no praise."""
+"""Judge verdicts for coding agents."""
 
 from __future__ import annotations
 

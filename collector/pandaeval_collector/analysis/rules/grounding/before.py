@@ -1,7 +1,6 @@
-"""Grounding data that a trace leaves for later traces of its session: packed, capped, with a note on missing parts.
+"""Grounding data of a trace for later traces of its session: packed and capped, with a note on missing parts.
 
-Includes user messages, answers, call arguments and results, and documents of this trace. Excludes instructions, which
-later traces repeat, and history, which the session has.
+Includes user messages, answers, call arguments, results and documents. Excludes instructions and history.
 """
 
 from __future__ import annotations
@@ -43,8 +42,9 @@ _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Before:
-    """Content of earlier session traces, oldest first. ``hidden``: why the agent may have known more. ``responses``:
-    ids of their model responses.
+    """Content of earlier session traces, oldest first.
+
+    ``hidden``: why the agent may have known more. ``responses``: model response IDs.
     """
 
     found: Sequence[tuple[Whose, Any]] = ()
@@ -55,7 +55,6 @@ class Before:
 
 
 def pack(trace: Trace) -> bytes:
-    """Pack the content of the trace for the grounding of later traces."""
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
@@ -79,7 +78,7 @@ def pack(trace: Trace) -> bytes:
 
 
 def spelled(value: Any) -> str:
-    """Return a text as it is, and anything else as JSON."""
+    """Return a text unchanged, other values as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -89,7 +88,7 @@ def spelled(value: Any) -> str:
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
-    """Unpack the content of the earlier traces of a session, oldest first; ``b""`` for a trace without content."""
+    """Unpack earlier session traces, oldest first; ``b""`` for a trace without content."""
     found: list[tuple[Whose, Any]] = []
     missing = _MORE if len(packed) >= MOST_TRACES else None
     for index, each in enumerate(packed):
@@ -103,7 +102,7 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
 
 
 def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yield the texts that the agent received and found in this trace, each with its time."""
+    """Yield texts that the agent received and found in this trace, with times."""
     yield 0, "user", trace.input
     starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
     for turn in trace.turns:
@@ -120,7 +119,7 @@ def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
 
 
 def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yield the agent's instructions, definitions of tools and messages on the spans, each with its time."""
+    """Yield instructions, tool definitions and messages of the spans, with times."""
     for tool in trace.tools:
         yield 0, "instructions", [tool.name, tool.description, tool.parameters]
     seen: set[int] = set()
@@ -135,8 +134,6 @@ def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
 
 
 def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
-    """Yield what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
-    this trace says."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     for index, message in enumerate(messages[begin:], begin):
         if id(message) in seen or (message.role == "assistant" and index > last):
@@ -162,11 +159,10 @@ def _of_part(part: object, who: Whose) -> tuple[Whose, Any] | None:
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
-    """Return the missing content; ``None`` if the agent had only the trace and ``earlier``, the earlier session
-    content.
+    """Return the missing content; ``None`` if the trace and ``earlier`` session content are complete.
 
-    Without ``earlier``, a first call without instructions or history may be mid-conversation. A session's first trace
-    is whole if its first call begins with the user's message.
+    Without ``earlier``, a first call without instructions or history may be mid-conversation. A first trace is whole if
+    its first call begins with the user's message.
     """
     missing = _not_captured(trace)
     if missing is not None:
@@ -187,7 +183,6 @@ def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
 
 
 def _not_captured(trace: Trace) -> str | None:
-    """Says which part of this trace itself is missing (results, messages, the user's words); ``None`` if nothing is."""
     if [call for call in trace.tool_calls if not call.has_result and call.error is None]:
         return "tool results were not captured"
     if any(map(_is_cut, [call.result for call in trace.tool_calls if call.has_result])):
@@ -200,9 +195,7 @@ def _not_captured(trace: Trace) -> str | None:
 
 
 def _is_cut(result: Any) -> bool:
-    """Return whether a result is incomplete: it ends in dots, is marked truncated, is cut JSON, or holds pages only the
-    provider can read.
-    """
+    """Return whether a result is incomplete: trailing dots, marked truncated, cut JSON, or unreadable pages."""
     if isinstance(result, list):
         return any(isinstance(each, dict) and "encrypted_content" in each for each in result)
     if not isinstance(result, str):
@@ -215,8 +208,7 @@ def _is_cut(result: Any) -> bool:
 
 
 def shows_history(trace: Trace) -> bool:
-    """Return whether the spans hold an exchange before the last user message: if they do, the conversation is whole. A
-    greeting by the agent alone is none."""
+    """Return whether spans hold an exchange before the last user message, beyond the agent's greeting."""
     if len(trace.turns) > 1:
         return True
     for span in trace.spans:
@@ -232,14 +224,14 @@ def shows_history(trace: Trace) -> bool:
 
 
 def shows_results(trace: Trace) -> bool:
-    """Return whether the history on the first model call holds results; many frameworks drop them from it."""
+    """Return whether the history of the first model call holds results."""
     messages = next((span.input for span in trace.spans if span.kind is Kind.LLM and span.input), ())
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     return any(message.role == "tool" for message in messages[:last])
 
 
 class _Zstd(threading.local):
-    """A compressor and a decompressor for each thread: making one takes twenty times as long as using it."""
+    """A cached compressor and decompressor per thread."""
 
     def __init__(self) -> None:
         self.compress = zstandard.ZstdCompressor(level=1).compress

@@ -61,9 +61,10 @@ _NUMBER = Value("number", "", 0, ())
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """A claimed value in an answer (``key`` is ``""``) or in the call argument ``key``. The agent had to know it ``at``
-    this time. ``text``: the whole answer. ``sentence``: around the value, from ``begin``. ``result``: of the call,
-    unless it failed.
+    """A claimed value in an answer (``key`` is ``""``) or call argument ``key``, needed by the agent ``at`` this time.
+
+    ``text``: the whole answer. ``sentence``: around the value, from ``begin``. ``result``: of the call, unless it
+    failed.
     """
 
     value: Value
@@ -77,45 +78,41 @@ class Claim:
 
     @property
     def around(self) -> str:
-        """The text about the value."""
         if self.key:
             return self.text
         return " ".join(self.text[max(0, self.value.start - 40) : self.value.end + 40].split())
 
     @property
     def before(self) -> str:
-        """The sentence up to the value."""
         return self.sentence[: max(0, self.value.start - self.begin)]
 
     @property
     def after(self) -> str:
-        """The sentence behind the value."""
         return self.sentence[self.value.end - self.begin :]
 
     @property
     def reports(self) -> bool:
-        """Whether the sentence reports something, neither in general nor about."""
+        """Whether the sentence reports a specific fact."""
         return bool(self.key) or not self.reads(_VAGUE)
 
     @property
     def accepted(self) -> bool:
-        """Whether a tool took the identifier and repeats it in its result, so that it exists."""
+        """Whether a tool accepted the identifier and repeats it in its result."""
         return str(self.value.keys[0]) in squeezed(fold(str(self.result)))
 
     @property
     def of_case(self) -> bool:
-        """Whether it claims to be of this case: "your booking XKJ482 is paid"."""
+        """Whether it is about this case: "your booking XKJ482 is paid"."""
         return _CASE.search(self.sentence) is not None
 
     def reads(self, pattern: re.Pattern[str]) -> bool:
-        """Return whether a pattern is found in the sentence, in which the value is a ``\\0``."""
+        """Return whether a pattern matches the sentence, with ``\\0`` for the value."""
         return pattern.search(f"{self.before}\0{self.after}") is not None
 
 
 @once_a_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
-    """Return the typed values that the answers state, those of arguments of changing calls, and the bare numbers of
-    the answers; the first of many."""
+    """Return typed values and bare numbers of answers, and identifiers of changing calls; limited in number."""
     ends = {span.span_id: span.end_ns for span in trace.spans}
     answers = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
     if not answers and trace.output:
@@ -153,7 +150,7 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
 
 
 def specific(value: Value) -> bool:
-    """Return whether a value could be made up: not zero, a placeholder or the well-known address of a site."""
+    """Return whether a value could be fabricated: not zero, a placeholder or a site's well-known address."""
     match value.kind:
         case "url":
             _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
@@ -169,7 +166,7 @@ def specific(value: Value) -> bool:
 
 @once_a_trace
 def changing(trace: Trace) -> list[ToolCall]:
-    """Return the calls with captured arguments that may change the state of things."""
+    """Return the possibly state-changing calls with captured arguments."""
     hints = read_only_hints(trace)
     calls = [call for call in trace.tool_calls if call.has_arguments]
     return [call for call in calls if nature(call.name, hints.get(call.name)) is Nature.CHANGING]
@@ -187,7 +184,6 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
 
 
 def _identifiers(key: str, text: str) -> Iterator[Value]:
-    """Yield the value of an argument if all of it is an identifier, or a number under a key that identifies."""
     if len(text) > _LONGEST_ARGUMENT:
         return
     for value in values_of(text):
@@ -198,7 +194,7 @@ def _identifiers(key: str, text: str) -> Iterator[Value]:
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:
-    """Yield the texts and numbers of a call's arguments, each with its key."""
+    """Yield texts and numbers of a call's arguments, each with its key."""
     if depth == 0:
         return
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Finds claims contradicted by the turn's calls or results, which have another single value."""
+"""Finds claims contradicted by a single other value in the turn's calls or results."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CONVERTED = lazily(
 
 
 class Contradiction(NamedTuple):
-    """``instead``: the value in calls or results. ``is_sure``: no other such value exists."""
+    """``instead``: the value in calls or results. ``is_sure``: it is the only such value."""
 
     instead: str
     is_sure: bool = True
 
 
 class TurnComparison:
-    """What the calls of a trace were given and gave, as far as its answers may contradict it."""
+    """Compares answers with arguments and results of a trace's calls."""
 
     def __init__(self, trace: Trace, had: Known, stated: Sequence[Claim]) -> None:
         self._trace = trace
@@ -56,7 +56,6 @@ class TurnComparison:
 
     @cached_property
     def _results(self) -> list[tuple[int, Field]]:
-        """The values in results of calls and in retrieved documents, with the time when the agent had them."""
         calls = [call for call in self._trace.tool_calls if call.has_result and not failed(call)]
         texts = [(call.end_ns, call.result) for call in calls]
         texts += [(span.end_ns, document) for span in self._trace.spans for document in span.documents]
@@ -65,12 +64,11 @@ class TurnComparison:
 
     @cached_property
     def _given(self) -> list[Field]:
-        """What calls that changed something were given."""
         calls = [call for call in changing(self._trace) if not failed(call)]
         return [field for call in calls for field in read(call.arguments).fields]
 
     def against(self, claim: Claim) -> Contradiction | None:
-        """Return the value in the results in place of a value that the agent did not have."""
+        """Return the results' value in place of an ungrounded value."""
         value = claim.value
         self._doubted += 1
         if self._doubted > MOST_DOUBTED:
@@ -94,7 +92,7 @@ class TurnComparison:
         return None if not labelled and self._is_far_computed(claim, fields) else other
 
     def replaced(self, claim: Claim) -> Contradiction | None:
-        """Return the argument of a call under the name of a value that only the user gave."""
+        """Return the call argument under the name of a value that only the user gave."""
         value, words = claim.value, _words_beside(claim)
         if value.kind not in ("identifier", "number") or (value.kind == "number" and value.number >= _MOST_COUNTED):
             return None
@@ -125,7 +123,7 @@ class TurnComparison:
         return Contradiction(f"tool results have {first.value.text} ({first.label.strip()})", len(others) == 1)
 
     def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
-        """Return the number of a result of which the claim drops, doubles or swaps a digit."""
+        """Return a result's number of which the claim drops, doubles or swaps a digit."""
         digits = _digits(claim.value)
         if len(digits) < _LEAST_DIGITS + (claim.value.kind == "number"):
             return None
@@ -135,12 +133,12 @@ class TurnComparison:
         return None
 
     def _is_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
-        """Return whether a single step leads to a number from numbers of the answer and from known amounts."""
+        """Return whether a single step on the answer's numbers and known amounts gives the number."""
         wanted = claim.value.number
         return any(abs(each - wanted) <= _CENT for each in _steps(_numbers(claim, known)))
 
     def _is_far_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
-        """Return whether arithmetic with any amount that the agent had, or several steps lead to a number."""
+        """Return whether arithmetic with any known amount, or several steps, give the number."""
         wanted, numbers = claim.value.number, _numbers(claim, known)
         wholes = {round(abs(wanted + sign * number), 2) for number in numbers for sign in (1, -1)}
         if self._had.knows({*wholes, *(wanted / times for times in _TIMES)}, claim.at):
@@ -150,7 +148,6 @@ class TurnComparison:
 
 
 def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
-    """Return the numbers beside a claim, and known amounts with their sum."""
     if claim.value.kind not in NUMBERS:
         return []
     beside = [value for value in values_of(claim.text) if value.kind in NUMBERS and value.number != claim.value.number]
@@ -170,14 +167,15 @@ def _steps(numbers: Sequence[float]) -> Iterator[float]:
 
 
 def _is_owned(field: Field, sentence: str) -> bool:
-    """Return whether a sentence, squeezed, names the object that holds a field."""
     names = [squeezed(name) for name in field.row]
     return any(len(name) > 2 and name in sentence for name in names)
 
 
 def _alike(field: Field, value: Value) -> bool:
-    """Return whether a field has the kind and unit of a value. A number alone may be an amount. A URL or an address
-    names its own target: no other contradicts it."""
+    """Return whether a field has the kind and unit of a value.
+
+    Plain numbers may be amounts. URLs and addresses are never alike.
+    """
     if value.kind in ("url", "address"):
         return False
     if field.value.kind == "number" and value.kind == "amount":
@@ -186,7 +184,6 @@ def _alike(field: Field, value: Value) -> bool:
 
 
 def _words_beside(claim: Claim) -> set[str]:
-    """Return the words between a claim and the value before it, and the word behind it."""
     before = _VALUE.split(claim.before)[-1]
     behind = _NEXT_WORD.match(claim.after)
     return set(_words(f"{before} {behind[1] if behind is not None else ''}"))
@@ -198,7 +195,6 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _label(text: str) -> frozenset[str]:
-    """Return the last two words that name a field."""
     return frozenset(_words(text)[-2:]) - _NO_LABEL
 
 
@@ -208,7 +204,6 @@ def _names(field: Field, words: set[str]) -> bool:
 
 
 def _digits(value: Value) -> str:
-    """Return the digits of a number as written, without a fraction of zeros; ``""`` for other texts."""
     if value.kind == "identifier":
         return value.text if value.text.isdigit() else ""
     if value.kind not in NUMBERS or _is_scaled(value):
@@ -217,17 +212,15 @@ def _digits(value: Value) -> str:
 
 
 def _is_scaled(value: Value) -> bool:
-    """Return whether a number is rounded to thousands or millions: 1.2k."""
     return value.kind in NUMBERS and value.number >= 10.0 ** sum(map(str.isdigit, value.text))
 
 
 def _shape(value: Value) -> str:
-    """Return the digits without zeros at the ends: the same for a number in another unit."""
+    """Return the digits without zeros at the ends, equal in any unit."""
     return re.sub(r"\D", "", value.text).strip("0") if value.kind in NUMBERS else value.text
 
 
 def _is_slip(wrong: str, right: str) -> bool:
-    """Return whether a digit is dropped, doubled or swapped with the next digit."""
     if abs(len(wrong) - len(right)) > 1 or wrong == right:
         return False
     places = range(len(right))

@@ -1,7 +1,6 @@
-"""The agent's evidence with times: instructions, definitions, user messages, call arguments and results, and documents,
-of the trace and earlier session traces.
+"""The agent's evidence with times, from the trace and earlier session traces.
 
-Each text is parsed once by content, because histories repeat it.
+Includes instructions, definitions, user messages, call arguments, results and documents. Each text is parsed once.
 """
 
 from __future__ import annotations
@@ -33,8 +32,10 @@ _UNIT_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|day|hou
 
 
 class Field(NamedTuple):
-    """A value of a text or of JSON. ``label``: its key, or the words before it; ``row``: the key and the short texts of
-    the object that holds it."""
+    """A value in text or JSON.
+
+    ``label``: its key, or the words before it. ``row``: key and short texts of its object.
+    """
 
     value: Value
     label: str
@@ -42,7 +43,7 @@ class Field(NamedTuple):
 
 
 class Content:
-    """The fields of one text, or of JSON as text, and ``keys``: all that may be looked up (:func:`_keys`)."""
+    """The fields of a text or JSON. ``keys``: for lookup (:func:`_keys`)."""
 
     def __init__(self, raw: str) -> None:
         self.fields: list[Field] = []
@@ -84,7 +85,6 @@ class Content:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a text that is a JSON object, list or text of one; else returns ``None``."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > MOST_CHARS:
         return None
@@ -95,7 +95,6 @@ def _parsed(text: str) -> Any:
 
 
 def _of_json(text: str, key: str) -> Value:
-    """Read a number of JSON. Its key may show that it is an amount or a measure."""
     number, digits, unit = abs(float(text)), text.lstrip("-"), _UNIT_OF_KEY.search(key)
     if _WORTH.search(key) is not None:
         return Value("amount", digits, 0, (number,))
@@ -105,8 +104,9 @@ def _of_json(text: str, key: str) -> Value:
 
 
 def _keys(value: Value) -> Iterator[float | str]:
-    """Yield the lookup keys of a value: identifiers, also the digits at their end; numbers, also rounded, cut and in
-    cents; days, also without a year; minutes of times and durations, also as 1100 or hours."""
+    """Yield lookup keys of a value: identifiers and their final digits; numbers, also rounded, cut and in cents; days,
+    also without year; minutes of times and durations, also as 1100 or hours.
+    """
     for key in value.keys:
         if isinstance(key, str):
             yield key
@@ -122,7 +122,6 @@ def _keys(value: Value) -> Iterator[float | str]:
 
 
 def _sought(value: Value) -> Iterator[float | str]:
-    """Yield the keys, any of which has to be known."""
     if value.kind == "number":
         yield value.text
     for key in value.keys:
@@ -139,8 +138,7 @@ def _sought(value: Value) -> Iterator[float | str]:
 
 
 def form(value: Value) -> str:
-    """Return the kind of a value; of an identifier whether it is letters before digits or a mixture, and its
-    length."""
+    """Return a value's kind; for identifiers also their length and whether letters precede digits."""
     if value.kind != "identifier":
         return value.kind
     key = str(value.keys[0])
@@ -149,7 +147,7 @@ def form(value: Value) -> str:
 
 
 class _Kept(dict[str, Content]):
-    """Contents that were read, by their text. Safe on any thread."""
+    """Cache of contents by text. Thread-safe."""
 
     count = 0
 
@@ -167,13 +165,13 @@ _kept = _Kept()
 
 
 def read(value: Any) -> Content:
-    """Read a text or JSON value, once by its content."""
+    """Read a text or JSON value, cached by content."""
     return _kept[spelled(value)]
 
 
 @dataclass
 class Source:
-    """A text, or JSON as text, that the agent had from ``at`` on (:func:`moment`)."""
+    """A text or JSON text that the agent had from ``at`` on (:func:`moment`)."""
 
     who: Whose
     at: int
@@ -181,13 +179,12 @@ class Source:
 
     @property
     def content(self) -> Content:
-        """The values of the text, read when a value does not stand in it to the letter."""
         return _kept[self.raw]
 
 
 @dataclass
 class Known:
-    """All that the agent had, in order of time. ``own``: the agent's earlier answers. ``cut``: not all was read."""
+    """All evidence in time order. ``own``: the agent's earlier answers. ``cut``: not all was read."""
 
     sources: list[Source] = field(default_factory=list)
     own: dict[str, None] = field(default_factory=dict)
@@ -200,7 +197,7 @@ class Known:
         return "".join(f"{source.raw}\n" for source in self.sources)
 
     def add(self, who: Whose, at: int, value: Any) -> None:
-        """Add a text or JSON value once. Called in order of time."""
+        """Add a text or JSON value once. Call in time order."""
         if value is None or value == "" or value == []:
             return
         raw = spelled(value)
@@ -215,7 +212,7 @@ class Known:
                 self._ends.append(end)
 
     def has(self, value: Value, at: int) -> bool:
-        """Return whether the agent had a value by a time, in any spelling, or rounded."""
+        """Return whether the agent had a value by a time, in any spelling or rounded."""
         if len(value.text) >= _LEAST_VERBATIM and self._verbatim(value.text, at):  # most: no text is read
             return True
         if self.knows(set(_sought(value)), at):
@@ -226,25 +223,20 @@ class Known:
         return any(key in squeezed(fold(source.raw)) for source in self._by(at))
 
     def knows(self, keys: set[float | str], at: int) -> bool:
-        """Return whether the agent had any of these keys."""
         return any(not keys.isdisjoint(source.content.keys) for source in self._by(at))
 
     def has_form(self, value: Value) -> bool:
-        """Return whether the agent had identifiers of this form."""
         return any(form(value) in source.content.forms for source in self.sources if source.who != "call")
 
     def results(self, at: int) -> Iterator[Field]:
-        """Yield the fields of all results."""
         for source in self._by(at):
             if source.who == "result":
                 yield from source.content.fields
 
     def _by(self, at: int) -> Iterator[Source]:
-        """Yield the content that the agent had by a time, the newest first."""
         return reversed(self.sources[: bisect_right(self.sources, at, key=lambda source: source.at)])
 
     def _verbatim(self, text: str, at: int) -> bool:
-        """Return whether a value stands in the evidence to the letter, and not within a longer value."""
         end = self._ends[bisect_right(self.sources, at, key=lambda source: source.at)]
         whole, place = self._text, self._text.find(text, 0, end)
         while place >= 0:  # a search for plain text takes a fraction of the time of a pattern with these borders
@@ -255,12 +247,12 @@ class Known:
 
 
 def moment(at_ns: int, who: Whose = "result") -> int:
-    """Convert a time to half nanoseconds: arguments of a call are known just after it began, all else at its time."""
+    """Convert a time to half nanoseconds. Call arguments are known just after their start."""
     return 2 * at_ns + (who == "call")
 
 
 def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
-    """Read all that the trace's spans show, and ``earlier``, which earlier traces of its session held."""
+    """Read the evidence of the trace's spans, and ``earlier`` session content."""
     found = Known()
     for who, value in earlier:
         found.add(who, 0, value)

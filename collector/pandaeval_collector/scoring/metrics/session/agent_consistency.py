@@ -1,10 +1,8 @@
 """Was the agent consistent throughout this session?
 
-The metric computes a risk for each trace with a confidence score: (1 + weighted risks of repetition, tool choice and
-topic) × weighted lack of confidence. The score of the session is 1 - the root mean square of these risks. It does not
-judge whether the agent was right: an agent that is always confident scores 1.0 even if its answers are wrong. Not
-applicable where no judge is to give confidence: none is configured, or the session was not selected or not drawn for
-judging.
+Each trace with a confidence score has a risk: (1 + weighted risks of repetition, tool choice and topic) × weighted lack
+of confidence. The score is 1 - the root mean square of these risks. It does not judge whether the agent was right. It
+is not applicable if no judge rates confidence.
 
 Source: PandaProbe, session metrics, *Agent Consistency*.
 """

@@ -1,7 +1,7 @@
 """Is the answer as long as necessary, and no longer?
 
-A judge rates the length of the answer of each turn. The best rating is 5. It does not judge the content of the answer.
-The source's guide puts answers that are too short beside those that are too long, and so does this metric.
+A judge rates the length of the answer of each turn; too short and too long are rated alike, as in the source. It does
+not judge the content of the answer.
 
 Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
 Source: Agentest, evaluation metrics, *Verbosity*.
