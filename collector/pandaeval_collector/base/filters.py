@@ -24,8 +24,8 @@ OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
 class Filter:
     """A list filter.
 
-    ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``). ``kind``:
-    of value. ``pairs``: repeatable, all must match. ``option``: command option, if it differs from ``name``.
+    ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``).
+    ``pairs``: repeatable, all must match. ``option``: command option, if different.
     """
 
     name: str
@@ -57,7 +57,6 @@ FILTERS = (
 
 
 def meaning(name: str) -> str:
-    """Return the meaning of a filter, as a sentence."""
     [found] = (each for each in FILTERS if each.name == name)
     return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
 
@@ -75,10 +74,7 @@ def of_runs() -> list[Filter]:
 def in_place_of(
     name: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that replaces parameter ``name`` by ``options`` (annotation and default by name).
-
-    ``make`` computes the parameter from the option values.
-    """
+    """Return a decorator that replaces parameter ``name`` by ``options``. ``make`` computes it from their values."""
 
     def made(command: Callable[..., Any]) -> Callable[..., Any]:
         def called(*own: Any, **given: Any) -> Any:

@@ -20,10 +20,7 @@ RETRIES = 2
 
 
 class LiteLlmEmbedder:
-    """:class:`Embedder` with a provider's model; blocks on the network.
-
-    Keys and addresses come from the provider's environment variables. All texts count as known.
-    """
+    """:class:`Embedder` with a provider's model, configured by environment variables; blocks on the network."""
 
     bands: Bands | None = None
 
@@ -33,9 +30,9 @@ class LiteLlmEmbedder:
         self._call = call
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return rows of shape ``(len(texts), dim)``; ``dim`` is 0 if all are blank.
+        """Return rows of shape ``(len(texts), dim)``; zeros for blank texts, which are not sent.
 
-        Blank texts are not sent. Raises :class:`EmbedderError`.
+        Raises :class:`EmbedderError`.
         """
         sent = [index for index, text in enumerate(texts) if text.strip()]
         vectors: list[list[float]] = []

@@ -1,7 +1,6 @@
 """Compares called with expected tools, by name.
 
-Source: Agent Evaluation Framework, three layers. ``plan_order`` follows its sentence; its listing gives 0 if the first
-expected tool is missing.
+Source: Agent Evaluation Framework, three layers. ``plan_order`` follows its sentence, not its listing.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ def plan_order(actual: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def tool_routing_accuracy(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Return the share, 0..1, of positions in ``expected`` with the same tool in ``actual``; 1 if none is expected."""
+    """Return the share, 0..1, of positions with the same tool in both; 1 if none is expected."""
     if not expected:
         return 1.0
     return sum(one == other for one, other in zip(actual, expected, strict=False)) / len(expected)
@@ -36,7 +35,6 @@ def step_efficiency(actual: int, minimum: int) -> float | None:
 
 
 def common_order(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence."""
     row = [0] * (len(other) + 1)
     for item in one:
         diagonal = 0
