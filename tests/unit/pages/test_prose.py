@@ -36,7 +36,7 @@ _MOST = {
 _HABITS = ("what", "one", "say or tell", "stand", "nothing")
 _MOST_IN_DOCSTRINGS = {
     "pandaeval_otel": (0.5, 2, 0.5, 0.1, 0.7),
-    "collector/pandaeval_collector": (4.5, 7, 2, 0.7, 2.1),
+    "collector/pandaeval_collector": (2, 5, 1.2, 0.3, 1.1),
     "collector/pandaeval_lab": (4, 7.5, 2.7, 1, 2.8),
     "tests/support": (3, 7, 1.5, 0.3, 0.7),
     "tests/unit": (2.5, 7, 2.5, 0.4, 1.5),
