@@ -41,7 +41,7 @@ _MOST_IN_DOCSTRINGS = {
     "tests/support": (3, 7, 1.5, 0.3, 0.7),
     "tests/unit": (2.5, 7, 2.5, 0.4, 1.5),
 }
-"""Uses in 1,000 words of docstrings, in the order of ``_HABITS``."""
+"""Uses in 1,000 words, in the order of ``_HABITS``."""
 _MOST_WORDS = {"README.md": 450, "index.md": 250}
 
 
@@ -106,7 +106,7 @@ _BANNED = {
 }
 _MOST_IN_A_SENTENCE = 25
 _PROMPTS = re.compile(r"/judge/|jobs/same_cause|custom/functions|scoring/metrics/|/graders/|replay/grouping")
-"""Modules whose texts are sent to a judge, as fields, checks and rubrics of verdicts."""
+"""Modules whose texts are sent to a judge."""
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+")
 
 
