@@ -180,16 +180,13 @@ async def _about_differences(agent: Agent, told: Told) -> None:
             if row["service"] == service and each["metric"] == "tool_loop" and each["success"] is not None
         ]
         shares.append((verdicts.count(False), len(verdicts)))
-    (one, first), (two, second) = shares
-    assert (
-        f"a: {one} of {many(first, 'run')} failed ({one / first:.3f}), b: {two} of {second} ({two / second:.3f})"
-        in shown
-    )
+    for side, (failed, all_) in zip("ab", shares, strict=True):
+        assert f"{side} {1 - failed / all_:.0%} of {all_:,} (" in shown
     alike = await agent.data("compare_versions", a={}, b={})
-    assert "difference +0.000" in alike
-    assert "better" not in alike
+    assert "b - a +0% (" in alike
     none = await agent.data("compare_versions", a={}, b={"until": "1990-01-01T00:00:00Z"})
-    assert "b has 0: a comparison needs runs in both" in none
+    assert "b has 0" in none
+    assert "b -; b - a -, p -" in none
 
 
 async def _about_nothing(agent: Agent) -> None:

@@ -16,14 +16,16 @@ STATUSES = ("error", "ok")
 SEVERITIES = ("low", "medium", "high", "critical")
 """From the least to the gravest."""
 OUTCOMES = ("scored", "assumed", "unscored")
+OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
+"""Filters that choose runs by their results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A list filter.
 
-    ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``).
-    ``pairs``: repeatable, all must match. ``option``: command option, if different.
+    ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``). ``kind``:
+    of value; ``pairs`` is repeatable, and all must match. ``option``: command option, if different.
     """
 
     name: str
@@ -62,6 +64,11 @@ def meaning(name: str) -> str:
 def but_times() -> Iterator[Filter]:
     """Return the filters without times, for schedules."""
     return (each for each in FILTERS if each.kind != "time")
+
+
+def of_runs() -> list[Filter]:
+    """Return the filters that leave the results of runs open, so that rates of the runs have a meaning."""
+    return [each for each in FILTERS if each.name not in OF_RESULTS]
 
 
 def in_place_of(

@@ -3,7 +3,8 @@
 The exit code comes from the attribute ``pandaeval.exit_code``, else from the last tool result with a field such as
 ``exit_code`` or ``returncode``. It does not judge the output of the program.
 
-Scale: 1 or 0. Source: Agent Evaluation Framework, *Code-based graders*.
+Scale: 1 or 0.
+Source: Agent Evaluation Framework, *Code-based graders*.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A judge reads the trial and each failure in ``absent`` that no rule by code can check. It does not judge anything else.
 
-Scale: 1 or 0. Source: ours.
+Scale: 1 or 0.
+Source: ours.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The trial fails if a metric by code reports a finding of ``absent`` for any of its traces. For example, a case made from
 a ``false_success`` fails each agent that claims success again. It does not judge anything else.
 
-Scale: 1 or 0. Source: ours.
+Scale: 1 or 0.
+Source: ours.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def test_sinks_with_copies_are_named(store: Store) -> None:
 
 
 _STEP = {"stages._TRACES": 1, "stages._CHUNKS": 1, "stages.BATCHES": 1, "queued.BATCHES": 1, "selecting._MARKED": 1}
-"""Limits of a step, so small that each stage has several steps."""
+"""Small step limits, so that each stage has several steps."""
 _STAGES = ("rows", "mark", "chunks", "outbox", "rest", "purge")
 _LIVES = f"""
 import os
@@ -248,7 +248,7 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
-"""Makes a process for each line, with a fail point and the folder of a store, and prints its exit code."""
+"""Runs each input line (fail point, folder) in a fork and prints its exit code."""
 Life = Callable[[Path, str], bool]
 
 
