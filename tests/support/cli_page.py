@@ -18,9 +18,9 @@ from support.commands import whole
 
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"
 _SHARED_BY = 3
-"""Options that so many commands share are listed once."""
+"""Minimum number of commands for a shared option."""
 _ALWAYS = frozenset({"--config", "--output", "--format", "--store", "--url"})
-"""Options that mean the same in every command, and are not repeated for each."""
+"""Shared options, listed once."""
 _FIRST = re.compile(r"(.+?)(?:[;:] |\.$|\. (?=[A-Z])|, (?=such as|as |else ))")
 _HEAD = """\
 # Commands

@@ -29,15 +29,15 @@ _LEVELS = {
 }
 _COMMON = {"metric_error", "incomplete_trace", "no_content", "judge_failed", "timeout", "invalid_verdict"}
 _COMMON |= {"injection_suspected", "over_budget", "not_sampled", "simulator_failed", "insufficient_evidence"}
-"""Reasons that docs/reference/statuses.md explains for all metrics."""
+"""Reasons explained in docs/reference/statuses.md."""
 _MOST_WORDS = 45
-"""Words of a description, in whole sentences. ``pandaeval metrics NAME`` prints all of it."""
+"""Maximum words of a description, in whole sentences."""
 _SCALE = re.compile(r"^Scale: (.*?)\.?(?=\s+Source: |\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _SOURCES = re.compile(r"^(?:Scale|Source): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _KEPT = ("labelled", "planted", "repeated_calls")
 """Results of benchmarks (``--summary`` of those in tests/lab/bench)."""
 _READER = "large language model, reader F"
-"""The last reader of all flags, whose verdicts the page shows."""
+"""The reader whose verdicts the page shows."""
 _HEAD = """\
 # Metrics
 

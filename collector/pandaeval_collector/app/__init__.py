@@ -1,4 +1,4 @@
-"""Assemble a collector from its configuration, start its parts in order, and stop them in reverse.
+"""Assemble a collector from its configuration, start its parts, and stop them in reverse.
 
 Imports base, config, exporters, jobs, judge, kafka, labels, pipeline, receivers, runs, scoring, show, store.
 """

@@ -165,10 +165,6 @@ class Collector:
     async def _open_doors(
         self, pipeline: Pipeline, watching: Watching, grpc: Address, http: Address, routes: Sequence[BaseRoute]
     ) -> tuple[Address, Address]:
-        """Start the OTLP listeners of ``pipeline``.
-
-        ``routes``: other HTTP paths. Returns gRPC and HTTP addresses with real ports.
-        """
         server = self._config.server
         settings = DoorSettings(
             self._admission,
@@ -201,10 +197,6 @@ class Collector:
         return line
 
     async def _start_judge(self, store: Store, line: LineProcesses, pipeline: Pipeline) -> Calls | None:
-        """Start the configured judge process, or return ``None``.
-
-        It leases jobs, writes through this process and sends answers to the worker. Raises ``ChildStartError``.
-        """
         config, telemetry = self._config, self.telemetry
         if config.judge.model is None:
             return None
@@ -271,7 +263,7 @@ class Collector:
         return store
 
     async def _store_with_room(self) -> Store | None:
-        """Open the store and write to it; if the disk is full, log, pause and return ``None``."""
+        """Open the store; if the disk is full, log, pause and return ``None``."""
         config = self._config.store
         store: Store | None = None
         try:

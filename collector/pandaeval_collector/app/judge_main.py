@@ -1,7 +1,6 @@
 """The judge process: ``python -m pandaeval_collector.app.judge_main``.
 
-It reads the store directly and sends writes to the main process. It may be killed at any time; its successor runs the
-leased jobs.
+It reads the store directly and sends writes to the main process. Its successor runs the leased jobs.
 """
 
 from __future__ import annotations

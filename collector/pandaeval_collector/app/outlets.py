@@ -62,7 +62,6 @@ class Outlets:
 
     @property
     def signals(self) -> frozenset[str]:
-        """Signals (``logs``, ``traces``) that some exporter sends."""
         return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
 
     async def start(self) -> None:
@@ -108,9 +107,7 @@ class Outlets:
         return cursors
 
     async def _bound(self) -> None:
-        """Delete the oldest waiting items: older than a day of collector time, beyond a fifth of the disk budget, or to
-        make room for spans.
-        """
+        """Delete the oldest waiting items beyond a day or a fifth of the disk budget, or to make room for spans."""
         while True:
             held = await asyncio.to_thread(self._store.outbox.size)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)

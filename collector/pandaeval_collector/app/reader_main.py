@@ -1,7 +1,7 @@
-"""The reader process for API, page and tools: ``python -m pandaeval_collector.app.reader_main``.
+"""The reader process for API, page, tools, runs and label statistics: ``python -m
+pandaeval_collector.app.reader_main``.
 
-It also works on runs and label statistics, reads the store directly and sends writes to the main process. It may be
-killed at any time.
+It reads the store directly and sends writes to the main process.
 """
 
 from __future__ import annotations
@@ -134,7 +134,6 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
 
 
 def _whole(body: bytes) -> Receive:
-    """Return a ``receive`` that gives a request's body, then waits for the disconnect."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:

@@ -1,4 +1,4 @@
-"""The front's side of the reader process, started by the first request or its own work.
+"""The front's side of the reader process.
 
 The front sends scope and body, receives ASGI messages, and does all writes.
 """
@@ -112,7 +112,6 @@ class ReaderProcess:
 
 
 def _told(scope: Scope) -> dict[str, Any]:
-    """Return the parts of a request for the process, without client address and token."""
     headers = [each for each in scope["headers"] if each[0] not in (b"authorization", b"cookie")]
     return {**{key: scope[key] for key in _TOLD if key in scope}, "root_path": "", "headers": headers}
 

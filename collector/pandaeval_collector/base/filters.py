@@ -16,6 +16,8 @@ STATUSES = ("error", "ok")
 SEVERITIES = ("low", "medium", "high", "critical")
 """From the least to the gravest."""
 OUTCOMES = ("scored", "assumed", "unscored")
+OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
+"""Filters that choose runs by their results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Filter:
     """A list filter.
 
     ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``). ``kind``:
-    of value. ``pairs``: repeatable, all must match. ``option``: command option, if it differs from ``name``.
+    of value; ``pairs`` is repeatable, and all must match. ``option``: command option, if different.
     """
 
     name: str
@@ -57,7 +59,6 @@ FILTERS = (
 
 
 def meaning(name: str) -> str:
-    """Return the meaning of a filter, as a sentence."""
     [found] = (each for each in FILTERS if each.name == name)
     return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
 
@@ -67,13 +68,15 @@ def but_times() -> Iterator[Filter]:
     return (each for each in FILTERS if each.kind != "time")
 
 
+def of_runs() -> list[Filter]:
+    """Return the filters that leave the results of runs open, so that rates of the runs have a meaning."""
+    return [each for each in FILTERS if each.name not in OF_RESULTS]
+
+
 def in_place_of(
     name: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that replaces parameter ``name`` by ``options`` (annotation and default by name).
-
-    ``make`` computes the parameter from the option values.
-    """
+    """Return a decorator that replaces parameter ``name`` by ``options``. ``make`` computes it from their values."""
 
     def made(command: Callable[..., Any]) -> Callable[..., Any]:
         def called(*own: Any, **given: Any) -> Any:

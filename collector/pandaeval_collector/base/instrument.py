@@ -19,8 +19,7 @@ MAX_SERIES = 10_000
 class Instrument:
     """An instrument.
 
-    ``kind``: ``histogram | counter | gauge``. ``unit``: UCUM, or a word in braces. ``bounds``: inclusive upper bounds
-    of histogram buckets.
+    ``kind``: ``histogram | counter | gauge``. ``unit``: UCUM, or a word in braces. ``bounds``: inclusive upper bounds.
     """
 
     name: str
@@ -31,10 +30,7 @@ class Instrument:
 
 
 def instruments(table: str, bounds: Mapping[str, tuple[float, ...]] | None = None) -> Mapping[str, Instrument]:
-    """Parse a table of instruments: name, kind, unit and description per line.
-
-    Indented lines continue. ``bounds``: of histograms, by name.
-    """
+    """Parse a table of instruments: name, kind, unit and description per line. ``bounds``: by name."""
     lines = (line.split(" ", 3) for line in table.strip().replace("\n  ", " ").split("\n"))
     given = bounds or {}
     return {name: Instrument(name, kind, unit, text, given.get(name, ())) for name, kind, unit, text in lines}

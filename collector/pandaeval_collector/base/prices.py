@@ -1,4 +1,4 @@
-"""List prices of models, read at first use from litellm's file, without importing litellm or network access."""
+"""List prices of models, read offline from litellm's file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ListPrice(NamedTuple):
 
 
 def usd_of(usage: Usage, *models: str) -> float | None:
-    """Return the list price of a call by the first of ``models`` with a price, else ``None``."""
+    """Return a call's list price by the first priced model, else ``None``."""
     found = next(filter(None, map(_price, models)), None)
     if found is None:
         return None

@@ -62,8 +62,8 @@ def metric_of(level: str, name: str) -> str:
 class Unit:
     """The subject of a result.
 
-    ``id``: trace or session ID. ``span_id``: the evaluated span (for a session, its last root). ``evidence``: digest of
-    the input. ``end_ns``: end of the evaluated span.
+    ``id``: trace or session ID. ``span_id``, ``end_ns``: of the evaluated span (for a session, its last root).
+    ``evidence``: digest of the input.
     """
 
     level: str
@@ -92,7 +92,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorInfo:
-    """The evaluator of a result. ``kind``: ``embedding | llm | code | math``. ``model``: judge or embedder."""
+    """The evaluator of a result. ``kind``: ``embedding | llm | code | math``."""
 
     kind: str
     version: str
@@ -103,9 +103,8 @@ class EvaluatorInfo:
 class Result:
     """A result. Its ``id`` depends only on content.
 
-    ``outcome``: ``scored | assumed | unscored``. ``score`` is ``None`` only if ``unscored``, with ``why``. ``success``:
+    ``outcome``: ``scored | assumed | unscored``. ``score``: ``None`` only if ``unscored``, with ``why``. ``success``:
     ``score >= threshold`` within 1e-9, on the scale of ``raw`` if present; ``None`` for labels in :data:`NOTED`.
-    ``label``: ``assumed``, the score's label, ``pass`` or ``fail``.
     """
 
     id: str
@@ -143,8 +142,8 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """The verdict for rates: ``passed``, ``failed``, a label of :data:`OPEN`, ``scored`` without a threshold,
-        ``assumed`` or ``unscored: WHY``. ``""``: excluded from rates.
+        """The verdict for rates: ``passed``, ``failed``, a label of :data:`OPEN`, ``scored``, ``assumed`` or
+        ``unscored: WHY``. ``""``: excluded.
         """
         if not self.is_rated:
             return ""
@@ -313,7 +312,6 @@ def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
-    """Return the ``room`` left after a value; below 0 if it does not fit."""
     if type(value) in _SMALL:
         return room - 1
     match value:
@@ -364,7 +362,6 @@ def now() -> datetime:
 
 @lru_cache(maxsize=_TIMES)
 def nanoseconds(time: datetime) -> int:
-    """Convert a time to Unix nanoseconds, exact to the microsecond."""
     return round(time.timestamp() * 1e6) * 1000
 
 

@@ -1,8 +1,4 @@
-"""Possible conclusions of a metric; "no data" is a type, never a number.
-
-``Score``: measured. ``Assumed``: no data, and the source prescribes the value. ``Unscored``: due, but failed. ``None``:
-the metric does not apply.
-"""
+"""Possible conclusions of a metric; "no data" is a type, never a number. ``None``: the metric does not apply."""
 
 from __future__ import annotations
 
@@ -65,7 +61,7 @@ class Score:
 
 @dataclass(slots=True)
 class Assumed:
-    """A prescribed value without evidence (always 1.0)."""
+    """A value (1.0) that the source prescribes without evidence."""
 
     reason: str
     metadata: Mapping[str, Any] = field(default_factory=dict)

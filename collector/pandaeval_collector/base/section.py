@@ -35,10 +35,7 @@ _SIZE_UNITS = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
 
 
 def parse_duration(value: object) -> float:
-    """Return seconds, 0 to 100 years, from ``10s``, ``250ms``, ``1h30m`` or ``7d``.
-
-    The unit is required. Raises ``ValueError`` with the fix.
-    """
+    """Return seconds from ``10s``, ``250ms``, ``1h30m`` or ``7d``, up to 100 years. Raises ``ValueError``."""
     match = _match(DURATION_PATTERN, value)
     seconds = Decimal(0)
     if match is not None:
@@ -60,7 +57,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: object) -> int:
-    """Return bytes from ``32MiB``, ``1MB`` or ``0.5GiB``. The unit is required. Raises ``ValueError`` with the fix."""
+    """Return bytes from ``32MiB``, ``1MB`` or ``0.5GiB``. Raises ``ValueError``."""
     match = _match(SIZE_PATTERN, value)
     if match is None or (size := Decimal(match[1]) * _BYTES[match[2].lower()]) >= 1 << 63:
         raise ValueError("is not a size; write 32MiB or 1MB")

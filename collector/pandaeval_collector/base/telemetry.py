@@ -74,8 +74,6 @@ Relayed = tuple[Sequence[tuple[str, Attributes, int]], Mapping[tuple[str, Attrib
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A value of the collector's own metrics."""
-
     instrument: Instrument
     attributes: Attributes
     value: float
@@ -130,7 +128,6 @@ class Telemetry:
         self._families.append(read)
 
     def counts(self) -> dict[Key, int]:
-        """Return the counts, by name, outcome and reason."""
         counts: Counter[Key] = Counter()
         for (name, pairs), value in self._copy().items():
             about = dict(pairs)
@@ -142,7 +139,6 @@ class Telemetry:
         return ERRORS.counts() - self._raised_before
 
     def total(self, name: str, *outcomes: str) -> int:
-        """Return the sum of a counter, optionally of some outcomes."""
         counts = self.counts().items()
         return sum(n for (key, outcome, _), n in counts if key == name and (not outcomes or outcome in outcomes))
 

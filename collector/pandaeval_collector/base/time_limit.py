@@ -1,7 +1,6 @@
 """Limits the time per trace: a slow trace only loses its own results.
 
-A system timer interrupts between Python instructions. C calls such as ``re`` stop only if they check signals; otherwise
-the parent kills the process.
+A timer interrupts between Python instructions. The parent kills a process that hangs in C.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class OverTimeError(BaseException):
 
 
 class TimeLimit:
-    """Limits one call at a time, on the main thread, and on others after :meth:`listen`. No effect elsewhere."""
+    """Limits one call at a time, on the main thread, and elsewhere after :meth:`listen`."""
 
     def __init__(self) -> None:
         self.reason = ""

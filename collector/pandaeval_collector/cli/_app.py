@@ -1,8 +1,7 @@
 """The application: command discovery, common options and exit codes.
 
-Commands come from this folder and from modules or packages named in entry points ``pandaeval.commands``. A module holds
-a function of its name, or groups as ``name = typer.Typer(help="…")``. Only the requested module is imported; the
-overview parses the others' text.
+Commands come from this folder and entry points ``pandaeval.commands``. A module holds a function of its name, or groups
+as ``name = typer.Typer(help="…")``. Only the requested module is imported.
 """
 
 from __future__ import annotations
@@ -38,10 +37,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """All commands; those in ``commands`` are outlines for the overview.
-
-    Converts user errors to messages and exit codes; others keep their traceback.
-    """
+    """All commands; others than the requested one are outlines. Converts user errors to messages and exit codes."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         self.commands = {name: outline for name, (_, outline) in _overview().items()}
@@ -63,7 +59,6 @@ class Commands(TyperGroup):
         return name, command, args[1:]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse common options; exits with 2 for unknown ones."""
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
@@ -106,7 +101,6 @@ def _modules() -> dict[str, str]:
 
 
 def _public(module: str) -> list[str]:
-    """Return a package's public modules, or the module itself; none for packages left out of an image."""
     try:
         spec = find_spec(module)
     except ImportError as error:
@@ -136,7 +130,6 @@ def _overview() -> dict[str, tuple[str, TyperCommand]]:
 
 
 def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
-    """Parse name, help and kind (group or not) of a module's commands. Unreadable modules give the name alone."""
     found: list[tuple[TyperCommand, bool]] = []
     name = module.rpartition(".")[2]
     try:
@@ -155,10 +148,6 @@ def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
 
 
 def _misused(error: Any) -> Exception:
-    """Print an argument error on one line, with a help hint, and return the exit to raise.
-
-    Without any arguments, return the error, which shows the help.
-    """
     if "NoArgs" in type(error).__name__:
         return error  # type: ignore[no-any-return]
     command = "pandaeval" if error.ctx is None else error.ctx.command_path

@@ -45,9 +45,8 @@ def resolve_config(
 ) -> Resolved:
     """Return this process's configuration with origins; checks names of metrics and embedders.
 
-    ``overrides``: command options by dotted key; ``None`` is ignored. ``on_this_machine``: also check secrets and
-    certificates. ``apart``: check names in another process, to load no metric here. Raises ``ConfigError`` with every
-    problem, by option for overrides.
+    ``overrides``: by dotted key; ``None`` is ignored. ``on_this_machine``: also check secrets and certificates.
+    ``apart``: check names in another process. Raises ``ConfigError`` with every problem.
     """
     if apart:
         checks: list[Callable[[Config], Iterable[Problem]]] = [_problems_apart]
@@ -86,19 +85,17 @@ def _problems_apart(config: Config) -> list[Problem]:
 
 @contextmanager
 def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sqlite3.Connection]:
-    """Open the store in ``folder`` or the configured folder. Raises ``UserError`` if missing or of another version."""
+    """Open the given or configured store. Raises ``UserError``."""
     settings = resolve_config(config, given(folder)).config.store
     with opened_folder(Path(settings.path), settings.durability) as connection:
         yield connection
 
 
 def folder_of(config: Path | None, folder: Path | None) -> Path:
-    """Return the given or configured data directory."""
     return Path(resolve_config(config, given(folder)).config.store.path)
 
 
 def given(folder: Path | None) -> dict[str, str]:
-    """Return the configuration overrides of ``--store``."""
     return {} if folder is None else {"store.path": str(folder)}
 
 
@@ -106,7 +103,7 @@ def given(folder: Path | None) -> dict[str, str]:
 def opened_folder(
     folder: Path, durability: Durability = "full", read_only: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """Open the store of a data directory. Raises ``UserError`` if missing or unusable."""
+    """Open the store of a data directory. Raises ``UserError``."""
     file = folder / FILE_NAME
     if not file.is_file():
         raise UserError(f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates one")

@@ -18,7 +18,7 @@ EXTRAS = {
 
 
 def hint(error: BaseException) -> str | None:
-    """Return the installation command if ``error`` or its cause is a missing package of an extra, else ``None``."""
+    """Return the installation command for a missing extra in ``error`` or its cause, else ``None``."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ModuleNotFoundError) and cause.name:

@@ -21,8 +21,8 @@ ID = 12
 class Listing:
     """Format of a list.
 
-    ``columns``: headings, with a cell function if it differs from the row's field. ``empty``: text without rows.
-    ``says_why``: the last column is a sentence.
+    ``columns``: headings with optional cell functions. ``empty``: text without rows. ``says_why``: the last column is a
+    sentence.
     """
 
     columns: Sequence[str | tuple[str, Callable[[Row], object]]]
@@ -32,7 +32,6 @@ class Listing:
 
 
 def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
-    """Print a list as a table or JSON lines."""
     if format_ == "json":
         print_json(rows)
     elif rows:
@@ -42,7 +41,6 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
 
 
 def cells(rows: Iterable[Row], listing: Listing) -> tuple[list[str], list[list[object]]]:
-    """Return the headings and cells of a list."""
     columns = [(column, itemgetter(column)) if isinstance(column, str) else column for column in listing.columns]
     return [name for name, _ in columns], [[of(row) for _, of in columns] for row in rows]
 

@@ -23,12 +23,10 @@ def config_option(help_: str) -> Any:
 
 
 def output_option(help_: str, *others: str) -> Any:
-    """Declare ``--output``. ``others``: more names."""
     return file_option(help_, "--output", "-o", *others)
 
 
 def declared(kind: type) -> dict[str, tuple[Any, Any]]:
-    """Return annotation and default per dataclass field."""
     hints = typing.get_type_hints(kind, include_extras=True)
     empty = inspect.Parameter.empty
     return {each.name: (hints[each.name], empty if each.default is MISSING else each.default) for each in fields(kind)}

@@ -29,10 +29,7 @@ _NAMES = ("agent", "service", "metric", "name")
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
-    """Return a console without markup and control sequences.
-
-    Respects ``NO_COLOR``; without a terminal, rows stay on one line.
-    """
+    """Return a console without markup and control sequences. Respects ``NO_COLOR``."""
     made = PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDE
@@ -56,7 +53,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
 ) -> None:
-    """Print a :func:`table`, by default on standard output."""
     out = console() if on is None else on
     out.print(table(columns, rows, on=out, title=title))
 
@@ -64,7 +60,7 @@ def print_table(
 def print_list(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
 ) -> None:
-    """Print a :func:`table` whose last column is a reason. With limited width, the reason gets its own line."""
+    """Print a :func:`table` whose last column is a reason."""
     out = console() if on is None else on
     if out.width >= _WIDE:
         return print_table(columns, rows, title, out)
@@ -96,7 +92,7 @@ def safe(text: str) -> str:
 
 @contextmanager
 def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int, int], None]]:
-    """Yield a function for the number of items done and of all. Its first call shows a progress bar."""
+    """Yield a function for the number of items done and of all, with a progress bar."""
     if not console.is_terminal:
         yield lambda done, total: None
         return
@@ -116,7 +112,6 @@ class PlainConsole(Console):
 
     @property
     def file(self) -> IO[str]:
-        """The unguarded output stream, which keeps styles."""
         return unproxied(cast(TextIO, Console.file.__get__(self)))
 
     @file.setter

@@ -44,10 +44,7 @@ _TYPES: dict[str, Any] = {
 
 
 def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that replaces parameter ``filters`` by an option per filter.
-
-    It receives the values by name.
-    """
+    """Return a decorator that replaces parameter ``filters`` by an option per filter."""
 
     def given(**said: Any) -> dict[str, Any]:
         return {name: value for name, value in said.items() if value not in (None, [])}
@@ -67,8 +64,6 @@ def _option(each: Filter) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of a run."""
-
     metrics: Annotated[str, _METRICS]
     model: Annotated[str | None, typer.Option(help="Judge model; default: judge.model.")] = None
     sample: Annotated[float, _SAMPLE] = 1.0

@@ -46,7 +46,6 @@ class ApiClient:
         self._loop.run(self._asker.delete(path))
 
     def pages(self, path: str, most: int | None = None, **parameters: Any) -> Iterator[dict[str, Any]]:
-        """Yield at most ``most`` items of a paged list."""
         cursor, shown = None, 0
         while True:
             page = self.get(path, cursor=cursor, **parameters)

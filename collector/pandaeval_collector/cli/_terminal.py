@@ -1,8 +1,7 @@
 """Guards the terminal: control sequences in output are escaped.
 
-Trace texts, file names and server answers may contain them. Standard output (on a terminal) and standard error are
-replaced by escaping streams. Our consoles escape texts themselves and bypass the streams
-(:mod:`pandaeval_collector.cli._output`).
+Standard output (on a terminal) and standard error are replaced by escaping streams. Our consoles escape texts
+themselves (:mod:`pandaeval_collector.cli._output`).
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from pandaeval_collector.base.untrusted.printable import is_printable, printable
 
 
 class _Guarded:
-    """A text stream that escapes unsafe characters."""
-
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.buffer = _GuardedBytes(self)
@@ -41,8 +38,6 @@ class _Guarded:
 
 
 class _GuardedBytes(io.BufferedIOBase):
-    """The ``buffer`` of a guarded stream; decodes UTF-8."""
-
     def __init__(self, text: _Guarded) -> None:
         self._text = text
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
@@ -59,7 +54,6 @@ class _GuardedBytes(io.BufferedIOBase):
 
 
 def unproxied(stream: TextIO) -> TextIO:
-    """Return the stream below all guards and rich's displays."""
     while (below := getattr(stream, "rich_proxied_file", None)) is not None:
         stream = below
     return stream
@@ -67,10 +61,7 @@ def unproxied(stream: TextIO) -> TextIO:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard standard error, and standard output on a terminal.
-
-    Enter it again within a rich display, which replaces the streams.
-    """
+    """Guard standard error, and standard output on a terminal. Enter it again within a rich display."""
     before = sys.stdout, sys.stderr
     if sys.stdout is not None and sys.stdout.isatty():
         sys.stdout = _guard(sys.stdout)

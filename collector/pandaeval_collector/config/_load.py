@@ -27,7 +27,6 @@ class Resolved:
     origins: Mapping[KeyPath, WrittenAt]
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Add places to problems, and name the first key that was set."""
         places = {dotted(path): place for path, place in self.origins.items()}
         located = []
         for problem in problems:
@@ -42,11 +41,9 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     checks: Iterable[Check] = (),
 ) -> Config:
-    """Return the configuration: defaults, YAML file, environment, then ``overrides`` (dotted keys; ``None`` is
-    skipped).
+    """Return the configuration: defaults, YAML file, environment, then ``overrides`` (dotted keys).
 
-    ``checks`` find further problems. Reads only ``path`` and ``environ``. Raises :class:`ConfigError` with all
-    problems.
+    ``checks`` find further problems. Raises :class:`ConfigError` with all problems.
     """
     return resolve(path, environ, overrides, checks).config
 
@@ -86,7 +83,6 @@ def _rests_on(problem: Problem, defaulted: Iterable[str]) -> bool:
 
 
 def _validate(draft: Draft) -> tuple[Config, dict[KeyPath, Problem]]:
-    """Return the config with defaults for invalid values, and problems by path."""
     invalid: dict[KeyPath, Problem] = {}
     bad: set[KeyPath] = set()
     while True:

@@ -13,10 +13,7 @@ _UNSET = "the environment variable {} is not set"
 
 
 def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the stripped variable that a ``…_env`` key names, or ``None``.
-
-    Raises :class:`ConfigError` if it is missing or empty.
-    """
+    """Return the variable that a ``…_env`` key names, or ``None``. Raises :class:`ConfigError` if missing or empty."""
     if env_name is None:
         return None
     value = environ.get(env_name, "").strip()
@@ -26,10 +23,7 @@ def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
-    """Find unset variables, unusable certificates, and a data directory that is a file.
-
-    Separate from ``load``, to check a config without its secrets.
-    """
+    """Find unset variables, unusable certificates, and an unusable data directory."""
     return [*_variables(config, environ), *_files(config)]
 
 

@@ -38,7 +38,6 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
-    """Return path and problem of a validation error."""
     kind = error["type"]
     entry = error["loc"][-1:] == ("[key]",)
     path = error["loc"][:-1] if entry else error["loc"]

@@ -15,8 +15,9 @@ _LONGEST = 2000
 
 @dataclass(frozen=True, slots=True, order=True)
 class WrittenAt:
-    """Origin of a value: a file (``line``, ``column`` from 1; 0: whole file), an environment variable or the command
-    line. ``key``: the dotted key, if ``source`` implies it.
+    """Origin of a value: file (``line``, ``column`` from 1; 0: whole file), environment variable or command line.
+
+    ``key``: if ``source`` implies it.
     """
 
     source: str
@@ -45,7 +46,6 @@ class Problem:
         return (self.key, *self.others)
 
     def __str__(self) -> str:
-        """Return one safe line."""
         where = str(self.place or "")
         if self.place is None or self.place.key != self.key:
             where = f"{where} {self.key}".strip()

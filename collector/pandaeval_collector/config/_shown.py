@@ -38,7 +38,6 @@ def masked(value: Any) -> Any:
 
 
 def flow(value: Any) -> str:
-    """Format a value on one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
     return text.removesuffix("\n").removesuffix("\n...")
 

@@ -28,7 +28,6 @@ class Draft:
         self._keys_at: dict[KeyPath, WrittenAt] = {}
 
     def holds(self, path: KeyPath) -> bool:
-        """Return whether the value at ``path`` was set."""
         return path in self._values_at
 
     def value_at(self, path: KeyPath) -> WrittenAt | None:
@@ -42,7 +41,6 @@ class Draft:
         return None
 
     def key_at(self, path: KeyPath) -> WrittenAt | None:
-        """Return the place of the last name in ``path``."""
         return self._keys_at.get(path) or self.value_at(path)
 
     def written(self, path: KeyPath) -> Any:
@@ -103,7 +101,6 @@ def without(values: Mapping[str, Any], paths: set[KeyPath]) -> dict[str, Any]:
 
 
 def read_file(path: Path, draft: Draft) -> list[Problem]:
-    """Add the values of a YAML file to ``draft``."""
     try:
         held = _read(path)
     except ConfigError as error:
@@ -120,10 +117,7 @@ def read_file(path: Path, draft: Draft) -> list[Problem]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return a YAML file's plain values; ``None`` if empty.
-
-    Raises :class:`ConfigError` with the first fault: invalid, duplicate, too deep or too large.
-    """
+    """Return a YAML file's plain values; ``None`` if empty. Raises :class:`ConfigError` with the first fault."""
     return _read(path).value
 
 
@@ -154,9 +148,9 @@ def _read(path: Path) -> YamlText:
 
 
 def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
-    """Add ``PANDAEVAL_SECTION__KEY`` variables to ``draft``.
+    """Add ``PANDAEVAL_SECTION__KEY`` variables and ``PANDAEVAL_DATA`` (``store.path``) to ``draft``.
 
-    Empty means unset. A single underscore is an error only in a key's name.
+    Empty means unset.
     """
     problems: list[Problem] = []
     sections = {key.path for key in below(())}

@@ -58,7 +58,6 @@ class Key:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """JSON schema of the values as written."""
         return _schemas(self.within)[self.path[-1]]
 
     @property
@@ -75,12 +74,10 @@ class Key:
 
     @property
     def is_map(self) -> bool:
-        """Whether users name the entries."""
         return "additionalProperties" in self.schema
 
     @property
     def is_text(self) -> bool:
-        """Whether any text is valid."""
         return any(each.get("type") == "string" and not {"enum", "const"} & each.keys() for each in self._variants)
 
     @property
@@ -116,6 +113,5 @@ def _walk(section: type[Section], path: tuple[str, ...]) -> Iterator[Key]:
 
 @cache
 def _schemas(section: type[Section]) -> Mapping[str, Mapping[str, Any]]:
-    """Make the schemas of a section's keys lazily, because all take long."""
     schemas: Mapping[str, Mapping[str, Any]] = section.model_json_schema(mode="serialization")["properties"]
     return schemas

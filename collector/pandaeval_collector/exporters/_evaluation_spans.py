@@ -37,9 +37,8 @@ def spans(
 ) -> list[bytes]:
     """Encode a span for a unit's code results, for a trace's judged results, and for each judged session result.
 
-    ``shows_failed``: failures set status ERROR. Sets of trace IDs: ``later``: sent before, so no verdict. ``judged``:
-    judged results were sent before, so spans are named by metric. ``undecided``: no pass yet, because of a due judge
-    call or an earlier failure.
+    ``shows_failed``: failures set status ERROR. Trace IDs: ``later``: sent before, so no verdict; ``judged``: judged
+    results were sent before; ``undecided``: no pass yet.
     """
     sampled = [result for result in results if result.result.unit.sampled]
     failed = {result.result.unit.trace_id for result in sampled if result.result.success is False}
@@ -120,7 +119,6 @@ def _span(group: Sequence[EncodedResult], results: Sequence[Result], fields: Spa
 
 
 def _place(results: Sequence[Result], blamed: bytes) -> tuple[bytes, ...]:
-    """Encode a span's trace, parent and own ID. Session spans share a separate trace."""
     unit = results[0].unit
     own_id = evaluation_span_id([result.id for result in results])
     if unit.level == "session":

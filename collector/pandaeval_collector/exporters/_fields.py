@@ -58,7 +58,6 @@ def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=4096)
 def before_text(key: str, size: int) -> bytes:
-    """Encode an attribute up to its text of ``size`` bytes."""
     text = b"\x0a" + varint(size)
     pair = _key(key) + b"\x12" + varint(len(text) + size) + text
     return varint(len(pair) + size) + pair
@@ -66,7 +65,6 @@ def before_text(key: str, size: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def before_number(key: str) -> bytes:
-    """Encode an attribute up to its eight-byte number."""
     pair = _key(key) + b"\x12\x09\x21"
     return varint(len(pair) + 8) + pair
 

@@ -1,7 +1,6 @@
-"""Name, flat attributes, status, parent and links of an evaluation span, as shown by Jaeger, Tempo and Grafana.
+"""Name, flat attributes, status, parent and links of an evaluation span.
 
-Names have no numbers or IDs, because backends index them: ``✗ response, grounding +1``, ``✓ evaluate``, or without a
-verdict ``evaluate trace``, ``evaluate judged`` or ``evaluate`` with metrics.
+Names have no numbers or IDs: ``✗ response, grounding +1``, ``✓ evaluate``, or without a verdict ``evaluate trace``.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _SPAN_ID = re.compile("[0-9a-f]{16}")
 class Role(NamedTuple):
     """The part of a run that a span covers.
 
-    ``named_by``: source of its name without failures. ``may_pass``: results may give the verdict ``pass``.
+    ``named_by``: its name without failures. ``may_pass``: may get the verdict ``pass``.
     """
 
     level: str
@@ -49,8 +48,8 @@ class SpanSummary(NamedTuple):
     """The results of one span.
 
     ``scores``: lowest per metric. ``lowest``: of verdicts. ``worst``: worst failure, else lowest score. ``failed``:
-    results that fail the span, worst first. ``failing``: metrics with ``success`` false. ``explaining``: scores without
-    verdicts. ``is_open``: ``correctness`` decides. ``undecided``: label of an undecided verdict, or ``""``.
+    worst first. ``failing``: metrics. ``explaining``: scores without verdicts. ``is_open``: ``correctness`` decides.
+    ``undecided``: label, or ``""``.
     """
 
     results: Sequence[Result]
@@ -73,11 +72,7 @@ class SpanSummary(NamedTuple):
 
 
 class SpanFields(NamedTuple):
-    """A span's encoded fields.
-
-    ``attributes``: each length-prefixed. ``fields``: name and status. ``blamed``: span named by the worst failure, or
-    ``""``.
-    """
+    """A span's encoded fields. ``fields``: name and status. ``blamed``: span of the worst failure, or ``""``."""
 
     attributes: list[bytes]
     fields: bytes
@@ -87,7 +82,6 @@ class SpanFields(NamedTuple):
 
 
 def summarise(results: Sequence[Result]) -> SpanSummary:
-    """Summarise the results of a span about a trace, session or turn."""
     scores: dict[str, float] = {}
     failures: list[tuple[float, Result]] = []
     passing: list[Result] = []
@@ -122,7 +116,6 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
 
 
 def encode(summary: SpanSummary, role: Role, shows_failed: bool) -> SpanFields:
-    """Encode the fields of a span. ``shows_failed``: failures give the status ERROR."""
     attributes: list[bytes] = []
     for result in summary.explaining:
         attributes.extend(_step(result))
@@ -164,9 +157,6 @@ def _score(failure: tuple[float, Result]) -> float:
 
 
 def _leaves_it_open(result: Result) -> bool:
-    """Return whether a session's result leaves the verdict to ``correctness``, such as a refusal or a compensated
-    crash.
-    """
     if result.unit.level != "session":
         return False
     return result.metric in ("goal_completion", "user_friction") or "band" in result.finding.metadata

@@ -1,6 +1,5 @@
-"""OpenTelemetry attributes of a result, and its log event ``gen_ai.evaluation.result``.
-
-Encoded once at commit without the SDK, which can neither derive span IDs from content nor set the sampled flag.
+"""OpenTelemetry attributes of a result, and its log event ``gen_ai.evaluation.result``, encoded once without the
+SDK.
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ class Alike(NamedTuple):
 class SharedAttributes(NamedTuple):
     """Attributes shared within a unit.
 
-    ``place``: trace and span of a log record. ``ids``: response and session as fields of a log record (with page
-    address) and span event. ``span``: session and address as span fields. ``kind``: shared with other units.
+    ``place``: trace and span of a log record. ``ids``: response and session. ``span``: session and address. ``kind``:
+    shared with other units.
     """
 
     place: bytes
@@ -75,10 +74,7 @@ class SharedAttributes(NamedTuple):
 
 
 def encode_attributes(results: Sequence[Result], page: str = "") -> list[EncodedResult]:
-    """Encode each result's attributes.
-
-    ``page``: base address of the results page without a trailing slash, or ``""``.
-    """
+    """Encode each result's attributes. ``page``: base address without a trailing slash, or ``""``."""
     encoded = []
     for result in results:
         reason, unit = cut(result.finding.reason, MAX_TEXT), result.unit
@@ -193,7 +189,6 @@ def _about(
     level: str,
     *kind: Any,
 ) -> SharedAttributes:
-    """Encode attributes shared within a unit, cached for consecutive results."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return SharedAttributes(
@@ -256,7 +251,6 @@ def _log_alike(failed: bool, sampled: bool) -> bytes:
 
 
 def address(page: str, level: str, trace_id: str, span_id: str, session_id: str | None) -> str:
-    """Return a unit's page address; ``""`` without a page."""
     if not page:
         return ""
     if level == "session":

@@ -1,7 +1,7 @@
-"""Finds exporters: in this folder and in packages (entry points ``pandaeval.exporters``).
+"""Finds exporters in this folder and in packages (entry points ``pandaeval.exporters``).
 
 A module defines ``exporters``, from settings to exporters, and optionally ``SETTINGS``, its config model. Its section
-is named after module or entry point.
+is named after it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ Make = Callable[[Any, Surroundings], Iterable[Exporter | Repeating]]
 class Way:
     """A kind of exporter.
 
-    ``name``: its section. ``settings``: its model; missing if the package is broken. ``make``: creates exporters.
-    ``origin``: its package, ``""`` for ours.
+    ``name``: its section. ``settings``: its model, if any. ``origin``: its package, ``""`` for ours.
     """
 
     name: str
@@ -47,10 +46,7 @@ class Way:
     origin: str = ""
 
     def exporters(self, settings: Any, around: Surroundings) -> Iterator[Exporter | Repeating]:
-        """Create the section's exporters.
-
-        Raises :class:`UserError`. Logs other exceptions of third-party packages, and returns no exporters.
-        """
+        """Create the section's exporters. Raises :class:`UserError`; other third-party exceptions are logged."""
         if self.make is None:
             return
         if not self.origin:
@@ -79,10 +75,7 @@ class Way:
 
 @cache
 def ways() -> tuple[Way, ...]:
-    """Find all kinds: ours by name, then packages'.
-
-    Raises :class:`ImportError` for ours. A broken package keeps its section valid.
-    """
+    """Find all kinds: ours by name, then packages'. Broken packages keep their section valid."""
     settings, makes = find_by_module(_PACKAGE, "SETTINGS"), find_by_module(_PACKAGE, "exporters")
     for name, path in _PLUGINS.items():
         module = importlib.import_module(path)

@@ -1,6 +1,6 @@
 """Writes results as JSON lines to a file, exactly once.
 
-The file length is stored with the cursor. After a crash the file is truncated to it and rewritten from there.
+After a crash the file is truncated to the length stored with the cursor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ SETTINGS = Jsonl
 
 
 def exporters(settings: Jsonl, _: Surroundings) -> Iterator[JsonlExporter]:
-    """Make the exporter, if a file is set."""
     if settings.path is not None:
         yield JsonlExporter(Path(settings.path))
 

@@ -55,7 +55,6 @@ SETTINGS = Otlp
 
 
 def exporters(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Make an exporter per signal with an endpoint."""
     if any(settings.endpoint_of(signal) for signal in SIGNALS):
         # Here, since a collector without OTLP output needs no HTTP client.
         from pandaeval_collector.exporters._otlp.build import build

@@ -38,10 +38,7 @@ SETTINGS = Prometheus
 
 
 class Scrape:
-    """Answers scrapes with the collector's own metrics and, with ``series``, scores.
-
-    Renders pages sequentially, on a separate thread. Unreadable scores are omitted and counted.
-    """
+    """Answers scrapes with the collector's own metrics and, with ``series``, scores. Renders on a separate thread."""
 
     def __init__(self, telemetry: Telemetry, series: ZeroFirst | None) -> None:
         self._telemetry, self._series = telemetry, series
@@ -49,7 +46,6 @@ class Scrape:
         self._notes: set[asyncio.Task[None]] = set()
 
     def answer(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        """Return content type and body for the ``accept`` header."""
         kind, openmetrics = content_type(accept)
         return kind, self._body(ScrapeText(openmetrics))
 
@@ -92,10 +88,7 @@ class Scrape:
 # text of a page of series is the same to the byte.
 @functools.lru_cache(maxsize=256)
 def metric_name(name: str, unit: str) -> tuple[str, str]:
-    """Return a metric family's name with unit suffix (counters also ``_total``), and the unit.
-
-    Units such as words in braces are ``""``.
-    """
+    """Return a metric family's name with unit suffix (counters also ``_total``), and the unit or ``""``."""
     escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""
@@ -110,7 +103,6 @@ def label_name(key: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Format a number as Go does, with exponents from a million on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,7 +1,6 @@
 """Series for readers: a new series is first 0, because Prometheus sees no increase from a start at 1.
 
-Each reader (``otlp``, ``scrape``) has its own zeros, recorded after sending. A crash can repeat a zero, but never show
-it after a value.
+Each reader (``otlp``, ``scrape``) has its own zeros, recorded after sending.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class ZeroFirst:
     def pages(self, now: float, hold: bool = True) -> Iterator[list[Point]]:
         """Yield all series in pages by instrument, new series as 0.
 
-        Each step reads the store, on any thread. ``now``: Unix seconds. ``hold``: keep recent zeros.
+        Any thread. ``now``: Unix seconds. ``hold``: keep recent zeros.
         """
         for name in sorted(INSTRUMENTS):
             after = ""
@@ -36,7 +35,7 @@ class ZeroFirst:
                 after = rows[-1].key
 
     async def shown(self, keys: Sequence[str], now: float) -> None:
-        """Record new series sent at ``now``, in pieces that leave the store free for decisions."""
+        """Record new series sent at ``now``, in small transactions."""
         for start in range(0, len(keys), _NOTED_AT_ONCE):
             some = keys[start : start + _NOTED_AT_ONCE]
             await asyncio.wrap_future(self._store.tally.show_zeros(self._reader, some, now))
@@ -64,10 +63,7 @@ def new_ones(points: Iterable[Point]) -> list[str]:
 
 
 def visible(points: Iterable[Point], now: float, hold_s: float) -> list[Point]:
-    """Return points as a reader sees them: 0 while new and for ``hold_s`` seconds after.
-
-    Omits versions with other buckets.
-    """
+    """Return points as a reader sees them: 0 while new and for ``hold_s`` seconds after."""
     shown = []
     for point in points:
         if len(point.buckets) != len(point.instrument.bounds) + 1:

@@ -62,8 +62,6 @@ its arguments."""
 
 @dataclass(slots=True)
 class _Ends:
-    """Running jobs about a trace, and ended ones."""
-
     running: int = 0
     ended: list[tuple[Job, Judgement]] = field(default_factory=list)
     replies: dict[str, bool] = field(default_factory=dict)
@@ -71,8 +69,6 @@ class _Ends:
 
 
 class Attempts:
-    """Attempts at a store's judge jobs. One event loop."""
-
     def __init__(
         self,
         store: StoreAccess,
@@ -85,10 +81,7 @@ class Attempts:
         budgets: RecordBudgets | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``scores``: reads sessions.
-
-        ``client``: calls the judge. ``filing``: receives answers. ``failures``: groups for judged failures, if any.
-        """
+        """Set up the attempts. ``filing``: receives answers. ``failures``: groups for judged failures, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience = telemetry, patience or Patience()
         judge = evaluator.settings.judge
@@ -102,14 +95,12 @@ class Attempts:
         """While a pause lasts, no job should be started."""
 
     def close(self) -> None:
-        """End the thread that loads traces."""
         self._traces.close()
 
     async def run(self, job: Job, too_old: bool = False) -> None:
         """Call the judge for a leased job, and file its end or put it back.
 
-        A trace's questions are filed together, so results leave as one span. Errors use an attempt; the job is dead
-        after the last. ``too_old``: end unscored (``over_budget``) without a call.
+        A trace's questions are filed together. ``too_old``: end unscored (``over_budget``) without a call.
         """
         ends = self._ends.setdefault(job.trace_id, _Ends())
         ends.running += 1
@@ -200,7 +191,6 @@ class Attempts:
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
 
     async def _group(self, result: Result, model: str) -> None:
-        """Set a failed result's group, by text or else by the judge."""
         failure = failure_of(result) if self._failures is not None else None
         if failure is None or self._failures is None:
             return

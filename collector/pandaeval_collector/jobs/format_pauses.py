@@ -1,7 +1,4 @@
-"""Pauses a model after invalid replies on three traces in a row, with a trial call every ten minutes.
-
-Pauses are stored.
-"""
+"""Pauses a model after invalid replies on three traces in a row, with a trial every ten minutes."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ _log = logging.getLogger(__name__)
 
 
 def cause(model: str) -> str:
-    """Return why a model is paused, and the cure."""
     return (
         f"the judge {model} is paused: it gave no valid reply for {MOST_TRACES} traces in a row; one call every "
         f"{PAUSE_S / 60:.0f} minutes tries it again; choose another judge.model, or set judge.parameters: "

@@ -44,10 +44,7 @@ class GoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobTrace:
-    """The subject of a job.
-
-    ``subject``: trace, turn or conversation, redacted like ``pack``. ``turn``: for turn questions.
-    """
+    """The redacted subject of a job: trace, turn or conversation. ``turn``: for turn questions."""
 
     subject: Trace | TurnView | Conversation
     pack: Pack
@@ -80,7 +77,6 @@ class JobTraceLoader:
 
     @property
     def _key(self) -> bytes:
-        """The day's secret, which lasts as long as providers' caches."""
         return self._secret + f"{datetime.now(UTC):%F}".encode()
 
     def close(self) -> None:
@@ -131,7 +127,6 @@ class JobTraceLoader:
         return JobTrace(whole, packed, _against(traces, results))
 
     def _suspects(self, traces: Sequence[Trace], rows: Results) -> tuple[Mapping[str, str], ...]:
-        """Return distinct ungrounded values of these traces, redacted, failing ones first."""
         hide = self._hide or (lambda text: text)
         found: dict[tuple[str, str], Mapping[str, str]] = {}
         for kind in ("not_grounded", "suspect", "for_judge"):
@@ -159,9 +154,6 @@ def _index(trace: Trace, span_id: str) -> int:
 
 
 def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None:
-    """Return the failure that contradicts a passing verdict: a claim of success after a failure, or the last trace's
-    crash.
-    """
     for trace in reversed(traces):
         row = rows.get((trace.trace_id, RESPONSE))
         result = orjson.loads(row.body) if row is not None and row.success == 0 else {}
@@ -188,10 +180,7 @@ class EarlierTraces:
         self._lines = lru_cache(_REMEMBER_SAID)(self._read)
 
     def before(self, trace: Trace) -> tuple[str, ...]:
-        """Return redacted messages, calls and results of the session before ``trace``, oldest first.
-
-        Skips traces with deleted spans.
-        """
+        """Return redacted messages, calls and results of the session before ``trace``, oldest first."""
         if trace.session_id is None:
             return ()
         rows = self._before(trace)[-NEWEST:]

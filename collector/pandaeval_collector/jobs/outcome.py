@@ -51,8 +51,8 @@ RecordBudget = Callable[[str], Awaitable[int]]
 class Patience:
     """Number and delay of attempts.
 
-    Delays have full jitter below ``first`` x 2^n, at most ``longest`` seconds. ``interactive``: a person waits, so
-    errors that need a person are not retried.
+    Delays have full jitter below ``first`` x 2^n, at most ``longest`` seconds. ``interactive``: do not retry errors
+    that need a person.
     """
 
     attempts: int = 8
@@ -62,7 +62,6 @@ class Patience:
     interactive: bool = False
 
     def wait(self, attempts: int) -> float:
-        """Return the seconds until the next attempt."""
         return random.uniform(0.0, min(self.longest, self.first * 2.0 ** (attempts - 1)))
 
 
@@ -123,7 +122,6 @@ class Pauses:
 
     @property
     def given_up(self) -> str:
-        """Why this run calls no judge any more, or ``""``."""
         most = _IN_VAIN if self._answered else _IN_VAIN_AT_FIRST
         if not self._interactive or self._in_vain <= most:
             return ""

@@ -15,9 +15,9 @@ _recognisers = cache(PersonalData)
 
 
 def hider(judge: JudgeSettings) -> Hide | None:
-    """Create the redaction function for trace texts, or ``None``.
+    """Create the redaction function, or ``None``.
 
-    Single-threaded. Raises :class:`pandaeval_collector.base.errors.UserError` if a package or import is missing.
+    Single-threaded. Raises :class:`pandaeval_collector.base.errors.UserError`.
     """
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:

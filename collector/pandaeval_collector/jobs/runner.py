@@ -39,7 +39,6 @@ class Runner:
         self._rounds: Every | None = None
 
     async def start(self) -> None:
-        """Release an earlier process's leases, and run due jobs."""
         await self._take_over()
         self._rounds = Every(_TICK_S, self._round, "pandaeval-judge")
 
@@ -83,7 +82,7 @@ class Runner:
     async def _begin_due(self) -> int:
         """Start jobs up to the limit; returns the number leased.
 
-        A job is run alone after the judge's process died in it, to find the cause.
+        Jobs suspected of killing the judge's process run alone.
         """
         now = self._store.clock.running()
         too_old, free = now - self._longest_wait(), self._slots - len(self._ending)

@@ -55,10 +55,7 @@ another order" has a different cause, although both concern refunds. If it is th
 
 
 async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | None:
-    """Return a failure's group ID, ``""`` for a new group, by text or else by the judge.
-
-    ``None``: no answer, so the text decides.
-    """
+    """Return a failure's group ID, ``""`` for a new group, ``None`` without an answer."""
     found = groups.candidates(failure)
     if not found:
         return ""
@@ -74,7 +71,6 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
 
 
 def record(failure: Failure, found: Sequence[FailureGroupRow]) -> Pack:
-    """Write a failure and its candidate groups, all fenced."""
     known = "\n".join(
         f"{number}. [{failure.label}] {shown_line(each.text, _MOST_CHARS)}" for number, each in enumerate(found, 1)
     )

@@ -75,7 +75,6 @@ def open_caller(
 
 
 def client_of(caller: Caller, judge: JudgeSettings | None, memory: Memory) -> JudgeClient:
-    """Make the client of ``caller``. ``judge``: settings, or ``None`` for defaults."""
     if judge is None:
         return JudgeClient(caller, memory)
     return JudgeClient(caller, memory, parameters=judge.answer_parameters, secrets=judge.secrets)

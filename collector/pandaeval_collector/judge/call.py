@@ -30,8 +30,7 @@ _MORE_TIMES, _MORE = 4, 8_000
 def room(asked: int, parameters: Mapping[str, Any], reasons: bool, most: int | None, more: bool = False) -> int:
     """Return the token limit of an answer.
 
-    ``asked``: tokens that the question needs. ``reasons``: the model thinks first. ``most``: the model's limit.
-    ``more``: the previous answer was cut.
+    ``reasons``: the model thinks first. ``most``: the model's limit. ``more``: the previous answer was cut.
     """
     wanted = parameters.get("max_tokens")
     if wanted is None:
@@ -68,10 +67,7 @@ class CallFailure(StrEnum):
 
 
 class CallFailedError(Exception):
-    """A call got no answer.
-
-    ``retry_after``: seconds, from the provider. ``answered``: the answer was unreadable, but may be billed.
-    """
+    """A call got no answer. ``retry_after``: seconds. ``answered``: unreadable answer, may be billed."""
 
     def __init__(
         self, failure: CallFailure, message: str, retry_after: float | None = None, answered: bool = False
@@ -91,8 +87,8 @@ class OverBudgetError(Exception):
 class ModelCall:
     """A model call.
 
-    ``max_tokens``: without hidden reasoning. ``response_format``: schema in OpenAI form. ``held``: the provider
-    enforces the schema, else any JSON object. ``more``: the previous answer was cut. ``cache_key``: for prompt caches.
+    ``max_tokens``: without hidden reasoning. ``response_format``: OpenAI schema, enforced if ``held``. ``more``: the
+    previous answer was cut. ``cache_key``: for prompt caches.
     """
 
     model: str
@@ -108,9 +104,9 @@ class ModelCall:
 class ModelAnswer:
     """A model's answer.
 
-    ``text``: cut beyond a verdict's length. Tokens and ``cost_usd``: the provider's if plausible, else estimates; cost
-    0 without a price. ``cached_tokens``: part of ``prompt_tokens``. ``completion_tokens``: with hidden reasoning.
-    ``seconds``: with retries. ``model``: may be a fallback. ``cut``: ended at ``max_tokens``.
+    Implausible tokens and ``cost_usd`` are replaced by estimates; cost 0 without a price. ``cached_tokens``: part of
+    ``prompt_tokens``. ``completion_tokens``: with hidden reasoning. ``seconds``: with retries. ``model``: may be a
+    fallback. ``cut``: ended at ``max_tokens``.
     """
 
     text: str
@@ -146,11 +142,10 @@ class Caller(Protocol):
 class JudgeConfig:
     """Connection and limits of a judge.
 
-    ``fallbacks``: tried in order if a model of ``models`` fails. ``api_key_env``: name of a variable. It and
-    ``api_base`` apply to the provider ``home`` (before the slash in model names), or to all. ``timeout``: seconds.
-    ``cooldown``: seconds of rest after three consecutive failures. ``parameters``: litellm's arguments.
-    ``context_tokens``: limit of a record; ``None``: by the model's window. ``rpm``, ``tpm``: calls and tokens per
-    minute. ``daily_usd``: US dollars per UTC day.
+    ``fallbacks``: tried in order. ``api_key_env``: name of a variable. It and ``api_base`` apply to the provider
+    ``home``, or to all. ``timeout``: seconds. ``cooldown``: seconds of rest after three consecutive failures.
+    ``parameters``: litellm's arguments. ``context_tokens``: limit of a record; ``None``: by the model's window.
+    ``rpm``, ``tpm``: per minute. ``daily_usd``: per UTC day.
     """
 
     models: Sequence[str]

@@ -1,7 +1,6 @@
 """Sends each question about a trace to the judge once, and shares the answer among metrics.
 
-Verdicts are cached by a hash of model, parameters, prompt version, pack without nonce, rubric and facts. Permanent
-failures are kept until each asking metric has received them.
+Verdicts are cached by a hash of model, parameters, prompt version, pack, rubric and facts.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ class NoVerdictError(Exception):
 
 @dataclass(slots=True)
 class AnswerCost:
-    """Costs of a metric's answers: calls, tokens, US dollars, seconds and the last answering model.
+    """Costs of a metric's answers: calls, tokens, US dollars, seconds and the last model.
 
-    ``cached``: part of ``prompt``. ``completion``: with hidden reasoning. ``pack``: digest of the record, ``""``
-    without a call. ``truncated``: shortened parts. ``suspected``: the record addresses a judge.
+    ``cached``: part of ``prompt``. ``completion``: with hidden reasoning. ``pack``: digest of the record, or ``""``.
+    ``truncated``: shortened parts. ``suspected``: the record addresses a judge.
     """
 
     calls: int = 0
@@ -90,9 +89,9 @@ class AnswerCost:
 
 
 class JudgeClient:
-    """Sends questions through a caller and caches answers in ``memory``, if given.
+    """Sends questions through a caller and caches answers in ``memory``.
 
-    ``parameters``: answer-changing call parameters, as text. ``secrets``: redact secrets in facts. One event loop.
+    ``parameters``: answer-changing parameters. ``secrets``: redact secrets in facts. One event loop.
     """
 
     def __init__(
@@ -123,8 +122,8 @@ class JudgeClient:
     ) -> V:
         """Return the verdict. Equal concurrent questions share a call, paid by the first asker.
 
-        ``asker``: the metric. A permanent failure is raised once per asker without a call; later requests call again.
-        ``about``: the trace, limited to nine invalid replies. ``once``: no repair of an invalid reply.
+        ``asker``: the metric, which gets a permanent failure once without a call. ``about``: the trace, limited to nine
+        invalid replies. ``once``: no repair.
         """
         spent.saw(pack)
         facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
@@ -221,10 +220,7 @@ class JudgeClient:
         raise NoVerdictError(Why.INVALID_VERDICT, f"no verdict: {wrong}" if once else f"twice no verdict: {wrong}")
 
     async def _whole(self, call: ModelCall, spent: AnswerCost) -> tuple[ModelAnswer, ModelCall]:
-        """Return a complete answer with its call; retries a cut answer once with more room.
-
-        Raises :class:`NoVerdictError` if still cut.
-        """
+        """Return a complete answer with its call; retries a cut answer once. Raises :class:`NoVerdictError`."""
         answer = await self._get(call, spent)
         if answer.cut and not call.more:
             call = replace(call, more=True)
@@ -247,8 +243,8 @@ class JudgeClient:
 class Judge:
     """Answers a metric's questions about a trace.
 
-    ``shorter``: makes a shorter pack for small windows. ``together``: questions in one call. ``guidance``: rulings for
-    the metric. ``beside``: a turn for some of ``together``.
+    ``shorter``: makes a shorter pack. ``together``: questions in one call. ``guidance``: rulings. ``beside``: a turn
+    for some of ``together``.
     """
 
     together: tuple[QuestionPart[Any], ...] = ()
@@ -279,9 +275,10 @@ class Judge:
         return self._pack
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
-        """Return the verdict on the trace. ``given``: facts, fenced like the trace. ``once``: no repair.
+        """Return the verdict on the trace.
 
-        Raises :class:`NoVerdictError` for an invalid reply, or if the trace instructs the judge.
+        ``given``: facts, fenced like the trace. ``once``: no repair. Raises :class:`NoVerdictError`, also if the trace
+        instructs the judge.
         """
         rubric = self._guidance.added_to(rubric)
         facts = dict(given or {})
@@ -300,10 +297,7 @@ class Judge:
         return verdict
 
     async def answer(self, part: QuestionPart[P], subject: Any) -> tuple[P, dict[str, Any]]:
-        """Return the answer to a question about the subject, from the shared call or else a separate call.
-
-        Raises as :meth:`ask`.
-        """
+        """Return the answer to a question about the subject, preferably from the shared call. Raises as :meth:`ask`."""
         own = self._guidance.added_to(part) in self.together
         shared = await self._shared({part.level: subject, **self._subjects}) if own else None
         facts, lacking = self._facts(part, subject, shared)
@@ -323,7 +317,6 @@ class Judge:
     def _facts(
         self, part: QuestionPart[Any], subject: Any, shared: Verdict | None
     ) -> tuple[dict[str, Any], list[Extraction[Any]]]:
-        """Return facts from code and the shared call, and the missing extractions."""
         facts: dict[str, Any] = {}
         lacking: list[Extraction[Any]] = []
         for needed in part.needs:
@@ -347,10 +340,6 @@ class Judge:
         return verdict if rubric.parts else SimpleNamespace(**{parts[0].name: verdict})
 
     async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
-        """Return the shared call's verdict, made once; ``None`` if invalid or for a single question.
-
-        ``subjects``: by level.
-        """
         facts: dict[str, Any] = {}
         asked: dict[QuestionPart[Any], None] = {}
         for needed in (each for part in self.together for each in part.needs):

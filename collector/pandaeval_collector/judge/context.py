@@ -1,4 +1,4 @@
-"""An agent's prior knowledge, as context for a judge: instructions, and the conversation in the first model call."""
+"""An agent's prior knowledge: instructions, and the conversation in the first model call."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ MOST_MESSAGES = 400
 class EarlierTurns:
     """An agent's prior knowledge.
 
-    ``instructions``: distinct, prefixed by agent name if several. ``said``: a text per message, call and result, oldest
-    first. ``last_said``: the agent's last message or ``""``. ``missing``: unread older messages.
+    ``instructions``: distinct. ``said``: messages, calls and results, oldest first. ``last_said``: the agent's last
+    message or ``""``. ``missing``: unread older messages.
     """
 
     instructions: tuple[str, ...] = ()
@@ -64,10 +64,7 @@ def before(trace: Trace) -> EarlierTurns:
 
 
 def instructions(trace: Trace) -> tuple[str, ...]:
-    """Return a trace's distinct instructions in order.
-
-    With several agents, each text begins with its agent's name; agents without instructions come last.
-    """
+    """Return a trace's distinct instructions in order, prefixed by agent name if several."""
     acting = agents(trace.spans)
     owners: dict[str, str] = {}
     for span in trace.spans:
@@ -82,7 +79,6 @@ def instructions(trace: Trace) -> tuple[str, ...]:
 
 
 def instructions_of(span: Span) -> Iterator[str]:
-    """Yield a span's system prompt and developer messages."""
     if span.system:
         yield span.system
     yield from (message.text for message in span.input or () if message.role == "system" and message.text)
@@ -125,7 +121,6 @@ def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
-    """Apply ``change`` to a message's words and thoughts."""
     parts = [replace(p, text=change(p.text)) if isinstance(p, Reasoning | Text) else p for p in message.parts]
     return replace(message, parts=tuple(parts))
 
@@ -146,7 +141,6 @@ def _last_words_of_user(messages: list[Message]) -> int:
 
 
 def _speaks(message: Message) -> bool:
-    """Return whether a message has the user's words or media. Some frameworks send tool results as the user."""
     return message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
 
 

@@ -23,7 +23,7 @@ _MOST_ITEMS = 100
 class Conversation:
     """A session for metrics.
 
-    ``trace``: all turns and tool calls. ``missing``: deleted or omitted traces. ``owners``: trace by span. Others as in
+    ``trace``: all turns and tool calls. ``missing``: omitted traces. ``owners``: trace by span. Others: see
     :class:`pandaeval_collector.judge.turns.TurnView`.
     """
 
@@ -61,7 +61,6 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
 
 
 def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
-    """Yield spans with instructions, documents and the first trace's opening model call; without thoughts."""
     first = opening(traces[0])
     for trace in traces:
         for span in trace.spans:
@@ -73,7 +72,6 @@ def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
 
 
 def _turns(traces: Sequence[Trace]) -> Iterator[Turn]:
-    """Yield all turns. Missing starts and spans are taken from the trace."""
     for trace in traces:
         for turn in trace.turns:
             start, span_id = turn.start_ns or trace.start_ns, turn.span_id or trace.root_span_id
@@ -92,7 +90,7 @@ def _unique(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 
 
 def facts_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, str, tuple[str, ...]]:
-    """Return the first stated goal and user profile (``""`` if none), and up to 100 distinct facts and documents."""
+    """Return the first stated goal and user profile (or ``""``), and up to 100 facts and documents."""
     known = [text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE))]
     known += [_text(document) for span in trace.spans for document in span.documents]
     return _first(spans, PANDAEVAL_GOAL), _first(spans, PANDAEVAL_PROFILE), tuple(dict.fromkeys(known))[:_MOST_ITEMS]

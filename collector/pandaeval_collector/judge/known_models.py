@@ -31,11 +31,10 @@ FREE = Price()
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """Facts about a model.
+    """Facts about a model, ``None`` if unknown.
 
-    ``price``: ``None`` if not listed. ``window``: tokens of prompt and answer; ``most_out``: of an answer; ``None`` if
-    unknown. ``reasons``: may think first. ``marks``: the provider caches only marked prefixes. ``keyed``: the provider
-    routes prompts by cache key.
+    ``window``: tokens of prompt and answer. ``most_out``: of an answer. ``reasons``: may think first. ``marks``: only
+    marked prefixes are cached. ``keyed``: cache keys are used.
     """
 
     price: Price | None = None
@@ -47,7 +46,6 @@ class KnownModel:
 
 
 def known(litellm: Any, model: str) -> KnownModel:
-    """Look a model up in litellm's list, offline."""
     try:
         info = litellm.get_model_info(model)
     except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know
@@ -65,8 +63,9 @@ def known(litellm: Any, model: str) -> KnownModel:
 
 
 def record_budget(window: int | None, reply: int) -> int:
-    """Return a record's token limit: 32,000 for windows from 128,000, else 12,000, but at most three quarters of the
-    rest. ``reply``: tokens of the answer.
+    """Return a record's token limit: 32,000 for windows from 128,000, else up to 12,000.
+
+    ``reply``: tokens of the answer.
     """
     if window is None:
         return USUAL_RECORD

@@ -40,8 +40,9 @@ _DEAREST_TOKEN = 0.01
 
 
 class AdaptiveLimit:
-    """Limits parallel calls between 1 and ``most``: plus 1 per successful round, halved after congestion, once per
-    round (AIMD). For a single event loop.
+    """Limits parallel calls between 1 and ``most`` by AIMD: plus 1 per successful round, halved after congestion.
+
+    For a single event loop.
     """
 
     def __init__(self, most: int) -> None:
@@ -56,7 +57,6 @@ class AdaptiveLimit:
         return int(self._width)
 
     def resize(self, most: int) -> None:
-        """Set the maximum; running calls continue."""
         self._most = most
         self._width = min(self._width, float(most))
 
@@ -84,9 +84,9 @@ class AdaptiveLimit:
 
 
 class PerMinute:
-    """A leaky bucket: at most ``limit`` units in any window of ``seconds``; ``None``: no limit.
+    """A leaky bucket, full at first: at most ``limit`` units in any window of ``seconds``; ``None``: no limit.
 
-    Begins full, because an earlier process may have used the limit. On one event loop.
+    On one event loop.
     """
 
     def __init__(self, limit: float | None, seconds: float = 60.0) -> None:
@@ -112,8 +112,6 @@ class PerMinute:
 
 
 class Purse(Protocol):
-    """The day's budget."""
-
     async def reserve(self, usd: float) -> float | None:
         """Reserve US dollars; return the time in Unix seconds, or ``None`` without budget."""
         ...
@@ -199,7 +197,7 @@ class LimitedCaller:
 
 
 class Bill:
-    """Reserves an amount per try of a call, and replaces all by the real cost at the end."""
+    """Reserves an amount per try, and replaces all by the real cost."""
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout
@@ -247,16 +245,14 @@ class AnswerUsage:
 
 
 def estimated(call: ModelCall, price: Price) -> AnswerUsage:
-    """Estimate a call's maximum cost, for reservation."""
     sent = sum(tokens(message["content"]) for message in call.messages)
     return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out)
 
 
 def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price) -> AnswerUsage:
-    """Return an answer's usage, with implausible values replaced.
+    """Return an answer's usage.
 
-    ``stated``: the provider's counts and cost, of any type or missing. ``text``: of the answer. An implausible token
-    count replaces both counts by the estimate, a cost becomes the list price, and a cached count becomes 0.
+    ``stated``: the provider's counts and cost, replaced by estimates if implausible. ``text``: of the answer.
     """
     estimate = estimated(call, price)
     # No tokenizer makes two tokens of one byte.

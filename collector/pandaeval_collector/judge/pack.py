@@ -1,7 +1,7 @@
 """A trace as a judge sees it: deterministic, within a token budget, evidence before prose.
 
-Trace text is inside fences, code's own facts are outside. A fence's code is an HMAC of the section title under a secret
-of this store and day, so content cannot close a fence. All runs of an agent share it, so prompt caches hit.
+Trace text is inside fences. A fence's code is an HMAC of the section title under a secret of this store and day, so
+content cannot close a fence.
 """
 
 from __future__ import annotations
@@ -69,12 +69,10 @@ _SUSPECT = re.compile(
 class Pack:
     """A trace as text for a judge.
 
-    ``nonce``: a code only this store can compute. ``digest``: 16 hex digits of the content without codes. ``tokens``:
-    estimate. ``truncated``: titles of shortened parts. ``last_said``: the agent's last earlier message, sanitized.
-    ``shown``: share of events, 0..1. ``suspected``: see :func:`suspected`. ``captured``: which of ``instructions``,
-    ``tools`` and ``history`` exist, and ``pending`` if an unanswered call is last; ``None`` if irrelevant.
-    ``suspects``: ungrounded values with ``text``, ``trace_id`` and ``span_id``. ``head``: leading characters shared by
-    the agent's runs. ``codes``: of fences. ``agent_key``: cache key.
+    ``nonce``: a code only this store can compute. ``digest``: 16 hex digits of the content. ``tokens``: estimate.
+    ``truncated``: shortened parts. ``last_said``: the agent's last earlier message. ``shown``: share of events, 0..1.
+    ``captured``: which of ``instructions``, ``tools``, ``history`` and ``pending`` apply; ``None`` if irrelevant.
+    ``suspects``: ungrounded values. ``head``: length of the prefix shared by the agent's runs. ``codes``: of fences.
     """
 
     text: str
@@ -97,7 +95,6 @@ class Pack:
 
 
 def fence(secret: bytes, title: str) -> str:
-    """Return the fence code of sections with this title."""
     return nonce(secret, "fence", title)
 
 
@@ -109,7 +106,7 @@ def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
 def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[str] = ()) -> Pack:
     """Make a trace's pack within ``budget`` estimated tokens.
 
-    ``earlier``: session content, oldest first, if the spans lack it. Pure. Raises ``ValueError`` below 400.
+    ``earlier``: session content, if the spans lack it. Raises ``ValueError`` below 400.
     """
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
@@ -167,10 +164,6 @@ def _size(shown: Sequence[PromptSection]) -> int:
 def _fitted(
     whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int
 ) -> tuple[list[PromptSection], float]:
-    """Return ``whole``, or sections with the longest fitting values, or else squeezed.
-
-    Also returns the share of events shown.
-    """
     if _size(whole) <= budget:
         return whole, 1.0
     found, least, most = make(_limits(_LEAST_VALUE, budget, make)), _LEAST_VALUE, _LONGER * budget
@@ -194,10 +187,6 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptSection], float]:
-    """Squeeze sections into their shares; short sections leave room to long ones.
-
-    Also returns the share of blocks shown.
-    """
     told = 1.0
     room = budget - _size([replace(each, blocks=("",)) for each in shown]) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
@@ -211,10 +200,6 @@ def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptS
 
 
 def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
-    """Return first, last and fitting blocks with an index of omissions, and the share shown.
-
-    Priority: changes and their read-backs, failed calls, used results, latest.
-    """
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
         return fitting(joined, most), min(1.0, most / tokens(joined))
@@ -270,8 +255,5 @@ def _free(text: str, codes: Mapping[str, str], own: str) -> str:
 
 
 def suspected(texts: Iterable[str]) -> bool:
-    """Return whether a text names verdict fields, addresses a judge or proposes a verdict.
-
-    A hint that changes no verdict.
-    """
+    """Return whether a text addresses a judge or proposes a verdict. A hint only."""
     return any(_SUSPECT.search(text) for text in texts)

@@ -1,7 +1,6 @@
-"""Redacts e-mail addresses, phone, card and account numbers.
+"""Redacts e-mail addresses, phone, card and account numbers, with Presidio's pattern recognisers.
 
-Uses Presidio's pattern recognisers without a language model, so names and addresses remain. Numbers are validated;
-numbers without separators remain, because most are IDs.
+Names and addresses remain.
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ class PersonalData:
         self._phones: Any = known.PhoneRecognizer()
 
     def __call__(self, text: str) -> str:
-        """Replace personal data by ``[personal: kind]``."""
         places = [place for recognizer in self._everywhere for place in _places(recognizer, text, 0)]
         for maybe in _MAYBE_PHONE.finditer(text):
             if _SIGNS.search(maybe[0]) and not _DATE.fullmatch(maybe[0]):

@@ -1,4 +1,4 @@
-"""The collector's side of the judge worker process, started at the first call and after a crash."""
+"""The collector's side of the judge worker process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ class WorkerProcess:
         return self._calls.pid
 
     async def start(self) -> None:
-        """Start the process unless it runs. Raises :class:`CallFailedError`."""
         if self._calls.pid is None or not self._budgets:
             known: dict[str, Any] = await self._asked("known")
             self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}

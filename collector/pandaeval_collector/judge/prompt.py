@@ -1,6 +1,6 @@
 """Messages of a judge call: system message, agent and rules, run, question.
 
-Calls share prefixes for prompt caches. The question comes last, so content cannot override it.
+Shared prefixes use prompt caches. The question comes last, so content cannot override it.
 """
 
 from __future__ import annotations
@@ -83,10 +83,6 @@ def repair(wrong: str) -> ChatMessage:
 
 
 def _rules(rubric: Rubric[Any], captured: frozenset[str] | None) -> tuple[str, list[str]]:
-    """Return a question's criteria, fields and applicable rules.
-
-    Rules such as ``- [with instructions] …`` depend on captured content.
-    """
     own, held = list[str](), captured or frozenset()
 
     def applied(rule: re.Match[str]) -> str:
@@ -140,7 +136,6 @@ def shape(rubric: Rubric[Any]) -> dict[str, Any]:
 
 
 def _tighten(schema: dict[str, Any]) -> None:
-    """Close a schema, and remove titles and class docstrings."""
     schema.pop("title", None)
     if schema.get("type") == "object" or "properties" in schema:
         schema.pop("description", None)

@@ -1,7 +1,7 @@
 """Calls providers through litellm, with retries, fallbacks and circuit breakers.
 
-litellm's Router is not used: it ignores refused connections and limits equal to its default. Only for the worker
-process (:mod:`pandaeval_collector.judge.worker`), on one event loop.
+litellm's Router ignores refused connections. Only for the worker process (:mod:`pandaeval_collector.judge.worker`), on
+one event loop.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation"})
 
 
 class ProviderCaller:
-    """Calls models through litellm, with retries, Retry-After, fallbacks and breakers."""
-
     def __init__(self, setup: JudgeConfig) -> None:
         litellm: Any = importlib.import_module("litellm")
         litellm.telemetry = False
@@ -90,7 +88,6 @@ class ProviderCaller:
             await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
-        """Return the reply of the model or its first working fallback."""
         failures: list[Reply] = []
         unread = False
         for model in self._in_order(call["model"]):
@@ -132,7 +129,6 @@ class ProviderCaller:
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Make a try; repeats it in another form if the form may be refused."""
         form = wanted = route.form(call)
         while True:
             request = route.request(call, form)
@@ -165,7 +161,6 @@ class ProviderCaller:
         return reply
 
     def _other_form(self, route: Route, form: str, error: Exception, reply: Reply) -> str | None:
-        """Return the form to try after an error, or ``None``. Some servers report template errors as their own."""
         of_content = isinstance(error, self._litellm.ContentPolicyViolationError)
         if of_content or not isinstance(error, self._of_form) or reply["failure"] not in _MAY_BE_FORM:
             return None
@@ -175,7 +170,6 @@ class ProviderCaller:
 
 
 def _pause(number: int, reply: Reply) -> float | None:
-    """Return the seconds until the next try; ``None``: no more tries."""
     if reply["ok"] or reply["failure"] not in _AGAIN:
         return None
     asked = float(reply["retry_after"] or 0.0)
@@ -227,10 +221,7 @@ def unreadable(error: BaseException | None) -> bool:
 
 
 def answered(response: Any, model: str, max_tokens: int) -> Reply:
-    """Convert litellm's response to a reply.
-
-    ``cut``: ended at its token limit. Aborted or refused answers are failures.
-    """
+    """Convert litellm's response to a reply. ``cut``: ended at its token limit. Refused answers are failures."""
     choice = response.choices[0] if response.choices else None
     message = getattr(choice, "message", None)
     reasons = {str(each).lower() for each in (getattr(choice, "finish_reason", None), _own(choice, _NATIVE)) if each}

@@ -19,7 +19,7 @@ _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 class RecordedReplies:
     """Replaces :class:`pandaeval_collector.judge.provider.ProviderCaller`.
 
-    A reply matches by question and by a run with all its ``messages``, not by prompt text.
+    A reply matches by question and by a run with all its ``messages``.
     """
 
     def __init__(self, setup: JudgeConfig) -> None:

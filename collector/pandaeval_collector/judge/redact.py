@@ -44,7 +44,6 @@ def _redact_fields(fields: Mapping[Any, Any], hide: Hide) -> dict[str, Any]:
 
 
 def _withheld(value: Any) -> Any:
-    """Redact the value of a secret-named field, except small numbers."""
     match value:
         case str():
             return "[secret: password]" if value and not value.startswith("[secret") else value
@@ -83,7 +82,6 @@ def redacted(trace: Trace, hide: Hide = redact) -> Trace:
 
 
 def _span(span: Span, hide: Hide, is_first: bool) -> Span:
-    """Redact instructions, documents, thoughts, words beside calls, and the first model call's input."""
     if is_first or any(True for _ in instructions_of(span)):
         system = None if span.system is None else hide(span.system)
         span = replace(span, system=system, input=_input(span.input, hide, is_first))

@@ -32,13 +32,10 @@ class _Envelope(Verdict):
 
 
 def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given: Mapping[str, Any] | None = None) -> V:
-    """Read the verdict in a reply.
+    """Read the verdict in a reply. Raises :class:`InvalidReplyError`.
 
-    Raises :class:`InvalidReplyError` for cut or invalid JSON, duplicate fields, wrong shapes or types, bad values, a
-    wrong echo or an empty reason.
-
-    Unless ``sure``, also rejects ``1.0`` on a scale from 1, which may mean the best of 0 to 1. ``given``: facts for the
-    rubric's check. Of several parts, invalid parts are ``None``; if all are, the reply is invalid.
+    Unless ``sure``, rejects ``1.0`` on a scale from 1, which may mean the best of 0 to 1. ``given``: facts for the
+    rubric's check. Invalid parts are ``None``, unless all are invalid.
     """
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")
@@ -94,7 +91,6 @@ def _agrees(answer: Any, check: Callable[[Any, Mapping[str, Any]], str | None] |
 
 @cache
 def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
-    """Return the verdict's numbers, also nested, whose scale begins at 1."""
     schema = verdict.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     fields = (pair for part in parts for pair in part.get("properties", {}).items())
@@ -103,7 +99,6 @@ def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _document(text: str, echo: str) -> str:
-    """Return a reply's JSON: all, or the object with the question's code. Small models add prose or fences."""
     said = text.rpartition("</think>")[2].strip()
     try:
         json.loads(said)

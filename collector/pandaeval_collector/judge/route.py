@@ -63,7 +63,6 @@ class Route:
 
     @classmethod
     def of(cls, litellm: Any, setup: JudgeConfig, model: str) -> Route:
-        """Make the route to a model with litellm's facts."""
         route = cls(setup, model, known(litellm, model))
         route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
         return route
@@ -75,10 +74,7 @@ class Route:
         return record_budget(self.known.window, room(_SHORT_ANSWER, self._parameters, self._reasons, None))
 
     def form(self, call: Mapping[str, Any]) -> str:
-        """Return the OpenAI name of the enforced form, or ``""``.
-
-        Only repairs use the schema, so other calls share a prefix.
-        """
+        """Return the OpenAI name of the enforced form, or ``""``. Only repairs use the schema."""
         form: str = (self._parameters.get("response_format") or {"type": "json_object"})["type"]
         if call.get("response_format") is None or form == "text":
             return ""
@@ -86,7 +82,6 @@ class Route:
         return self._accepted.get(form, form)
 
     def weaker(self, form: str) -> str | None:
-        """Return the form to try after a refusal, or ``None``."""
         return None if form in self._accepted.values() else _WEAKER.get(form)
 
     def took(self, wanted: str, form: str) -> None:
@@ -94,10 +89,7 @@ class Route:
         self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
-        """Adapt permanently to a refusal: join all messages, or drop the named parameter.
-
-        Returns whether it changed.
-        """
+        """Adapt permanently to a refusal. Returns whether it changed."""
         said = refusal.lower()
         if not self._merged and _TEMPLATE.search(said):
             self._merged = True
@@ -115,7 +107,6 @@ class Route:
         self._reasons = self._reasons or bool(hidden and hidden > _LEAST_ANSWER)
 
     def request(self, call: Mapping[str, Any], form: str) -> dict[str, Any]:
-        """Return litellm's arguments for a try."""
         own, sent = self._parameters, sum(tokens(message["content"]) for message in call["messages"])
         most = room(call["max_tokens"], own, self._reasons, self.known.most_out, bool(call.get("more")))
         if self.known.window is not None:
@@ -149,7 +140,6 @@ class Route:
         return messages
 
     def _marked(self, messages: list[dict[str, Any]]) -> bool:
-        """Return whether shared prefixes are marked for the provider's cache."""
         if not self.known.marks or self._merged or len(messages) <= max(_MARKED):
             return False
         return sum(tokens(message["content"]) for message in messages[: max(_MARKED) + 1]) >= _LEAST_MARKED
@@ -163,10 +153,7 @@ def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
 
 
 def missing_key(litellm: Any, model: str) -> str:
-    """Return the missing key variables of ``model``, joined by "or"; ``""`` if a key may be set.
-
-    Checked before sending, because some clients retry missing keys.
-    """
+    """Return the missing key variables of ``model``, joined by "or", or ``""``."""
     try:
         provider = litellm.get_llm_provider(model)[1]
     except litellm.BadRequestError:
@@ -178,8 +165,8 @@ def missing_key(litellm: Any, model: str) -> str:
 
 
 class Breaker:
-    """A provider's circuit breaker. *Closed*: calls allowed. *Open* for ``rest`` seconds after three consecutive
-    failures. *Half open*: a test call decides. ``clock``: seconds. One event loop.
+    """A provider's circuit breaker: open for ``rest`` seconds after three consecutive failures, then a test call
+    decides. ``clock``: seconds. One event loop.
     """
 
     def __init__(self, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -205,7 +192,6 @@ class Breaker:
         return 0.0
 
     def succeeded(self) -> None:
-        """Report an answer of any content."""
         self._failures, self._open_until, self._probing = 0, None, False
 
     def failed(self, rest: float | None = None) -> None:

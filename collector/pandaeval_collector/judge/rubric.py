@@ -22,10 +22,9 @@ Reason = Annotated[str, Field(max_length=1200)]
 
 
 class Verdict(BaseModel):
-    """Base of all answers.
+    """Base of all answers, with strict types.
 
-    Field order guides the judge: reason, choice, then number; each allows "unknown". Types are strict: text and
-    ``true`` are no numbers. Class docstrings are not sent.
+    Field order guides the judge: reason, choice, then number. Class docstrings are not sent.
 
     ``instructed``: the trace tried to instruct the judge. ``echo``: the code that a valid reply repeats.
     """
@@ -46,9 +45,8 @@ V = TypeVar("V", bound=Verdict)
 class Rubric(Generic[V]):
     """A judge question.
 
-    ``version``: changes with ``text`` or ``verdict``, as do result IDs. ``text``: no trace content; ``given`` of
-    :meth:`Judge.ask` is fenced. ``check``: returns a verdict's error for the given facts, for repair. ``parts``: of a
-    shared call, see :func:`rubric_of`.
+    ``version``: change it with ``text`` or ``verdict``. ``text``: no trace content. ``check``: returns a verdict's
+    error for the given facts, for repair. ``parts``: see :func:`rubric_of`.
 
     >>> Rubric("tone", "1", "Is the answer polite?", Verdict).max_tokens
     900
@@ -73,9 +71,9 @@ class Answer(BaseModel):
 class QuestionPart(Generic[P]):
     """A question that may share a call within its ``level`` (``trace`` or ``turn``).
 
-    ``name``: of its metric. ``about``: the subject, equal in all parts. ``text``: criteria. ``answer``: shape.
-    ``check``: as in :class:`Rubric`. ``tokens``: estimated answer length. ``needs``: extractions. ``given``: facts from
-    subject and extractions. ``of_pack``: facts from the pack.
+    ``name``: of its metric. ``about``: the subject, equal in all parts. ``text``: criteria. ``check``: as in
+    :class:`Rubric`. ``tokens``: estimated answer length. ``needs``: extractions. ``given``: facts from subject and
+    extractions. ``of_pack``: facts from the pack.
     """
 
     name: str
@@ -93,10 +91,7 @@ class QuestionPart(Generic[P]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction(QuestionPart[P]):
-    """An extraction of facts for other questions.
-
-    ``known``: derives them by code. ``facts``: reads them from an answer.
-    """
+    """An extraction of facts. ``known``: by code. ``facts``: from an answer."""
 
     facts: Callable[[P, Any], Facts] = field(compare=False)
     known: Callable[[Any, Any], Facts | None] = field(default=lambda subject, pack: None, compare=False)
@@ -105,7 +100,7 @@ class Extraction(QuestionPart[P]):
 
 @lru_cache(maxsize=256)
 def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
-    """Make the rubric of some parts. A shared verdict has a field per part, ``None`` if invalid."""
+    """Make the rubric of some parts. A shared verdict has a field per part."""
     first, *others = parts
     if not others:
         alone = create_model(first.answer.__name__, __base__=(first.answer, Verdict))

@@ -1,7 +1,4 @@
-"""Rulings: an owner's interpretations for the judge, per metric, and per agent or all agents.
-
-They follow the criteria and change the version of question and results.
-"""
+"""Rulings: an owner's interpretations for the judge, per metric and agent. They change the version of results."""
 
 from __future__ import annotations
 
@@ -55,7 +52,6 @@ class Ruling(BaseModel):
         return {**given, "id": hashlib.blake2b(about.encode(), digest_size=4).hexdigest()}
 
     def concerns(self, keys: Collection[str], agent: str) -> bool:
-        """Return whether the ruling applies to these metrics and this agent."""
         names = {*keys, *(key.partition(".")[2] for key in keys)}
         return self.state == "adopted" and self.metric in names and self.agent in ("", agent)
 
@@ -69,7 +65,6 @@ class Guidance:
 
     @property
     def mark(self) -> str:
-        """A version suffix that identifies the rulings, or ``""``."""
         return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest() if self.texts else ""
 
     def added_to(self, asked: Q) -> Q:

@@ -28,8 +28,8 @@ THOUGHT, SAID = "thought", "said"
 class CallFacts:
     """Facts about calls, by 1-based position.
 
-    ``text``: all facts as lines. ``used``: names that a cut result keeps. ``checks``: calls that read back a change.
-    ``same``: an earlier call with the same long result.
+    ``text``: as lines. ``used``: names that a cut result keeps. ``checks``: calls that read back a change. ``same``: an
+    earlier equal result.
     """
 
     failed: tuple[int, ...]
@@ -141,15 +141,11 @@ def _named(numbers: Iterable[int]) -> str:
 
 
 def said_on_the_way(trace: Trace) -> tuple[str, ...]:
-    """Return the agent's distinct words beside its tool requests."""
     return tuple(text for _, kind, text in _spoken(trace) if kind == SAID)
 
 
 def thoughts(trace: Trace) -> list[tuple[int, str, str]]:
-    """Return ``(time, THOUGHT or SAID, text)`` of distinct thoughts and remarks, in order.
-
-    Time: start of the model call. Thoughts from a later history precede the next known time, or the last model call.
-    """
+    """Return ``(time, THOUGHT or SAID, text)`` of distinct thoughts and remarks, in order."""
     spoken = [*_spoken(trace)]
     times = {text: time for time, kind, text in spoken if kind == THOUGHT}
     time = max((span.start_ns for span in trace.spans if span.kind is Kind.LLM), default=0)
@@ -173,7 +169,6 @@ def _spoken(trace: Trace) -> Iterator[tuple[int, str, str]]:
 
 
 def _outputs(span: Span) -> Iterator[tuple[int, str, str]]:
-    """Yield a model call's thoughts and words, around provider-run calls."""
     time = span.start_ns
     for message in span.output or ():
         yield from ((time, THOUGHT, text) for text in _reasoning(message))

@@ -34,10 +34,7 @@ _MAX_URL = 200
 
 
 def neutral(text: str) -> str:
-    """Remove invisible and control characters, blobs, links, and imitations of fences or message ends.
-
-    A note replaces removals. Invisible characters go first, because they could hide patterns.
-    """
+    """Remove invisible and control characters, blobs, links, and imitations of fences, with a note."""
     text = _UNPRINTABLE.sub(" ", UNSEEN.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _BASE64.sub(lambda found: f"[binary, {len(found.group())} characters]", text)

@@ -1,4 +1,4 @@
-"""Short descriptions of JSON schemas, for verdicts and tool parameters. Full schemas take three times the tokens."""
+"""Short descriptions of JSON schemas, for verdicts and tool parameters."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from pandaeval_otel.model import Trace
 class PromptSection:
     """A titled part of the record.
 
-    ``blocks``: fenced separately, or in one fence if ``together``. ``ours``: unfenced, without trace text. ``share``:
-    weight in a small budget. ``outset``: precedes the agent's actions.
+    ``blocks``: fenced separately, or ``together``. ``ours``: unfenced, without trace text. ``share``: weight in a small
+    budget. ``outset``: precedes the agent's actions.
     """
 
     title: str
@@ -38,10 +38,7 @@ def agent_sections(trace: Trace, known: EarlierTurns, limits: StepLimits) -> lis
 
 
 def run_sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Make a run's sections, ``facts`` and ``known`` context, sanitized.
-
-    Task, steps and answer have the largest shares. The date is last, so session records share a prefix.
-    """
+    """Make a run's sections, ``facts`` and ``known`` context, sanitized. The date is last, for prompt caches."""
     found = [*_context(known, limits)]
     several = len(trace.turns) > 1
     if not several:
@@ -98,10 +95,7 @@ def _tools(trace: Trace, limits: StepLimits) -> str:
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
-    """Return the newest texts within ``room`` tokens, each up to ``limit`` characters, after a note of omissions.
-
-    ``missing``: earlier omissions.
-    """
+    """Return the newest texts within ``room`` tokens, each up to ``limit`` characters, after a note of omissions."""
     kept: list[str] = []
     for each in reversed(said):
         shown = elided(each, limit)

@@ -11,10 +11,7 @@ from pandaeval_otel.base.semconv import AGENT_NAME
 
 
 def included(id_: str, share: float) -> bool:
-    """Return whether a session or trace is in a sample of this share, 0..1, by hash.
-
-    Samples are nested and equal everywhere.
-    """
+    """Return whether a session or trace is in a sample of this share, 0..1, by hash. Samples are nested."""
     if share >= 1.0:
         return True
     digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"judge sample").digest()
@@ -25,8 +22,7 @@ def included(id_: str, share: float) -> bool:
 class Choice:
     """Whether a metric's judge is called.
 
-    ``probability``: 0..1. ``in_sample``: the whole session is judged. ``selected``: because of a verdict or finding, so
-    excluded from rates.
+    ``probability``: 0..1. ``in_sample``: the whole session is judged. ``selected``: excluded from rates.
     """
 
     included: bool = True
@@ -39,8 +35,8 @@ class Choice:
 class Selection:
     """Selection of traces.
 
-    ``share``: of whole sessions, 0..1. ``when``: ``suspicious`` judges every suspicious trace, and ``share`` of the
-    others. ``only``: required values by attribute.
+    ``share``: of whole sessions, 0..1. ``when``: ``suspicious`` also judges every suspicious trace. ``only``: required
+    values by attribute.
     """
 
     share: float = 1.0

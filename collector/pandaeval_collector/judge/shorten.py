@@ -11,10 +11,7 @@ _NEAR, _LEAST_NEAR, _MOST_NAMES = 120, 20, 40
 
 
 def elided(text: str, limit: int, names: Collection[str] = ()) -> str:
-    """Shorten a text to beginning and end, about ``limit`` characters, with a note of the omitted length.
-
-    ``names``: words to keep with surroundings.
-    """
+    """Shorten a text to beginning and end, about ``limit`` characters. ``names``: words to keep."""
     if len(text) <= limit:
         return text
     head = max(1, limit * 2 // 3)

@@ -53,9 +53,8 @@ class _Piece(NamedTuple):
 class StepLimits:
     """Limits of each part, sanitized by ``clean``.
 
-    Characters: ``value`` of arguments, results and thoughts; ``text`` of messages, errors and instructions; ``tool`` of
-    tool descriptions and parameters. ``listed``: tools, and documents per retrieval. ``context``: tokens of the earlier
-    conversation.
+    In characters: ``value``, ``text``, ``tool``. ``listed``: tools, and documents per retrieval. ``context``: tokens of
+    the earlier conversation.
     """
 
     value: int
@@ -66,7 +65,6 @@ class StepLimits:
     clean: Callable[[str], str] = neutral
 
     def shown(self, value: object, most: int = 0) -> str:
-        """Return a value or text of at most ``most`` characters."""
         return elided(self.clean(as_text(value)), most or self.value)
 
     def line(self, value: object, most: int = 0) -> str:
@@ -93,7 +91,7 @@ def message(prefix: str, text: str | None, limits: StepLimits, media: bool = Fal
 
 
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
-    """Write the blocks of a run's steps. Thoughts precede their call. Messages of several turns are blocks."""
+    """Write the blocks of a run's steps. Thoughts precede their call."""
     turns = trace.turns if len(trace.turns) > 1 else ()
     pieces = [*_messages(turns, limits)]
     pieces += [_Piece(time, _THOUGHT, f"{kind}: {limits.code(text)}") for time, kind, text in thoughts(trace)]
@@ -105,7 +103,6 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
 
 
 def last_answer(trace: Trace) -> str | None:
-    """Return the last turn's answer, empty if it has none."""
     last = trace.turns[-1].assistant if trace.turns else None
     if last is None and trace.output is not None and not trace.output.strip():
         return trace.output
@@ -126,7 +123,6 @@ def _messages(turns: Sequence[Turn], limits: StepLimits) -> Iterator[_Piece]:
 
 
 def _blocks(pieces: Iterable[_Piece]) -> Iterator[str]:
-    """Join thoughts with the following step. A result ends its block."""
     lines: list[str] = []
     for piece in pieces:
         if piece.order == _THOUGHT:
@@ -163,7 +159,6 @@ def _documents(span: Span, limits: StepLimits) -> str:
 
 
 def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLimits) -> Iterator[_Piece]:
-    """Yield each call; consecutive repetitions as one line."""
     calls = trace.tool_calls
     several = len({call.agent for call in calls}) > 1
     parents = {span.span_id: span.parent_id for span in trace.spans}
@@ -178,9 +173,6 @@ def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLi
 
 
 def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[int, int, int]]:
-    """Yield first and last index of consecutive repetitions within a turn, and the repeated index; all three equal
-    otherwise.
-    """
     known: dict[str, int] = {}
 
     def kind(index: int) -> tuple[int, int, bool]:
@@ -202,10 +194,6 @@ def _call(
     facts: CallFacts,
     parents: Mapping[str, str],
 ) -> str:
-    """Write a call, result last.
-
-    ``several``: several agents called. ``parents``: by span. Changing calls keep whole results.
-    """
     call, number = calls[index], index + 1
     head = f"call {number}: {limits.line(call.name, limits.text)}"
     if call.agent and several:
@@ -238,7 +226,6 @@ def _result(result: str, number: int, facts: CallFacts, limits: StepLimits) -> s
 
 
 def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str, str]) -> bool:
-    """Return whether a call overlaps a call in ``near``, without nesting."""
     for other in near:
         overlaps = other is not call and other.start_ns < call.end_ns and call.start_ns < other.end_ns
         if overlaps and not (_is_below(other, call, parents) or _is_below(call, other, parents)):

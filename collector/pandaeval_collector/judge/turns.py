@@ -19,9 +19,9 @@ Hide = Callable[[Trace], Trace]
 class TurnView:
     """A turn for turn metrics.
 
-    ``trace``: as if only this turn existed. ``said``: prior conversation, oldest first. ``turn_index``: 0-based among
-    known turns. ``goal``, ``profile``: ``""`` if not stated. ``knowledge``: stated, with this turn's documents.
-    ``record``: the whole trace with the turn's number, if the judge receives it.
+    ``trace``: as if only this turn existed. ``said``: prior conversation, oldest first. ``turn_index``: 0-based.
+    ``goal``, ``profile``: ``""`` if not stated. ``knowledge``: with this turn's documents. ``record``: the whole trace,
+    if the judge receives it.
     """
 
     trace: Trace
@@ -63,7 +63,6 @@ class TurnView:
 
     @property
     def has_results(self) -> bool:
-        """Whether any tool result is known, up to this turn."""
         if any(call.has_result and call.result is not None for call in self.tool_calls):
             return True
         return any(line.startswith(_RESULT) and line != _HIDDEN for line in self.said)
@@ -74,7 +73,7 @@ def turn_view(
 ) -> TurnView:
     """Make the view of a trace's ``index``-th turn.
 
-    ``earlier``: redacted session conversation, if the spans lack it. ``base``: its turns, ``None``: unknown.
+    ``earlier``: redacted session conversation. ``base``: its turns, ``None``: unknown.
     """
     one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said
@@ -115,7 +114,6 @@ def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def stated(view: TurnView | Conversation) -> dict[str, str]:
-    """Return the known goal, profile and knowledge by name."""
     knowledge = "\n".join(f"- {each}" for each in view.knowledge)
     held = {"goal": view.goal, "profile": view.profile, "knowledge": knowledge}
     return {name: text for name, text in held.items() if text}

@@ -1,8 +1,6 @@
 """The process that calls models: ``python -m pandaeval_collector.judge.worker``.
 
-Only this process imports litellm (4 s, 165 MB). It is stateless; messages are JSON. The collector enforces limits and
-budget: each attempt requests permission with model, maximum answer length, and whether the previous reply was
-unreadable.
+Only this process imports litellm (4 s, 165 MB). Each attempt requests permission from the collector.
 """
 
 from __future__ import annotations

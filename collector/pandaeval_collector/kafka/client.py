@@ -27,7 +27,6 @@ def library() -> ModuleType:
 
 
 def client(kafka: Kafka, environ: Mapping[str, str]) -> dict[str, object]:
-    """Return the common client settings. Raises :class:`UserError` without a password."""
     settings: dict[str, object] = {"bootstrap.servers": kafka.brokers, "logger": _log, **kafka.options}
     if kafka.password_env is not None:
         password = environ.get(kafka.password_env, "").strip()

@@ -29,7 +29,6 @@ SETTINGS = KafkaResults
 
 
 def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExporter]:
-    """Make the exporters of results and session members. Raises ``UserError`` without the client."""
     kafka: Kafka = around.config.kafka
     if settings.topic is not None:
         yield KafkaExporter(library().Producer(producer(kafka, around.environ)), settings.topic)
@@ -44,10 +43,7 @@ def _result_message(body: bytes) -> tuple[str, bytes]:
 
 
 class KafkaExporter:
-    """Exports rows in order, at least once, under the same keys.
-
-    ``message``: makes a row's key and value; on a thread.
-    """
+    """Exports rows in order, at least once. ``message``: makes a row's key and value; on a thread."""
 
     off = False
 

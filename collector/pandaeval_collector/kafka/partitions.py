@@ -1,7 +1,7 @@
 """Owned partitions: claims, and a ledger of finished traces with the successor's replay position.
 
 Below offset ``settled``, every trace is finished or has no messages. ``replay`` is the earliest message of a trace that
-crosses ``settled``. A successor reads from ``replay``. It ignores traces seen below ``settled``; others are whole.
+crosses ``settled``. A successor reads from ``replay``, and ignores traces seen below ``settled``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PartitionClaim:
-    """A partition's commit: offset ``replay`` (-1: never), the ``settled`` offset, the committing collector, and offset
-    ``read``, up to which settled traces may have messages.
+    """A partition's commit: ``replay`` (-1: never), ``settled``, the collector, and ``read``, up to which settled
+    traces may have messages.
     """
 
     replay: int
@@ -97,9 +97,9 @@ class PartitionLedger:
         return Consumed(self._read.partition, self._read.next, self._read.settled_below, extents)
 
     def mark(self, is_done: Callable[[bytes], bool]) -> PartitionClaim | None:
-        """Return the current claim; ``settled`` never decreases.
+        """Return the current claim, or ``None`` until the previous collector's range is re-read.
 
-        ``is_done``: whether a trace is finished. ``None`` until the previous collector's range is re-read.
+        ``is_done``: whether a trace is finished.
         """
         if self._read.next < max(self._read.settled_below, self._until):
             return None
@@ -120,7 +120,7 @@ class PartitionLedger:
 
 
 class SessionLedger(PartitionLedger):
-    """A ledger of sessions, by UTF-8 ID. Sessions may continue, so messages below ``settled`` are processed too."""
+    """A ledger of sessions, by UTF-8 ID. Messages below ``settled`` are processed too."""
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
         """Record a session's message. Returns whether the session must still be scored because of it."""
@@ -157,7 +157,6 @@ class Partitions:
         self._pending: tuple[dict[int, PartitionClaim], dict[str, int]] | None = None
 
     def load(self) -> None:
-        """Reload from the store, without owned partitions."""
         self._telemetry.add("pandaeval.log.partitions", "released", len(self._owned))
         self._owned, self._pending = {}, None
         self._stored = self._consumed.load()
@@ -181,22 +180,19 @@ class Partitions:
 
     @property
     def lag(self) -> int:
-        """Number of unread messages, by the last known ends."""
         return sum(max(0, partition.end - partition.ledger.next) for partition in list(self._owned.values()))
 
     def not_owned(self) -> list[int]:
-        """Return stored partitions that others own now."""
         return [number for number, read in self._stored.items() if number not in self._owned and read.next >= 0]
 
     def stored_traces(self, partition: int) -> list[bytes]:
-        """Return trace IDs read of a partition, owned or not."""
         if partition in self._owned:
             return self._owned[partition].ledger.traces
         read = self._stored.get(partition)
         return [] if read is None else taken_of(read)
 
     def at_end(self, number: int | None, offset: int | None) -> bool:
-        """Record that a partition was stored up to its end at an offset. Returns whether it may be the current end."""
+        """Record that a partition was stored up to its end. Returns whether it may be the current end."""
         partition = None if number is None else self._owned.get(number)
         if partition is None or offset is None:
             return True
@@ -206,10 +202,7 @@ class Partitions:
         return True
 
     def ends(self, number: int, high: int) -> None:
-        """Record an owned partition's end; it is behind until read to there.
-
-        Offsets of transactions may hold no message.
-        """
+        """Record an owned partition's end. Offsets of transactions may hold no message."""
         partition = self._owned[number]
         if partition.ledger.next < high != partition.end:
             partition.is_behind = True
@@ -226,7 +219,7 @@ class Partitions:
         return {number: partition.ledger for number, partition in self._owned.items()}
 
     def take_over(self, partition: int, claim: PartitionClaim, low: int, high: int) -> int:
-        """Begin to own a partition; return the offset to read from. ``low``, ``high``: ends of its log."""
+        """Begin to own a partition; return the offset to read from."""
         known = self._stored.get(partition)
         if known is not None and 0 <= known.next <= high and claim.owner == self._owner:
             self._begin(known, claim, low, high)

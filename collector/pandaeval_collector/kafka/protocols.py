@@ -41,15 +41,13 @@ class ReaderSettings:
 
 
 class SharingPipeline(Protocol):
-    """A pipeline for topics, whose traces and sessions other collectors may take over. On the event loop."""
+    """A pipeline whose traces and sessions other collectors may take over. On the event loop."""
 
     may_decide: Callable[[], bool]
     may_close: Callable[[], bool]
 
     @property
-    def is_full(self) -> bool:
-        """Whether undecided traces fill their memory."""
-        ...
+    def is_full(self) -> bool: ...
 
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split]) -> None:
         """Store spans and log records, and their offsets."""
@@ -79,9 +77,7 @@ class SharingPipeline(Protocol):
 class Deliveries(Protocol):
     """State of the exporters. Any thread."""
 
-    def newest(self) -> dict[str, int]:
-        """Return the newest item numbers by signal."""
-        ...
+    def newest(self) -> dict[str, int]: ...
 
     def have_sent(self, upto: dict[str, int]) -> bool:
         """Return whether every exporter has sent the items up to these numbers."""
@@ -93,4 +89,4 @@ class StoppedError(Exception):
 
 
 class LeftBehindError(Exception):
-    """The client library gave up for good, for example replaced by another group member. Create a new client."""
+    """The client library gave up for good. Create a new client."""

@@ -1,8 +1,7 @@
 """Reads a topic of OTLP spans or session members on a thread, in a consumer group.
 
-Offsets are stored in the data's transaction, so messages are neither lost nor doubled. The Kafka commit has the replay
-offset (:mod:`.partitions`), its author and the settled offset. A collector resumes at its own position if nobody else
-had the partition, else at the commit.
+Offsets are stored in the data's transaction. The Kafka commit has the replay offset (:mod:`.partitions`), its author
+and the settled offset. A collector resumes at its own position if nobody else had the partition.
 """
 
 from __future__ import annotations
@@ -81,10 +80,7 @@ class Reader:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Leave the group; stored data stays.
-
-        Does not wait for absent brokers or a hanging client (librdkafka#4041, #4527); then the session times out.
-        """
+        """Leave the group; stored data stays. Does not wait for a hanging client (librdkafka#4041, #4527)."""
         self._stopping.set()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, _LEAVE_S)
@@ -92,10 +88,9 @@ class Reader:
             _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
-        """Return whether traces may be decided now.
+        """Return whether traces may be decided now: partitions are confirmed, and read to their end or memory is full.
 
-        ``False`` while ownership is unknown, messages are re-read, partitions may move, or a stalled process has unread
-        messages. If memory is full, reading waits. On the event loop.
+        On the event loop.
         """
         if not self._joined:
             return not self._partitions.any_stored
@@ -106,7 +101,6 @@ class Reader:
 
     @property
     def lag(self) -> int:
-        """Number of unread messages, by the last known ends."""
         return self._partitions.lag
 
     @property
@@ -157,7 +151,6 @@ class Reader:
             self._leaving = False
 
     def _identity(self, consumer: Consumer) -> str:
-        """Return the log's identity. Waits for a broker; raises :class:`StoppedError`."""
         from confluent_kafka import KafkaException
 
         while not self._stopping.is_set():
@@ -248,10 +241,7 @@ class Reader:
             self._wait(consumer)
 
     def _check(self, consumer: Consumer) -> None:
-        """Raise listeners' errors after each poll, and log a changed share of partitions.
-
-        The library crashes if a listener queries it.
-        """
+        """Raise listeners' errors after each poll. The library crashes if a listener queries it."""
         if self._failure is not None:
             raise self._failure
         if not self._has_moved:
@@ -273,7 +263,6 @@ class Reader:
             self._partitions.ends(partition, high)
 
     def _tick(self, consumer: Consumer) -> None:
-        """Find finished messages, and commit them once their results are sent."""
         ids = None if self._at_hand else self._partitions.traces_to_mark()
         if ids is not None:
             self._partitions.mark(self._on_loop(self._open_among(ids)))

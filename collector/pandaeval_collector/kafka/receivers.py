@@ -17,9 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 async def readers(around: Surroundings, pipeline: SharingPipeline, deliveries: Deliveries) -> list[Reader]:
-    """Make unstarted readers of spans and, if several collectors score sessions, of members.
+    """Make unstarted readers of spans and session members, which control when the pipeline decides.
 
-    They now control when the pipeline decides. None without a topic. Raises ``UserError``.
+    Raises ``UserError``.
     """
     kafka: Kafka = around.config.kafka
     if kafka.topic is None:

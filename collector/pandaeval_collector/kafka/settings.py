@@ -49,7 +49,6 @@ class Kafka(Section):
 
     @property
     def scores_sessions(self) -> bool:
-        """Whether session metrics run."""
         return self.topic is None or self.sessions != "none"
 
     @property

@@ -18,10 +18,7 @@ _BLOCK, _INNER, _TRACE_ID = 0x0A, 0x12, 0x0A
 
 
 def holds_logs(request: bytes) -> bool:
-    """Return whether a request's first item is a log record.
-
-    Field 1 is a trace ID in spans, a fixed number in log records. ``False`` if empty or no OTLP.
-    """
+    """Return whether a request's first item is a log record, by the type of field 1."""
     try:
         scopes = (scope for block in _each(request, _BLOCK) for scope in _each(block, _INNER))
         item = next((item for scope in scopes for item in _each(scope, _INNER)), None)
@@ -39,16 +36,16 @@ SpansOrLogs = tuple[Split, bool]
 
 
 class SpanTopic:
-    """Messages of spans or span log records; units are traces. On the event loop, except for parsing."""
+    """Messages of spans or span log records; units are traces."""
 
     def __init__(self, pipeline: SharingPipeline, telemetry: Telemetry) -> None:
         self._pipeline, self._telemetry = pipeline, telemetry
         self.let_go, self.is_open = pipeline.let_go, pipeline.is_open
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
-        """Parse a message, without traces that others have decided.
+        """Parse a message.
 
-        ``meets``: called with each unit's key, returns whether to process it. Raises ``ValueError``.
+        ``meets``: called with each trace's key, returns whether to process it. Raises ``ValueError``.
         """
         logs = holds_logs(message)
         try:

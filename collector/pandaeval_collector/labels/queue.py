@@ -2,7 +2,6 @@
 
 Runs are ranked by a hash of their ID divided by their weight (sequential Poisson sampling, Ohlsson 1998; priority
 sampling, Duffield, Lund and Thorup 2007). A run's probability is its weight times the rank of the first undrawn run.
-Draws are deterministic and nested.
 """
 
 from __future__ import annotations
@@ -72,8 +71,7 @@ def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[st
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
     """Return the key of the metric to label.
 
-    ``name``: may be empty if a single metric has judged runs. ``said``: the option in errors, such as ``--metric``.
-    Raises ``UserError``.
+    ``name``: may be empty if unambiguous. ``said``: the option in errors. Raises ``UserError``.
     """
     rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
     there = Counter(dict(rows.fetchall()))
@@ -92,10 +90,7 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """Draw at most ``count`` runs, and store their probabilities.
-
-    Repeated calls give the same runs until a label is added. ``now``: Unix seconds.
-    """
+    """Draw at most ``count`` runs, the same until a label is added. ``now``: Unix seconds."""
     judged = people.judged(connection, metric, agent, picked=False)
     if not judged:
         return Queue([], 0, 0)
@@ -115,10 +110,7 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
 
 
 def unclear_first(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> Queue:
-    """Pick at most ``count`` unlabelled runs: undecided first, then nearest to the threshold.
-
-    These labels enter no rate.
-    """
+    """Pick at most ``count`` unlabelled runs: undecided first, then nearest to the threshold. They enter no rate."""
     judged = people.judged(connection, metric, agent)
     waiting = sorted((run for run, labelled in judged if not labelled), key=_certainty)
     found = [DrawnRun(run, people.PICKED) for run in waiting[:count]]
@@ -140,7 +132,7 @@ def wanted(scores: Values, thresholds: Values) -> Values:
 def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int64], Values]:
     """Draw at most ``count`` unlabelled runs.
 
-    Returns their indexes by weight, and every run's probability so far. ``numbers``: of :func:`numbers_of`.
+    Returns their indexes by weight, and every run's probability. ``numbers``: of :func:`numbers_of`.
     """
     ranks = numbers / wants
     waiting = np.flatnonzero(is_open)

@@ -59,9 +59,8 @@ _NAME = "pandaeval.pass_rate"
 class AgentRate:
     """A pass rate.
 
-    ``judge``: judge's pass share of decided runs. ``undecided``: share of unclear or disputed runs. ``rate``: ``None``
-    below 50 labelled drawn runs (``n``). ``by_hand``: labelled runs chosen by people, which count only if every run is
-    labelled.
+    ``judge``: judge's pass share. ``undecided``: share of unclear or disputed runs. ``rate``: ``None`` below 50
+    labelled drawn runs (``n``). ``by_hand``: labelled runs chosen by people.
     """
 
     metric: str
@@ -87,10 +86,7 @@ session."""
 
 
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
-    """Estimate the rates of all labelled metrics and agents.
-
-    A run's labels are averaged. Any thread; blocks on SQLite.
-    """
+    """Estimate the rates of all labelled metrics and agents. Blocks on SQLite."""
     of_metric: dict[str, set[str]] = defaultdict(set)
 
     def listed(metric: str, agent: str) -> str:
@@ -118,7 +114,7 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
 def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
     """Estimate a rate.
 
-    Drawn runs have weight 1 / P(judged and labelled). Chosen runs count only if every run is labelled.
+    Drawn runs have weight 1 / P(judged and labelled). Chosen runs count only if all are labelled.
     """
     weight, total, passed, squares, runs, undecided = population
     if len(labels) >= runs:

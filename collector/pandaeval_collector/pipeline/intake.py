@@ -137,7 +137,6 @@ class Intake:
                 self._end_session(session_id)
 
     def decided(self, due: DueTrace) -> None:
-        """Record a committed decision, and end a session that waited for it."""
         self._traces.decided(due.trace_id)
         self._keeper.decided(due.trace_id)
         ended = self._sessions.decided(due.trace_id)

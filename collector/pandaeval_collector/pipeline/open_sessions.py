@@ -129,7 +129,6 @@ class OpenSessions:
     # -- comparing -----------------------------------------------------------------------------------------------
 
     def grew(self, session_id: str, start_ns: int) -> None:
-        """Record new members, see :attr:`Decision.grown`."""
         self._uncompared[session_id] = min(start_ns, self._uncompared.get(session_id, start_ns))
 
     def take_uncompared(self) -> dict[str, int]:

@@ -125,7 +125,6 @@ class Guard:
 
     @property
     def trouble(self) -> str:
-        """Why requests are refused, or empty."""
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
 
     def start(self) -> Every:

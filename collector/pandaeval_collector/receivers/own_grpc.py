@@ -48,9 +48,7 @@ class ResultSource(Protocol):
     """Reads results for clients, on the event loop."""
 
     @property
-    def closing(self) -> bool:
-        """Whether the collector is shutting down."""
-        ...
+    def closing(self) -> bool: ...
 
     def changed(self) -> AsyncIterator[None]:
         """Yield at once, then after new results or ``closing``."""

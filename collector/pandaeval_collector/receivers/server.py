@@ -102,8 +102,6 @@ class _Embedded(uvicorn.Server):
 
 
 class _LimitedHeadProtocol(HttpToolsProtocol):
-    """Limits request line, headers and unread answers."""
-
     _head_bytes = 0
     _hosts = 0
     _unheard_bytes = 0

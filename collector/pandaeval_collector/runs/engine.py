@@ -114,7 +114,6 @@ class Engine:
         self._current: tuple[str, Calls] | None = None
 
     async def start(self) -> None:
-        """Start executing queued runs, unfinished runs first."""
         await self._clear()
         self._executing = Every(math.inf, self._execute_next, "pandaeval-runs", grace=0.0)
 
@@ -174,7 +173,6 @@ class Engine:
                 self._current = None
 
     async def _plan(self, run: RunRow, spec: RunSpec) -> None:
-        """Choose and store traces by page, so that a restart continues."""
         after = run.planned
         while after < run.upto and await self._now(run) is not None:
             items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
@@ -211,7 +209,6 @@ class Engine:
                     await asyncio.wrap_future(self._store.runs.add(failed))
 
     def _patience(self, spec: RunSpec, traces: int) -> float:
-        """Return the time limit of a batch in seconds, longer with a judge."""
         if judged(self._around.config, spec):
             return math.inf
         return START_SECONDS + traces * 2 * trace_timeout(self._around.config)

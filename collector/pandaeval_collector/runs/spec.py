@@ -124,7 +124,6 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
 
 
 def judged(config: Config, spec: RunSpec) -> bool:
-    """Return whether a run needs a judge."""
     return bool(_asking(config, spec))
 
 

@@ -214,7 +214,6 @@ def packed_contents(parts: Iterable[Part]) -> bytes:
 
 
 def unpacked(data: bytes) -> list[Part]:
-    """Return the requests of :func:`packed_contents`."""
     whole = zstandard.ZstdDecompressor().decompress(data)
     parts: list[Part] = []
     at = 0

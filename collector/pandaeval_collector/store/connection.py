@@ -161,8 +161,6 @@ class TooSlowError(Exception):
 
 
 class Connections:
-    """Read-only connections to a store, one per thread."""
-
     def __init__(self, path: Path, limit_s: float | None = None) -> None:
         """``limit_s``: most seconds of a snapshot's reads; ``None``: no limit."""
         self._file, self._limit_s = path / FILE_NAME, limit_s

@@ -78,7 +78,6 @@ class ConsumedTables(StoreTable):
 
     @written
     def park(self, connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> int:
-        """Suspend due jobs of these traces until :meth:`unpark`. Returns their number."""
         return self._change_jobs(connection, "due", ("parked", "", None), trace_ids)
 
     @written

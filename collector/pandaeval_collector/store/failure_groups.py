@@ -62,7 +62,6 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
 
 
 def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
-    """Return the groups, newest failure first."""
     query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
     return [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
 

@@ -179,6 +179,11 @@ class Finder:
         query = "SELECT DISTINCT substr(pair, 1, instr(pair, '=') - 1) FROM attribute_pairs LIMIT ?"
         return sorted(key for (key,) in self.read(query, most))
 
+    def attribute_values(self, key: str, most: int = 200) -> list[str]:
+        """Return at most ``most`` values of an attribute by which traces are found, newest first."""
+        query = "SELECT substr(pair, ?) FROM attribute_pairs WHERE pair >= ? AND pair < ? ORDER BY id DESC LIMIT ?"
+        return [value for (value,) in self.read(query, len(key) + 2, f"{key}=", f"{key}>", most)]
+
     def contents(self, trace_id: bytes) -> list[Part]:
         with self.reads.snapshot() as reader:
             return contents(reader, trace_id)

@@ -59,6 +59,5 @@ def of_units(connection: sqlite3.Connection, units: Collection[str]) -> list[int
 
 
 def trace_of(unit: str) -> str:
-    """Return a unit's trace id; ``""`` for a session."""
     found = _TRACE_OR_TURN.fullmatch(unit)
     return "" if found is None else found[1]

@@ -37,6 +37,15 @@ def read_rates(finder: Finder, wanted: Wanted) -> list[tuple[str, str | None, st
     return finder.read(_RATES.format(where=where, results=results, of=of), *values * times, *of.values)
 
 
+def count_runs(finder: Finder, wanted: Wanted) -> tuple[int, int, int]:
+    """Count the wanted runs, those of them in which something failed, and the wanted sessions that have results."""
+    where = conditions(wanted)
+    counted = f"total(no > 0), total(no > 0 AND badness < {NOT_FAILED:g}), total(no < 0)"
+    [counts] = finder.read(f"SELECT {counted} FROM listed AS l WHERE {where}", *where.values)  # noqa: S608
+    runs, failed, sessions = map(int, counts)
+    return runs, failed, sessions
+
+
 def runs_over_time(finder: Finder, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
     """Count wanted runs by agent and bucket of ``step`` milliseconds from ``since``."""
     columns = f"(at - ?) / ? AS bucket, agent, count(*), sum(badness < {NOT_FAILED:g})"

@@ -96,7 +96,6 @@ class StoreReader(StoreTable):
         return None if row is None else (str(row[0]), tuple(orjson.loads(row[1])))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
-        """Return the newest result of each (unit, metric)."""
         reader = self._reader()
         query = f"SELECT {_RESULT} FROM results WHERE about IN ({{marks}}) ORDER BY seq"  # noqa: S608
         rows = [ResultRow(*row) for row in numbers.each_of(reader, query, numbers.of_units(reader, units))]
@@ -124,7 +123,6 @@ class StoreReader(StoreTable):
         return found
 
     def newest_seq(self) -> int:
-        """The ``seq`` of the newest result, 0 for none."""
         return int(self._row("SELECT coalesce(max(seq), 0) FROM results")[0])
 
     def failure_groups(self) -> list[FailureGroupRow]:
@@ -134,7 +132,6 @@ class StoreReader(StoreTable):
         return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
-        """Yield a session's members without answers."""
         return self._members(session_id, FACTS)
 
     def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:

@@ -127,8 +127,6 @@ def folded(attributes: Attributes) -> Attributes:
 
 
 class Exemplar(NamedTuple):
-    """An example measurement with its span. ``time_ns``: when measured."""
-
     value: float
     trace_id: str
     span_id: str

@@ -108,7 +108,6 @@ class Store(StoreAccess):
 
     @written
     def discard(self, connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-        """Delete chunks that add nothing to a decided trace."""
         keep_newest(connection)
         connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
 

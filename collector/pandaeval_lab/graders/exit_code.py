@@ -4,7 +4,8 @@ The metric reads the exit code from the attribute ``pandaeval.exit_code``. If th
 reads the last tool result with a field such as ``exit_code`` or ``returncode``. It does not judge the output of the
 program.
 
-Scale: 1 or 0. Source: Agent Evaluation Framework, *Code-based graders*.
+Scale: 1 or 0.
+Source: Agent Evaluation Framework, *Code-based graders*.
 """
 
 from __future__ import annotations

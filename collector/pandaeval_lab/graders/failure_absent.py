@@ -3,7 +3,8 @@
 A judge reads the trial, and checks that no failure of ``absent`` occurred. It does not judge failures that
 code can find; ``finding_absent`` does.
 
-Scale: 1 or 0. Source: ours.
+Scale: 1 or 0.
+Source: ours.
 """
 
 from __future__ import annotations

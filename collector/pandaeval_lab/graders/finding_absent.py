@@ -4,7 +4,8 @@ The trial fails if a metric without a judge reports a finding of ``absent`` for 
 made from a ``false_success`` fails each agent that claims success again. It does not judge failures that
 only a judge can find; ``failure_absent`` does.
 
-Scale: 1 or 0. Source: ours.
+Scale: 1 or 0.
+Source: ours.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The score is the fewest possible calls divided by the number of actual calls, at
 ``minimum_steps`` of the case, else the number of expected calls. It does not judge whether the calls were right.
 Without any call there is no score.
 
-Scale: 0..1; below 0.5, the agent made more than twice as many calls as needed. Source: Agent Evaluation Framework,
-layer 3, *Step efficiency*.
+Scale: 0..1; below 0.5, the agent made more than twice as many calls as needed.
+Source: Agent Evaluation Framework, layer 3, *Step efficiency*.
 """
 
 from __future__ import annotations

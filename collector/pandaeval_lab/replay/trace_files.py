@@ -25,8 +25,6 @@ from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
 @dataclass(slots=True)
 class Read:
-    """Counts the input, and keeps the first ten problems."""
-
     requests: int = 0
     items: int = 0
     stored_bytes: int = 0
@@ -67,7 +65,6 @@ class TraceFiles:
         self._own.close()
 
     def add(self, request: Request | BadLine) -> None:
-        """Add a request. Counts bad requests."""
         if isinstance(request, BadLine):
             self.read.problem(f"{request.place}: {request.reason}")
             return
@@ -101,7 +98,6 @@ class TraceFiles:
             self.add(request)
 
     def waiting(self) -> int:
-        """Number of unscored traces, also without agents."""
         self._flush()
         return sum(1 for _ in traces_by_start(self.store.reads))
 
@@ -117,18 +113,15 @@ class TraceFiles:
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def chains(self) -> Forward:
-        """Find which trace continues which."""
         self._flush()
         some = (each for each in self._due() if each.trace_id in self._linked)
         return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if self._linked else ())
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yield batches of traces, by start."""
         self._flush()
         return batches(self._due())
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Return all sessions."""
         return touched
 
     def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
@@ -155,7 +148,6 @@ class TraceFiles:
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
     def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
-        """Return the chunks up to a running collector's size limits."""
         if size < self.rules.max_bytes and items < self.rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()

@@ -19,9 +19,9 @@ class EmbedderError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Cosine thresholds of an embedder: off topic below ``off``, on topic above ``on``, best separated at ``cut``.
+    """Cosine thresholds: off topic below ``off``, on topic above ``on``, best separated at ``cut``.
 
-    Answers fail below ``sure``; 0 if not measured. ``0 <= sure <= off < cut < on <= 1``.
+    Answers fail below ``sure`` (0: not measured). ``0 <= sure <= off < cut < on <= 1``.
     """
 
     off: float
@@ -36,11 +36,7 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class KnownShare:
-    """How much of a text an embedder knows; true if its vector represents the topic.
-
-    ``share``: 0..1 of the words. ``lacks``: why it is insufficient, or "". Completes "the embedder does not know the
-    answer: ".
-    """
+    """Share of a text that an embedder knows, 0..1 of the words; true if sufficient. ``lacks``: the reason if not."""
 
     share: float = 1.0
     lacks: str = ""
@@ -60,18 +56,12 @@ class Embedder(Protocol):
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return float32 rows, shape ``(len(texts), dim)``, of length 1, or zeros for empty texts.
-
-        Rows do not depend on the batch. May block.
-        """
+        """Return float32 rows, shape ``(len(texts), dim)``, of length 1, or zeros for empty texts. May block."""
         ...
 
 
 def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
-    """Return a function that estimates how much of a text an embedder knows; short texts count as known.
-
-    Uses the embedder's optional method ``known``, which takes microseconds and never raises.
-    """
+    """Return a function that estimates the known share of a text, by the embedder's optional method ``known``."""
     known: Callable[[str], KnownShare] = getattr(embedder, "known", lambda text: ALL_KNOWN)
     return known
 
@@ -83,10 +73,7 @@ def without_argument(scheme: str, argument: str) -> None:
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Normalise rows, shape ``(n, dim)``, float32; zero rows stay zero.
-
-    Sums in float64, independent of batch and processor.
-    """
+    """Normalise rows, shape ``(n, dim)``, float32; zero rows stay zero."""
     lengths = np.sqrt(np.add.reduce(np.square(rows, dtype=np.float64), axis=1))
     lengths[lengths == 0.0] = 1.0
     unit: NDArray[np.float32] = np.divide(rows, lengths[:, None], dtype=np.float64).astype(np.float32)

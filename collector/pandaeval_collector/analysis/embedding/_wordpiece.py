@@ -1,4 +1,4 @@
-"""BERT's uncased WordPiece over words. Punctuation is ignored."""
+"""BERT's uncased WordPiece without punctuation."""
 
 from __future__ import annotations
 
@@ -70,10 +70,9 @@ def words(text: str) -> list[str]:
 
 
 class Pieces(dict[str, bytes]):
-    """Maps a word to its pieces' numbers, int32.
+    """Maps a word to its pieces' numbers, int32, with a cache.
 
-    Caches at most ``CACHED_WORDS`` words of up to ``longest`` characters. ``numbered``: maps numbers of the
-    ``vocabulary`` to returned numbers.
+    ``numbered``: maps ``vocabulary`` numbers to returned numbers.
     """
 
     longest = 1 << 30
@@ -94,11 +93,9 @@ class Pieces(dict[str, bytes]):
         return pieces
 
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """Return the pieces of all words in order."""
         return np.frombuffer(b"".join(map(self.__getitem__, self.words(text))), np.int32)
 
     def split(self, word: str) -> Sequence[int]:
-        """Return the vocabulary numbers of a word's pieces."""
         raise NotImplementedError
 
 
@@ -112,7 +109,6 @@ class WordPiece(Pieces):
         self._longest_piece = max((len(piece.removeprefix("##")) for piece in vocabulary), default=0)
 
     def split(self, word: str) -> tuple[int, ...]:
-        """Split a word greedily into the longest known pieces from the left."""
         if len(word) > LONGEST_WORD:
             return ()
         pieces: list[int] = []
@@ -129,7 +125,7 @@ class WordPiece(Pieces):
 
 
 class English(dict[str, int]):
-    """Estimates how much of a text is known. Caches at most ``CACHED_WORDS`` words. ``vocabulary``: index by piece."""
+    """Estimates how much of a text is known, with a cache. ``vocabulary``: index by piece."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         super().__init__()

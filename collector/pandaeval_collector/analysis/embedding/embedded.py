@@ -1,7 +1,6 @@
-"""Built-in embedder: sum of word piece vectors. Needs numpy, no model server.
+"""Built-in English embedder: sum of word piece vectors, with numpy only.
 
-``embedded-1.npz`` was distilled from all-MiniLM-L6-v2 by ``collector/distill``. English, case-insensitive. Ignores word
-order and negation: it measures topic, not truth.
+``embedded-1.npz`` was distilled from all-MiniLM-L6-v2 by ``collector/distill``. It measures topic, not truth.
 """
 
 from __future__ import annotations
@@ -41,15 +40,12 @@ class Table:
         return place
 
     def add(self, places: NDArray[np.int32], total: NDArray[np.float32]) -> None:
-        """Set ``total`` to the sum of the rows at ``places``, added in word order for equal bits on every processor."""
+        """Set ``total`` to the sum of the rows at ``places``. Word order keeps bits equal on every processor."""
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
 
 
 class DistilledEmbedder:
-    """Base of :class:`Embedder` implementations with such a table.
-
-    Reads ``path`` (default ``ID.npz``) at the first text. Equal bits in any batch and run.
-    """
+    """Base of :class:`Embedder` implementations with such a table, read from ``path`` at the first text."""
 
     id = ""
 
@@ -57,10 +53,7 @@ class DistilledEmbedder:
         self._path = path
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters.
-
-        Text without known letters or digits gives zeros.
-        """
+        """Return rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters."""
         table, pieces, _ = self._model
         sums = np.empty((len(texts), table.used.shape[1]), np.float32)
         for total, text in zip(sums, texts, strict=True):
@@ -78,7 +71,6 @@ class DistilledEmbedder:
             return table, self.pieces(held, numbers, table), numbers
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
-        """Make the word splitter, which returns places in the ``table``."""
         raise NotImplementedError
 
 
@@ -96,7 +88,6 @@ class EmbeddedEmbedder(DistilledEmbedder):
         return English(self._model[2])
 
     def known(self, text: str) -> KnownShare:
-        """Return how much of a text is known; only English is."""
         return self._english.known(text)
 
 

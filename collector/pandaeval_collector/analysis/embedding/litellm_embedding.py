@@ -20,10 +20,7 @@ RETRIES = 2
 
 
 class LiteLlmEmbedder:
-    """:class:`Embedder` with a provider's model; blocks on the network.
-
-    Keys and addresses come from the provider's environment variables. All texts count as known.
-    """
+    """:class:`Embedder` with a provider's model, configured by environment variables; blocks on the network."""
 
     bands: Bands | None = None
 

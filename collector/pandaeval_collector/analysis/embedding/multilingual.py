@@ -1,7 +1,6 @@
-"""Built-in multilingual embedder: sum of word piece vectors. Needs numpy only.
+"""Built-in multilingual embedder: sum of word piece vectors, with numpy only.
 
-``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. See ``docs/internals/embedders.md``.
-Case-insensitive. Ignores word order and negation: it measures topic, not truth.
+``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. It measures topic, not truth.
 """
 
 from __future__ import annotations
@@ -70,7 +69,6 @@ class Unigram(_wordpiece.Pieces):
         self._costs = costs
 
     def split(self, word: str) -> list[int]:
-        """Return the cheapest pieces that cover the word, without unknown characters."""
         length = len(word)
         best = [0, *[UNKNOWN_COST * (length + 1)] * length]
         last: list[tuple[int, int]] = [(0, -1)] * (length + 1)
@@ -92,8 +90,6 @@ class Unigram(_wordpiece.Pieces):
 
 
 class MultilingualEmbedder(DistilledEmbedder):
-    """:class:`Embedder` for many languages, with a packaged table."""
-
     id = "multilingual-1"
     bands: Bands | None = BANDS
 

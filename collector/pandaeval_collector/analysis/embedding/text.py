@@ -52,9 +52,9 @@ class TextVectors:
 
 
 def chunks(text: str, limit: int = LIMIT) -> list[str]:
-    """Split a text, at white space if possible, into similar parts of at most ``limit`` characters.
+    """Split a text, preferably at white space, into parts of at most ``limit`` characters.
 
-    Raises :class:`ValueError` for a limit below 1.
+    Raises :class:`ValueError` below 1.
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
@@ -71,10 +71,7 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
-    """Embed each different text once, in a single call.
-
-    A text over ``limit`` gets the normalised mean of its chunks, from its first :data:`MOST_EMBEDDED` characters.
-    """
+    """Embed each different text once, in a single call. Texts over ``limit`` get the mean of their chunks."""
     parts = {text: chunks(text[:MOST_EMBEDDED], limit) for text in dict.fromkeys(texts)}
     unique = list(dict.fromkeys(part for each in parts.values() for part in each))
     vectors = embedder.embed(unique)

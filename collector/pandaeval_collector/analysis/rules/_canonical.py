@@ -81,9 +81,9 @@ def masked(text: str) -> str:
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
-    """Return a result's values with keys, sorted, or a text's lines, without volatile values unless all are.
+    """Return a result's sorted values with keys, or a text's lines, mostly without volatile values.
 
-    ``None`` if too many or too deep.
+    ``None`` if too large.
     """
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
@@ -138,8 +138,7 @@ def _number(value: Any) -> Any:
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
     """Canonicalise arguments; ``None`` if too deep or with huge integers.
 
-    Ignores key order, whitespace, ``1`` or ``1.0``, empty values, ``defaults``, volatile keys (unless all are), and in
-    code blank lines, comments and quote style.
+    Ignores key order, number format, white space, comments, quotes, empty values, ``defaults`` and volatile keys.
     """
     if isinstance(arguments, str) and arguments.strip() in _SAYS_NOTHING:
         arguments = None
@@ -155,10 +154,7 @@ def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = Non
 
 
 def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
-    """Return a quick key of each call's argument texts, equal for equal arguments apart from defaults.
-
-    Skips multi-line texts.
-    """
+    """Return a quick comparison key of each call's arguments."""
     found = []
     for call in calls:
         texts: set[str] = set()
@@ -187,10 +183,7 @@ def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
 
 
 def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
-    """Return whether two calls have equivalent answers; ``None`` if not captured.
-
-    Ignores order, IDs, times, counters and costs.
-    """
+    """Return whether two calls have equivalent answers; ``None`` if not captured."""
     if not (answered(one) and answered(other)):
         return None
     if failed(one) != failed(other):
@@ -223,7 +216,6 @@ def _bare_value(value: Any) -> bool:
 
 
 def answered(call: ToolCall) -> bool:
-    """Return whether a result or error was captured."""
     return call.has_result or call.error is not None
 
 

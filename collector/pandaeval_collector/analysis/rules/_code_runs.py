@@ -20,10 +20,7 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
-    """Find executed code in model answers, with the output in the next model input.
-
-    Skips code with tool calls in between.
-    """
+    """Find executed code in model answers, with its output. Skips code with tool calls in between."""
     models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
     parts = (part for span in models for message in span.output or () for part in message.parts)
     if not any(isinstance(part, Text) and ("```" in part.text or "<code>" in part.text) for part in parts):
@@ -45,7 +42,6 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
 
 
 def written(output: Sequence[Message]) -> list[str]:
-    """Return the code blocks of a model's answer."""
     text = "\n".join(message.text for message in output if not message.tool_requests)
     blocks: list[str] = []
     if "```" not in text and "<code>" not in text:

@@ -47,10 +47,10 @@ _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 class Step:
     """A tool call with its analysis.
 
-    ``signature``: equal for equal agent, tool and equivalent arguments; ``None`` if unknown. ``turn``, ``visit``:
-    number of user turn and agent change. ``idle_s``: seconds since the previous call without work; ``idle_known`` if
-    proven. ``news``: new answer. ``wasted``: a repetition. ``asked_by``: number of the requesting model call, 0 if
-    unknown. ``stale``: rewords an earlier call and gets its ``signature``. ``delegates``: another agent worked inside.
+    ``signature``: equal for equivalent calls; ``None`` if unknown. ``turn``, ``visit``: numbers of user turn and agent
+    change. ``idle_s``: preceding seconds without work; ``idle_known`` if proven. ``wasted``: a repetition.
+    ``asked_by``: number of the requesting model call, 0 if unknown. ``stale``: rewords an earlier call and shares its
+    ``signature``. ``delegates``: another agent worked inside.
     """
 
     call: ToolCall
@@ -69,10 +69,7 @@ class Step:
 
 @dataclass(slots=True)
 class _Chain:
-    """A series of equal calls.
-
-    ``state``: state number after the latest. ``repeats``: wasted calls since the last state change.
-    """
+    """A series of equal calls. ``repeats``: wasted calls since the last state change."""
 
     last: int
     state: int
@@ -83,7 +80,6 @@ class _Chain:
     repeats: list[Step] = field(default_factory=list)
 
     def repeat(self, index: int, step: Step, weak: bool) -> None:
-        """Add a repetition. A ``weak`` repetition needs a long series to be wasted."""
         self.last = index
         self.length += 1
         self.pending.append(step)
@@ -165,7 +161,6 @@ class RepeatMarker:
         return self._last_news <= chain.last
 
     def _waited(self, chain: _Chain, before: Step, step: Step) -> bool:
-        """Return whether the agent waited on purpose since the previous equal call."""
         grew = chain.idle_s >= LEAST_GROWING_S and step.idle_s >= GROWTH * chain.idle_s
         chain.growths = chain.growths + 1 if grew else 0
         chain.idle_s = step.idle_s
@@ -199,10 +194,10 @@ def masked_reason(call: ToolCall) -> str:
 
 
 def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
-    """Find tools that fail at least three times in a row for the same reason, with any arguments.
+    """Find tools that fail at least three times in a row for the same reason.
 
-    A success, another failure, a wait or a user message ends the row. Parallel calls count once. "Not found" is a
-    lookup's answer. ``known`` repeats are not counted again.
+    A success, another failure, a wait or a user message ends the row. Parallel calls count once. ``known`` repeats are
+    skipped.
     """
     wasted = {index for cycle in known for index in cycle.wasted}
     cycles: list[Cycle] = []
@@ -251,10 +246,7 @@ def agents(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span ID to the tool call that started its agent; ``""`` or missing for outermost agents.
-
-    Agents started as tools share no state.
-    """
+    """Map each span ID to the tool call that started its agent; ``""`` or missing for outermost agents."""
     by_id = {span.span_id: span for span in spans}
     if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
         return {}  # as mostly
@@ -263,7 +255,6 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
-    """Map each span to its own or nearest ancestor's value. Linear; stops at parent loops."""
     found: dict[str, str] = {}
     for span in by_id.values():
         path: list[str] = []
@@ -296,8 +287,6 @@ class Visit:
 
 
 class Visits:
-    """Visits of a trace by start."""
-
     def __init__(self, trace: Trace) -> None:
         self.all: list[Visit] = []
         self._of_span: dict[str, int] = {}
@@ -323,7 +312,7 @@ class Visits:
 class Cycle:
     """Calls repeated in ``rounds`` >= 2.
 
-    ``members``: indexes of all calls. ``wasted``: later calls without news. ``visits``: of a ping-pong, all rounds.
+    ``members``: indexes of all calls. ``wasted``: later calls without news. ``visits``: of a ping-pong.
     """
 
     kind: str
@@ -334,10 +323,7 @@ class Cycle:
 
 
 def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
-    """Find visits that alternate between two agents without progress from the second round on. Linear.
-
-    Progress is a call with news, new model text, or uncaptured text. Parallel agents do not alternate.
-    """
+    """Find visits that alternate between two agents without progress from the second round on. Linear."""
     if len(visits) < 4:
         return []
     idle = _idle_visits(visits, steps)
@@ -400,10 +386,7 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
-    """Assign every wasted step to a cycle, by first appearance. Linear.
-
-    A call with news ends a cycle. Repetition with a period above 3 gives a ``repeat`` per call.
-    """
+    """Assign every wasted step to a cycle, by first appearance. Linear. A call with news ends a cycle."""
     line = [i for i, step in enumerate(steps) if step.wasted or step.nature not in _PASSED_OVER]
     runs = {period: _runs(steps, line, period) for period in _KINDS}
     cycles: list[Cycle] = []
@@ -442,7 +425,6 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
 
 
 def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
-    """Return, for each index, how many following calls equal the calls ``period`` earlier."""
     runs = [0] * (len(line) + 1)
     for at in range(len(line) - 1, period - 1, -1):
         here, there = steps[line[at]], steps[line[at - period]]

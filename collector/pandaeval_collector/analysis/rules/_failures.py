@@ -1,4 +1,4 @@
-"""Decides whether a tool call failed, by status, else by result. Shared by judge facts, verdict limits and rules."""
+"""Decides whether a tool call failed, by status, else by result."""
 
 from __future__ import annotations
 
@@ -85,10 +85,7 @@ _VERCEL_DENIAL = "execution-denied"
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
-    """Read the failure sign in an object's own fields.
-
-    Measured errors (``error: 12``), errors among many fields and exit code 1 alone are no failure.
-    """
+    """Read the failure sign in an object's own fields. Measured errors (``error: 12``) are no failure."""
     if _TELLING.isdisjoint(found):
         return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
@@ -105,7 +102,6 @@ def _is(value: object, wanted: bool) -> bool:
 
 
 def _is_message(key: str, error: object) -> bool:
-    """Return whether an error field reports an error. Numbers count only as codes."""
     match error:
         case bool():
             return error
@@ -198,12 +194,11 @@ def tells(call: ToolCall) -> FailureSign:
 
 
 def error_of(call: ToolCall) -> str:
-    """Return the error of a failed call, or ``""``."""
     return call.error or _told(call.result, _DEPTH)
 
 
 def is_absence(call: ToolCall) -> bool:
-    """Return whether a failed lookup reports a missing object, which is an answer."""
+    """Return whether a failed lookup reports a missing object."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 

@@ -1,4 +1,4 @@
-"""Finds requests repeated in other words, spelling or edited code, without news or with the same failure."""
+"""Finds requests repeated in other words or edited code, without news or with the same failure."""
 
 from __future__ import annotations
 
@@ -101,9 +101,7 @@ class _Request:
         return frozenset(words), frozenset(names)
 
     def alike(self, others: Sequence[_Request], least: float) -> bool:
-        """Return whether another request with equal fixed parts is the same: equal code but for cosmetics, and
-        ``least`` of the shorter request's words in common.
-        """
+        """Return whether requests with equal fixed parts share ``least`` of their words and equal code."""
         for other in others:
             (words, names), (others_words, others_names) = self.words, other.words
             shorter = min(len(words), len(others_words))
@@ -130,7 +128,6 @@ class _Subject:
     varied: bool = False
 
     def is_read(self) -> bool:
-        """Read the unread answers; ``False`` for good if an answer is too large."""
         for call in self.unread:
             said = _said(call)
             if said is None:
@@ -147,7 +144,7 @@ class _Subject:
 def mark_rewordings(steps: Sequence[Step]) -> None:
     """Find reworded requests without news or with the same failure; set ``stale`` and the first request's signature.
 
-    Only free text, cosmetics and code may differ. Never raises.
+    Never raises.
     """
     counts = Counter(step.call.name for step in steps)
     subjects: dict[tuple[str, _Fixed], list[_Subject]] = {}
@@ -159,7 +156,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 
 def may_reword(calls: Sequence[ToolCall]) -> bool:
-    """Return whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
+    """Return quickly whether :func:`mark_rewordings` could find any."""
     times = Counter([call.name for call in calls])
     groups: dict[tuple[str, _Fixed], list[_Request]] = {}
     for call in calls:
@@ -202,7 +199,6 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
 
 
 def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
-    """Return whether a step may act each time: it changes state, unless it is code with output."""
     if step.nature is not Nature.CHANGING or failed(step.call):
         return False
     return not request.code or all(map(_FRAME.fullmatch, said))
@@ -224,7 +220,6 @@ def _may_be_another(call: ToolCall, of: Nature) -> bool:
 
 
 def _said(call: ToolCall) -> tuple[str, ...] | None:
-    """Return the pieces of a result, or the failure; ``None`` if too many."""
     return (_FAILED + _cause(error_of(call)),) if failed(call) else pieces(call.result)
 
 
@@ -275,9 +270,7 @@ def _cosmetic(value: Any) -> str:
 
 
 def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): numbers and
-    short texts, then names. Ignores comments, imports and printed messages.
-    """
+    """Return numbers and short texts of code, then names, without comments, imports and printed messages."""
     asked: set[str] = set()
     names: set[str] = set()
     for token in _TOKEN.finditer(_ASIDE.sub("", statements)):
@@ -300,7 +293,6 @@ def _alike(names: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def _cause(text: str) -> str:
-    """Return an error's cause: its last line with a kind, else all, without IDs, times and line numbers."""
     end = text[-_ERROR_END:]
     causes = _CAUSE.findall(end)
     return _PLACE.sub("*", masked_error(causes[-1] if causes else end) or "").strip()

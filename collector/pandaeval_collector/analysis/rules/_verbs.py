@@ -73,9 +73,9 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 class Nature(Enum):
-    """``READING``: no changes, also if unknown.
+    """A tool's effect.
 
-    ``CHANGING``: may change state. ``WAITING``: lets time pass. ``THINKING``: a note. ``HAND_OVER``: to another agent.
+    ``READING`` is also the default. ``WAITING``: lets time pass. ``THINKING``: a note. ``HAND_OVER``: to another agent.
     """
 
     READING = auto()
@@ -87,10 +87,9 @@ class Nature(Enum):
 
 @lru_cache(maxsize=4096)
 def nature(name: str, read_only: bool | None = None) -> Nature:
-    """Return a tool's effect. ``read_only``: the definition's hint, which overrides the name.
+    """Return a tool's effect by the words of its name: ``get_order`` reads, ``get_or_create`` changes.
 
-    A write verb in the name means a change, also after a namespace (``mcp__crm__userUpdate``). After a read verb more
-    is needed: ``get_order`` reads, ``get_or_create`` changes. Fact nouns read (``order_status``).
+    ``read_only``: the definition's hint, which overrides the name.
     """
     words = _words(name)
     first = words[0] if words else ""
@@ -106,13 +105,13 @@ def nature(name: str, read_only: bool | None = None) -> Nature:
 
 @lru_cache(maxsize=4096)
 def is_stepwise(name: str) -> bool:
-    """Return whether an equal call has a new effect (scroll, next, add), so repetition may be progress."""
+    """Return whether an equal call has a new effect (scroll, next, add)."""
     return not STEPWISE.isdisjoint(_words(name))
 
 
 @lru_cache(maxsize=4096)
 def only_looks(name: str) -> bool:
-    """Return whether a tool only shows another part (``page_down``): progress without a state change."""
+    """Return whether a tool only shows another part (``page_down``)."""
     words = _words(name)
     return not VIEWING.isdisjoint(words) and all(
         word in VIEWING or word not in (WRITE | AMBIGUOUS | RUNNING | STEPWISE) for word in words
@@ -127,13 +126,12 @@ def computes(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def runs_code(name: str) -> bool:
-    """Return whether a tool runs code or commands (``run_bash``)."""
     return not RUNNING.isdisjoint(_words(name))
 
 
 @lru_cache(maxsize=4096)
 def ends_run(name: str) -> bool:
-    """Return whether this call ends the agent's work: a hand-over, a message to the user, or a declared end."""
+    """Return whether this call ends the agent's work: hand-over, reply, or declared end."""
     words = _words(name)
     if not words:
         return False

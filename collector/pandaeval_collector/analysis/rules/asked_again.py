@@ -52,7 +52,6 @@ def asks_again(trace: Trace) -> bool:
 
 
 def asked_words(trace: Trace) -> str:
-    """Return the sorted content words of the last user message."""
     return " ".join(sorted(content_tokens(_question(trace)))[:_MOST_WORDS])
 
 

@@ -147,7 +147,6 @@ def signs_of(trace: Trace) -> list[FailureSign]:
 
 @once_a_trace
 def wrong_calls(trace: Trace) -> list[bool]:
-    """Return whether each call failed or was refused by a person."""
     return [sign in _NOT_DONE for sign in signs_of(trace)]
 
 
@@ -159,16 +158,14 @@ def spelled_calls(trace: Trace) -> list[str | None]:
 
 @once_a_trace
 def read_only_hints(trace: Trace) -> dict[str, bool | None]:
-    """Return whether each defined tool only reads, by its first definition."""
     return {tool.name: tool.read_only for tool in reversed(trace.tools)}
 
 
 def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
     """Return indexes of calls that failed for good, or have another ``sign`` for good.
 
-    Considers state-changing calls, or all calls if none changes state and all failed; at most the last thousand.
-    Possible failures, "not found", paging and computing do not count. A later success of the tool or another changing
-    tool, or an earlier equal success, recovers a failure.
+    Considers state-changing calls, or all if none changes state and all failed. A later success of the tool or another
+    changing tool, or an earlier equal success, recovers a failure.
     """
     calls, signs, wrong = trace.tool_calls, signs_of(trace), wrong_calls(trace)
     if sign not in signs:
@@ -215,7 +212,7 @@ def name_of(call: ToolCall) -> str:
 
 
 def answered_by(trace: Trace) -> tuple[str, ...]:
-    """Return names (:func:`name_of`) of the first calls answered here and requested by another trace."""
+    """Return names (:func:`name_of`) of calls that another trace requested."""
     models = [span.output for span in trace.spans if span.kind is Kind.LLM and span.output]
     asked = {request.id for output in models for message in output for request in message.tool_requests}
     calls = (call for call in trace.tool_calls if answered(call) and call.id not in asked)
@@ -223,9 +220,7 @@ def answered_by(trace: Trace) -> tuple[str, ...]:
 
 
 def steps_of(trace: Trace) -> list[Span]:
-    """Return the inner spans that can break a run, in order: model calls, tool calls, retrievals, and agents without
-    inner steps.
-    """
+    """Return the inner spans that can break a run, in order."""
     inner = {span.parent_id for span in trace.spans}
     steps = [
         span for span in trace.spans if span.kind in _STEPS or (span.kind is Kind.AGENT and span.span_id not in inner)
@@ -234,7 +229,9 @@ def steps_of(trace: Trace) -> list[Span]:
 
 
 def answering_span(trace: Trace) -> str:
-    """Return the span ID of the last answering model call or agent, else the last model call, else ``""``."""
+    """Return the span ID of the last answering model call or agent, else of the last model call without captured
+    output, or ``""``.
+    """
     steps = [span for span in steps_of(trace) if span.kind in (Kind.LLM, Kind.AGENT)]
     answer = (trace.output or "").strip()
     heard = [(span.span_id, [message.text.strip() for message in span.output or ()]) for span in steps]
@@ -246,7 +243,7 @@ def answering_span(trace: Trace) -> str:
 
 
 def was_to_change(trace: Trace, call: ToolCall) -> bool:
-    """Return whether a call was meant to change state, by definition, name, or the commands or code of a shell."""
+    """Return whether a call was meant to change state, by definition, name, or code."""
     hint = read_only_hints(trace).get(call.name)
     if hint is None and (only_looks(call.name) or computes(call.name)):
         return False
@@ -265,8 +262,7 @@ def _given(arguments: object) -> str | None:
 class Told(Enum):
     """An answer's account of failed work.
 
-    ``ADMITTED``: a failure or omission. ``ASKED``: an admission or need, plus a question or hand-over. ``CLAIMED``:
-    success without mention of failure.
+    ``ADMITTED``: a failure or omission. ``ASKED``: also a question or hand-over. ``CLAIMED``: success only.
     """
 
     NOTHING = auto()
@@ -276,10 +272,7 @@ class Told(Enum):
 
 
 def told(answer: str, done: bool = True) -> Told:
-    """Read an answer's account of failed work, in common languages.
-
-    ``done``: some work succeeded and may be the claim's subject.
-    """
+    """Read an answer's account of failed work, in common languages. ``done``: some work succeeded."""
     text = answer[:_LONGEST].replace("\u2019", "'")
     sentences = _sentences(answer)
     claims = bool(claims_in(answer))

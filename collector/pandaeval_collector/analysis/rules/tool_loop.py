@@ -6,19 +6,11 @@ message lies in between. IDs, times, counters, costs and order are no news. Thes
 - polling: the answer finally changes, a waiting tool is between, or 2 s are idle (10 s if work times are unknown);
 - a retry with back-off: 1 s idle, or waits that grow by half;
 - pagination and batches: another number, date or name is a new request;
-- checks after repair steps;
-- parallel calls, and calls by two agents, also of the same name if each was started as a tool.
+- checks after repair steps, parallel calls, and calls by two agents.
 
-A definition or a write verb marks a state change. Weak evidence counts from the third equal call: a changing call with
-the same answer, a failed call, a reworded call, and reading calls without captured results. A failed reworded call
-needs the same reason and no news in between. Edited code must keep its numbers, texts and nearly all names. Calls
-without captured arguments are never compared.
-
-A tool that fails three times in a row for the same reason is a loop, without success, user message or back-off in
-between.
-
-Model-written code is a call of its statements, if no tool was called meanwhile. Agents that pass each other the same
-task loop if neither finds or writes anything new. Loops with ever new wording are not detected.
+Weak evidence counts from the third equal call: a changing, failed, reworded or result-less call. Three consecutive
+failures of a tool for the same reason are a loop. Model-written code counts as a call. Agents that pass each other the
+same task loop if neither finds anything new. Loops with ever new wording are not detected.
 """
 
 from __future__ import annotations
@@ -85,20 +77,16 @@ class Timeline:
         return (gap - self._work_before(after.start_ns) + self._work_before(before.end_ns)) / 1e9
 
     def knows_work(self, call: ToolCall) -> bool:
-        """Return whether the trace has model calls and this call's duration. If not, idle time may be work."""
+        """Return whether the trace has model calls and this call's duration."""
         return bool(self._model_starts) and call.span_id in self._tool_spans
 
     def asked_by(self, call: ToolCall) -> int:
-        """Return the number of the latest model call before a call.
-
-        ``0`` without one, or for calls known only from a model's input.
-        """
+        """Return the number of the latest model call before a call, or ``0``."""
         if self._models.get(call.span_id) == call.start_ns:
             return 0
         return bisect_left(self._model_starts, call.start_ns)
 
     def tokens(self, start_ns: int, end_ns: int) -> int:
-        """Sum input and output tokens of model calls that started in this interval."""
         first, last = bisect_left(self._model_starts, start_ns), bisect_left(self._model_starts, end_ns)
         return self._tokens[max(first, last)] - self._tokens[first]
 
@@ -128,9 +116,8 @@ class LoopCycle:
     """A repeated activity.
 
     ``kind``: ``repeat`` (one call), ``cycle2``, ``cycle3`` (calls in turn), ``failing`` (one tool, one reason),
-    ``ping_pong`` (two agents). ``rounds`` >= 2, with the first. ``tools``: by first appearance. ``agents``: of a
-    ping-pong. ``span_ids``: all rounds in order. ``wasted_calls``, ``seconds``, ``tokens`` (input and output): after
-    the first round.
+    ``ping_pong`` (two agents). ``rounds`` >= 2. ``span_ids``: all rounds in order. ``wasted_calls``, ``seconds``,
+    ``tokens``: after the first round.
     """
 
     kind: str
@@ -148,8 +135,8 @@ class ToolLoop:
     """Repetitions in a trace.
 
     ``calls``: tool calls and code runs. ``repeated``: indexes of wasted calls in ``trace.tool_calls``. ``written``:
-    wasted code runs. ``cycles``: by appearance. ``seconds``, ``tokens``: in all cycles, overlaps once. ``unseen``:
-    possible repetitions without captured arguments or results.
+    wasted code runs. ``seconds``, ``tokens``: in all cycles, overlaps once. ``unseen``: possible uncaptured
+    repetitions.
     """
 
     calls: int
@@ -204,7 +191,6 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
 
 def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
-    """Return the trace with code runs among its calls, and original call indexes; -1 for code."""
     written = code_runs(trace) if len(trace.spans) >= LOOPING_ROUNDS else ()
     if not written:
         return trace, tuple(range(len(trace.tool_calls)))
@@ -214,7 +200,6 @@ def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
 
 
 def _later_rounds(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """Return start and end of the repetitions in ns, from the end of the preceding call."""
     if cycle.visits:
         return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
@@ -254,7 +239,6 @@ def _unseen(trace: Trace) -> int:
 
 
 def _may_loop(trace: Trace) -> bool:
-    """Return quickly whether a loop is possible: a repeated call, or two agents."""
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
     calls = trace.tool_calls
@@ -305,7 +289,7 @@ def _takes_none(tool: ToolDefinition | None) -> bool:
 
 def running_away(step: Trace) -> ToolLoop | None:
     """Return the waste up to a step (:attr:`pandaeval_otel.model.Trace.is_step`) if it first exceeds the limit there,
-    else ``None``. The step's own calls do not count.
+    else ``None``.
     """
     done = tuple(call for call in step.tool_calls if call.has_result)
     if len(done) <= RUNAWAY:

@@ -2,11 +2,11 @@
 
 Estimate: the labels' mean, plus ``power`` times the judge's mean over all runs minus over labelled runs. This is
 prediction-powered inference (PPI++, Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453), the regression estimator of
-survey sampling (Cochran 1977, chapter 7). An uninformative judge gets power 0.
+survey sampling (Cochran 1977, chapter 7).
 
-The target is the underlying rate, so the interval stays open if every run is labelled. Runs are weighted by inverse
-inclusion probability (Hájek) and clustered by session. Intervals are Wilson's with effective sample size and Student's
-quantile. With few failures or successes, or if narrower, the labels-only interval is used.
+Runs are weighted by inverse inclusion probability (Hájek) and clustered by session. Intervals are Wilson's with
+effective sample size and Student's quantile. With few failures or successes, or if narrower, the labels-only interval
+is used.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ class _Sample:
         return float((self._weights * apart * of).sum() / (self._weights * apart * apart).sum())
 
     def variance(self, values: Values, fitted: int) -> float:
-        """Estimate the variance of the weighted mean of ``values`` (linearised Hájek estimator, sessions drawn whole).
+        """Estimate the variance of the weighted mean of ``values`` (linearised Hájek estimator).
 
-        ``fitted``: parameters estimated from the same runs.
+        ``fitted``: number of fitted parameters.
         """
         parts = self._by_cluster(self._weights * (values - self.mean(values)))
         return float((parts * parts).sum()) * self.n / max(1.0, self.n - fitted)

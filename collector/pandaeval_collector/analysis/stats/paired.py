@@ -1,4 +1,4 @@
-"""Agreement of paired verdicts, such as a judge's first and second. Verdicts are in 0..1; intervals are 95 %."""
+"""Agreement of paired verdicts in 0..1; intervals are 95 %."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ from pandaeval_collector.analysis.stats.quantiles import means, normal_quantile,
 
 @dataclass(frozen=True, slots=True)
 class PairedEstimate:
-    """A figure and its interval."""
-
     value: float
     low: float
     high: float
 
 
 def difference(pairs: Sequence[tuple[float, float]]) -> PairedEstimate | None:
-    """Return the mean of second minus first, by Student's t; above 0 if the second judge is milder.
-
-    ``None`` below three pairs.
-    """
+    """Return the mean of second minus first, by Student's t. ``None`` below three pairs."""
     apart = [second - first for first, second in pairs]
     if len(apart) < 3:
         return None
@@ -41,7 +36,7 @@ def share(hits: int, n: int) -> PairedEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The ``mean`` difference of ``n`` pairs in ``clusters``, with a 95 % interval, ``None`` below two clusters."""
+    """The ``mean`` difference with a 95 % interval, ``None`` below two clusters."""
 
     n: int
     clusters: int
@@ -51,7 +46,7 @@ class PairedDifference:
 
 
 def paired_difference(differences: Sequence[float], clusters: Sequence[int], seed: int = 0) -> PairedDifference | None:
-    """Compute the mean difference and its interval by the bootstrap over clusters, such as sessions.
+    """Compute the mean difference and its interval by the bootstrap over clusters.
 
     ``None`` without pairs. Deterministic.
     """

@@ -4,9 +4,9 @@ Three estimators from ``c`` successes in ``n`` determined trials:
 
 - ``plug_in``: p = c/n in 1 - (1 - p)^k and p^k. p^k is biased upwards for few trials.
 - ``unbiased``: 1 - C(n-c, k)/C(n, k) (Chen et al. 2021, "Evaluating Large Language Models Trained on Code") and C(c,
-  k)/C(n, k) (Yao et al. 2024, "tau-bench"). For means over cases. Unknown for k > n.
-- ``bayesian``: posterior Beta(1 + c, 1 + n - c) under a uniform prior, with mean, median and equal-tailed 95 %
-  interval. The mean can be outside the interval, so curves show the median.
+  k)/C(n, k) (Yao et al. 2024, "tau-bench"). Unknown for k > n.
+- ``bayesian``: posterior Beta(1 + c, 1 + n - c) with mean, median and equal-tailed 95 % interval. The mean can be
+  outside it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True, slots=True)
 class PassEstimate:
-    """An estimate in 0..1.
-
-    ``ci_low`` to ``ci_high`` (95 %) and ``median`` are Bayesian. ``None``: no trials, or fewer than ``k`` for the
-    unbiased estimator.
-    """
+    """An estimate in 0..1; ``None`` if unknown. ``ci_low`` to ``ci_high`` (95 %) and ``median`` are Bayesian."""
 
     value: float | None
     ci_low: float | None = None

@@ -22,10 +22,8 @@ def normal_quantile(level: float = LEVEL) -> float:
 
 
 def t_quantile(df: float, level: float = LEVEL, least: float = 5.0) -> float:
-    """Return Student's two-sided quantile with ``df`` degrees of freedom, at least ``least``.
-
-    Expansion around the normal distribution (Abramowitz and Stegun, 26.7.5): within 0.002 from 6 degrees on, 1 % from
-    2.
+    """Return Student's two-sided quantile with ``df`` degrees of freedom, at least ``least`` (Abramowitz and Stegun,
+    26.7.5). Error at most 0.002 from 6 degrees on, 1 % from 2.
     """
     z, df = normal_quantile(level), max(least, df)
     return (
@@ -38,9 +36,9 @@ def t_quantile(df: float, level: float = LEVEL, least: float = 5.0) -> float:
 
 
 def wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
-    """Return Wilson's interval (1927) of a share of ``n`` independent binary observations.
+    """Return Wilson's interval (1927) of a share of ``n`` binary observations.
 
-    ``n`` may be a fractional effective sample size.
+    ``n`` may be an effective sample size.
     """
     share, square = min(1.0, max(0.0, share)), quantile * quantile
     scale = 1.0 + square / n
@@ -62,8 +60,9 @@ def means(sums: NDArray[np.float64], sizes: NDArray[np.float64], seed: int = 0) 
 
 
 def beta_quantile(successes: float, failures: float, share: float) -> float:
-    """Return the quantile ``share`` (0..1) of Beta(``successes``, ``failures``), both above 0, to ten digits, by
-    Newton's method and bisection. Raises ``ValueError`` for other arguments.
+    """Return the quantile ``share`` (0..1) of Beta(``successes``, ``failures``), to ten digits.
+
+    Raises ``ValueError`` outside the domain.
     """
     if not (successes > 0.0 and failures > 0.0 and 0.0 <= share <= 1.0):
         raise ValueError(f"no Beta({successes!r}, {failures!r}) has a quantile {share!r}")

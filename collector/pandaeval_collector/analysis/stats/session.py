@@ -1,4 +1,4 @@
-"""Session scores: risk of the worst moments, and steadiness. Pure and thread-safe.
+"""Session scores: risk of the worst moments, and steadiness.
 
 Follows PandaProbe's published session metrics (agent_reliability, agent_consistency). A *signal* is a score in 0..1, 1
 best; its risk is 1 - signal. A missing key is a missing signal.
@@ -44,8 +44,7 @@ Signals = Mapping[str, float | None]
 def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
     """Return the default weights, overridden by ``overrides``.
 
-    Raises ``ValueError``, naming the key, for unknown keys and weights that are negative, not finite or no numbers, and
-    if all are zero.
+    Raises ``ValueError``, naming the key, for bad keys and weights, and if all are zero.
     """
     weights = dict(DEFAULT_WEIGHTS)
     for key, weight in (overrides or {}).items():
@@ -61,9 +60,9 @@ def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def present_signals(trace: Mapping[str, float | None]) -> dict[str, float]:
-    """Return a trace's signals that are not ``None``, as floats in 0..1.
+    """Return a trace's signals that are not ``None``.
 
-    Raises ``ValueError``, naming the key, for unknown signals and other values.
+    Raises ``ValueError``, naming the key, for unknown signals and values outside 0..1.
     """
     signals: dict[str, float] = {}
     for key, value in trace.items():
@@ -109,10 +108,9 @@ def consistency_band(score: float) -> str:
 
 
 def session_profile(reliability: float, consistency: float) -> str:
-    """Return the source's profile of the pair; scores are high from 0.7 on.
-
-    ``safe_and_smooth`` (both), ``uneven`` (reliable only), ``consistently_mediocre`` (consistent only) or
-    ``unreliable_and_unstable``. Raises ``ValueError`` outside 0..1.
+    """Return the source's profile of two scores, high from 0.7 on: ``safe_and_smooth`` (both), ``uneven`` (reliable
+    only), ``consistently_mediocre`` (consistent only) or ``unreliable_and_unstable``. Raises ``ValueError`` outside
+    0..1.
     """
     reliable, consistent = (_checked(score) >= PROFILE_CUT - _TOLERANCE for score in (reliability, consistency))
     if reliable:
@@ -122,7 +120,7 @@ def session_profile(reliability: float, consistency: float) -> str:
 
 def assessment(pass_at_k: float | None, pass_pow_k: float | None) -> str | None:
     """Return the agentic metric's assessment of pass@k and pass^k: ``reliable`` (above 0.95 and 0.7), ``inconsistent``
-    (above 0.95 and below 0.5) or ``needs_improvement`` (pass@k below 0.7). Else, or if unknown, ``None``.
+    (above 0.95 and below 0.5), ``needs_improvement`` (pass@k below 0.7) or ``None``.
     """
     if pass_at_k is None or pass_pow_k is None:
         return None
@@ -150,8 +148,8 @@ class Reliability:
     """``score`` in 0..1; 1.0 with ``evaluated`` 0 if no trace had a signal.
 
     ``total``: given traces. ``evaluated``: traces with a signal, at ``positions`` (0-based). Per evaluated trace:
-    ``per_trace_risk`` (may exceed 1 with a weight above 1) and ``components`` (unweighted risks by name, and
-    ``step_risk``). ``flagged``: indexes into the evaluated traces with a risk above 0.5.
+    ``per_trace_risk`` (may exceed 1) and ``components`` (unweighted risks, and ``step_risk``). ``flagged``: indexes
+    into the evaluated traces with a risk above 0.5.
     """
 
     score: float
@@ -172,7 +170,7 @@ class Reliability:
 class Consistency:
     """``score`` in 0..1; 1.0 with ``evaluated`` 0 if no trace had a confidence.
 
-    ``raw_instability``: root mean square of ``weighted_uncertainty``. The other fields are per evaluated trace, as in
+    ``raw_instability``: root mean square of ``weighted_uncertainty``. Others: per evaluated trace, as in
     :class:`Reliability`.
     """
 
@@ -193,10 +191,9 @@ def agent_reliability(traces: Iterable[Signals], weights: Mapping[str, float] | 
     A trace's risk is its largest weight x (1 - signal). Raw risk = 0.9 x mean of the riskiest 15 % (at least one trace)
     + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
 
-    ``traces``: a mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``, ``coherence``,
-    and the extra signals ``response``, ``grounding``, ``tool_loop`` and ``correctness``. Extra signals have weight 1
-    and count only with a risk above 0. ``weights``: overrides by key; a trace with only weight 0 signals still counts.
-    Raises ``ValueError`` for a bad weight or signal.
+    ``traces``: a mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``, ``coherence``.
+    ``response``, ``grounding``, ``tool_loop`` and ``correctness`` have weight 1 and count only with a risk above 0.
+    ``weights``: overrides by key. Raises ``ValueError`` for a bad weight or signal.
     """
     merged = merged_weights(weights)
     given = [present_signals(trace) for trace in traces]
@@ -238,8 +235,7 @@ def agent_consistency(traces: Iterable[Signals], weights: Mapping[str, float] | 
 
     Only traces with a confidence count. Uncertainty = (1 + penalty) x w_confidence x (1 - confidence), with penalty =
     sum of weight x (1 - signal) over loop, tool and coherence signals. Score = 1 - root mean square, clamped to 0..1.
-    Extra signals are ignored. Confidence 1.0 everywhere always gives 1.0. Parameters and errors as in
-    :func:`agent_reliability`.
+    Parameters and errors as in :func:`agent_reliability`.
     """
     merged = merged_weights(weights)
     given = [present_signals(trace) for trace in traces]

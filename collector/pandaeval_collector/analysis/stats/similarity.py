@@ -19,7 +19,7 @@ DEFAULT_WINDOW = 3
 
 
 class Direction:
-    """A precomputed direction of a vector; false for zero or empty vectors. Raises ``ValueError`` if not finite."""
+    """A precomputed vector direction; false for zero vectors. Raises ``ValueError`` if not finite."""
 
     __slots__ = ("components", "size")
 
@@ -45,7 +45,7 @@ Vector: TypeAlias = Sequence[float] | NDArray[Any] | Direction
 
 
 def cosine(a: Vector, b: Vector) -> float | None:
-    """Return the cosine of two vectors, -1..1, in double precision; ``None`` for zero or empty vectors.
+    """Return the cosine of two vectors, -1..1; ``None`` for zero vectors.
 
     Raises ``ValueError`` if dimensions differ or components are not finite.
     """
@@ -70,8 +70,8 @@ def jaccard(a: Set[str], b: Set[str]) -> float:
 def coherence(a: Vector, b: Vector) -> float:
     """Return 1 - cosine distance of an input's and its answer's embedding, clamped to 0..1.
 
-    Measures topic alone: a denial scores like an assertion, an echo scores 1. Compare only values of the same embedder.
-    Raises ``ValueError`` for zero vectors, different dimensions or components that are not finite.
+    Measures topic alone. Compare only values of the same embedder. Raises ``ValueError`` for zero, unequal or infinite
+    vectors.
     """
     value = cosine(a, b)
     if value is None:
@@ -85,9 +85,9 @@ def coherence(a: Vector, b: Vector) -> float:
 
 @dataclass(slots=True)
 class OutputComparison:
-    """Comparison of the current output with an earlier output.
+    """Comparison of the current with an earlier output.
 
-    ``index``: 0-based in ``previous``. ``cosine_similarity``: -1..1 (0 for a zero vector). Others: 0..1.
+    ``index``: 0-based in ``previous``. ``cosine_similarity``: -1..1. Others: 0..1.
     """
 
     index: int
@@ -108,10 +108,9 @@ class LoopDetection:
 def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_WINDOW) -> LoopDetection:
     """Score how far ``current`` is from repeating the newest ``window`` of ``previous`` outputs (oldest first).
 
-    hybrid = max(0, cosine) x Jaccard. An output has ``embedding`` (floats of one dimension, or a :class:`Direction`)
-    and ``tokens`` (see :func:`pandaeval_collector.analysis.stats.topic.content_tokens`), as object, mapping or pair.
-    Raises ``ValueError`` for a window below 1, different dimensions or components that are not finite, and
-    ``TypeError`` for other outputs.
+    hybrid = max(0, cosine) x Jaccard. An output has ``embedding`` (floats or :class:`Direction`) and ``tokens`` (see
+    :func:`pandaeval_collector.analysis.stats.topic.content_tokens`), as object, mapping or pair. Raises ``ValueError``
+    or ``TypeError`` for bad input.
     """
     if window < 1:
         raise ValueError(f"window must be at least 1, not {window!r}")

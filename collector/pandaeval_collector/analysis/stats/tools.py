@@ -1,7 +1,6 @@
 """Compares called with expected tools, by name.
 
-Source: Agent Evaluation Framework, three layers. ``plan_order`` follows its sentence; its listing gives 0 if the first
-expected tool is missing.
+Source: Agent Evaluation Framework, three layers. ``plan_order`` follows its sentence, not its listing.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ def step_efficiency(actual: int, minimum: int) -> float | None:
 
 
 def common_order(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence."""
     row = [0] * (len(other) + 1)
     for item in one:
         diagonal = 0

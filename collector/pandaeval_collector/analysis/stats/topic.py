@@ -1,7 +1,4 @@
-"""Separates topic words from small talk: greetings, consent, names, IDs, apologies, questions back.
-
-Small talk is known in English and partly in other languages; elsewhere it counts as topic.
-"""
+"""Separates topic words from small talk, in English and partly other languages."""
 
 from __future__ import annotations
 
@@ -122,8 +119,8 @@ _TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}")
 def content_tokens(text: str) -> frozenset[str]:
     """Return the distinct content words of ``text``, normalised (Unicode NFKC, case folded). Linear time.
 
-    A token has at least two letters or digits (inner apostrophes stay, a final ``'s`` does not), or is a Chinese or
-    kana character. English function words are left out, negations stay (see ``STOPWORDS_VERSION``).
+    A token has at least two letters or digits, or is a Chinese or kana character. English function words are left out,
+    negations stay (see ``STOPWORDS_VERSION``).
     """
     if text.isascii() and "'" not in text:
         return frozenset(_PLAIN_WORD.findall(text.lower())) - STOPWORDS
@@ -136,10 +133,7 @@ def content_tokens(text: str) -> frozenset[str]:
 
 
 def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
-    """Return whether a message has a topic and its answer has content; the first only if the second holds.
-
-    Consent, thanks, IDs and names are no topic. "Yes", "done" and bare numbers are no content.
-    """
+    """Return whether a message has a topic, and whether its answer has content; the first only if the second holds."""
     if len(answer) <= PLAINLY and not topic_words(answer):
         return False, False
     fewest = 1 if message.endswith(("?", "？", "؟")) else FEWEST
@@ -147,8 +141,8 @@ def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
-    """Return whether low similarity is meaningful: both have content, the message has its own topic, and the answer
-    neither hands over nor repeats its words. ``unlike``: the two are not similar at all.
+    """Return whether low similarity is meaningful: both texts have content, and the answer neither hands over nor
+    repeats words. ``unlike``: not similar at all.
     """
     # To what agrees to a proposal or asks what to do next, the subject of the answer is the agent's to choose.
     if _CONSENT.match(message) is not None or _WHAT_NEXT.search(message[-PLAINLY:]) is not None:
@@ -171,10 +165,7 @@ def topic_words(text: str) -> frozenset[str]:
 
 
 def asked(message: str) -> str:
-    """Return a user's message without clauses of consent, thanks or identity.
-
-    Unchanged above ``LONGEST`` characters.
-    """
+    """Return a user's message without small talk. Unchanged above ``LONGEST`` characters."""
     if len(message) > LONGEST:
         return message
     clauses = _CLAUSE_END.split(_without_codes(message))
@@ -182,10 +173,7 @@ def asked(message: str) -> str:
 
 
 def stated(answer: str) -> str:
-    """Return an answer without small talk: questions back, apologies, refusals, hand-overs and offers.
-
-    Unchanged above ``LONGEST`` characters.
-    """
+    """Return an answer without small talk. Unchanged above ``LONGEST`` characters."""
     if len(answer) > LONGEST:
         return answer
     sentences = _SENTENCE.findall(_without_codes(answer))

@@ -3,12 +3,11 @@
 Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`) that begin with their kind:
 
 - ``ask, n, name, arguments``: a request, ended by ``done, n, value`` or ``failed, n, error``.
-- ``piece, n, value``: part of an answer. The sender then waits for ``more, n, value``.
+- ``piece, n, value``: part of an answer, acknowledged by ``more, n, value``.
 - ``drop, n``: cancels the request; ``done, n`` confirms.
-- ``tell, name, arguments``: a notice without an answer. ``raised, errors``: component errors in a child.
+- ``tell, name, arguments``: a notice. ``raised, errors``: component errors.
 
-A child receives its setup first. It answers with an empty frame if ready, else the error. Both ends run the same
-program version. :mod:`pandaeval_collector.base.runtime.serving` is the child's side.
+A child receives its setup first. It answers with an empty frame if ready, else the error.
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ class RemoteError(Exception):
 class ChildEndedError(Exception):
     """A child ended before it answered.
 
-    ``over_it``: it was, or may have been, at this request. ``hung``: it timed out. ``why``: ``hung``, or such as
-    ``signal_9`` or ``exit_1``.
+    ``over_it``: perhaps at this request. ``why``: ``hung``, ``signal_9`` or ``exit_1``, for example.
     """
 
     def __init__(self, what: str, pid: int, why: str, over_it: bool) -> None:
@@ -73,7 +71,7 @@ class Codec:
         return pickle.loads(body)  # noqa: S301 - from our parent or our child
 
     def error(self, error: Exception) -> Exception | str:
-        """Return an error for the other end to raise, with its traceback as a note, else a text."""
+        """Return an error for the other end to raise, with its traceback, else a text."""
         error.add_note("".join(traceback.format_exception(error)))
         try:
             if type(self.unpack(self.pack(error))) is type(error):
@@ -101,11 +99,7 @@ PICKLED = Codec()
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A pending request.
-
-    ``patience``: most silent seconds of the other end (CPU time if it computes). ``is_theirs``: the other end is next
-    to send.
-    """
+    """A pending request. ``patience``: most silent seconds. ``is_theirs``: the other end is next."""
 
     patience: float
     inbox: asyncio.Queue[tuple[str, Any]] = field(default_factory=asyncio.Queue)
@@ -125,10 +119,10 @@ class Peer:
         on_hang: Callable[[], None] = lambda: None,
         child: Child | None = None,
     ) -> None:
-        """``relay`` is called before each answer and notice.
+        """Set up an end of the pipes.
 
-        ``in_turn``: the other end handles requests sequentially. ``on_hang``: called when patience with a request ends.
-        ``child``: the other end, for its CPU time.
+        ``relay``: called before each answer and notice. ``in_turn``: sequential requests. ``on_hang``: called when
+        patience ends. ``child``: for its CPU time.
         """
         self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
         self._in_turn, self._on_hang, self._child = in_turn, on_hang, child
@@ -145,7 +139,7 @@ class Peer:
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
         """Return the other end's answer, or raise its error.
 
-        ``on_piece`` receives each part; its return value is sent back, its errors are raised.
+        ``on_piece`` receives each part; its return value is sent back.
         """
         number = next(self._numbers)
         body = self._codec.pack(("ask", number, name, arguments))
@@ -196,10 +190,6 @@ class Peer:
         self._watch(anew=True)
 
     def end(self, error: Callable[[bool], Exception]) -> None:
-        """End all requests because the other end is gone.
-
-        Each error records whether the other end may have been at it.
-        """
         asked, self._asked = self._asked, {}
         for place, each in enumerate(asked.values()):
             each.inbox.put_nowait(("failed", error(each.is_theirs and not (place and self._in_turn))))
@@ -244,7 +234,6 @@ class Peer:
         self._limit = asyncio.get_running_loop().call_later(seconds, self._end_hanging, most_cpu_s)
 
     def _end_hanging(self, most_cpu_s: float) -> None:
-        """End the other end, unless it only lacked CPU time."""
         if self._child is not None and self._child.cpu_s < most_cpu_s and self._child.wants_cpu:
             self._end_after(max(_LEAST_WAIT_S, most_cpu_s - self._child.cpu_s), most_cpu_s)
         else:
@@ -252,7 +241,7 @@ class Peer:
 
 
 class Calls:
-    """Calls a child process, started on first use and after it ends. For a single event loop."""
+    """Calls a child process, restarted on demand. For a single event loop."""
 
     def __init__(
         self,
@@ -269,11 +258,11 @@ class Calls:
         keep: bool = False,
         backoff: Backoff | None = None,
     ) -> None:
-        """``what``: process name in messages.
+        """Prepare the calls, without a start.
 
-        ``module``: run with ``setup``. ``count``: called with ``started``, ``not_started`` or ``ended``. ``handlers``:
-        for the child's requests. ``silent``: discard its standard error. ``in_turn``: it handles requests sequentially.
-        ``keep``: restart immediately. ``backoff``: seconds before a restart.
+        ``what``: name in messages. ``module``: run with ``setup``. ``count``: called with ``started``, ``not_started``
+        or ``ended``. ``silent``: discard standard error. ``in_turn``: sequential requests. ``keep``: restart
+        immediately. ``backoff``: seconds before a restart.
         """
         self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
         self._count, self._handlers, self._codec = count, handlers or {}, codec
@@ -311,10 +300,9 @@ class Calls:
         starting.result()
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Call as :meth:`Peer.ask`.
+        """Call as :meth:`Peer.ask`; kills the process after ``patience`` silent seconds.
 
-        Kills a process that is silent for ``patience`` seconds. Also raises :class:`ChildStartError` and
-        :class:`ChildEndedError`.
+        Also raises :class:`ChildStartError` and :class:`ChildEndedError`.
         """
         await self.start()
         if self._running is None:
@@ -322,7 +310,6 @@ class Calls:
         return await self._running[1].ask(name, *arguments, patience=patience, on_piece=on_piece)
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Send a notice if the process runs."""
         if self._running is not None:
             self._running[1].tell(name, *arguments)
 

@@ -1,7 +1,4 @@
-"""Run a Python module as a child process, with pipes of length-prefixed frames (8 bytes).
-
-Uses ``subprocess`` and ``vfork``. The event loop's fork may inherit locked locks.
-"""
+"""Run a Python module as a child process, with pipes of length-prefixed frames (8 bytes)."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class ChildStartError(UserError):
-    """A process does not start. The text ends with ``cannot be started: …`` or ``does not start: …``."""
+    """A process does not start."""
 
 
 class Child:
@@ -57,7 +54,7 @@ class Child:
         return any(_stat(each)[:1] == [b"R"] for each in Path(f"/proc/{self.pid}/task").glob("*/stat"))
 
     def send(self, *parts: bytes) -> None:
-        """Send a frame of ``parts`` at the process's reading speed. No effect if the process is gone."""
+        """Send a frame of ``parts``. No effect if the process is gone."""
         if not self._into.is_closing():
             self._into.writelines((_LENGTH.pack(sum(map(len, parts))), *parts))
 
@@ -88,10 +85,7 @@ class Parent:
     """The process that started this one, by :func:`start_child`. Prints go to standard error."""
 
     def __init__(self, *, nice: int = 0) -> None:
-        """``nice``: priority reduction.
-
-        Ignores interrupts, which the parent handles. Ends with its parent, even in C code.
-        """
+        """``nice``: priority reduction. Ignores interrupts, which the parent handles. Ends with its parent."""
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # It goes first where memory runs out: it can be started again, while the collector would have to begin anew.
@@ -137,9 +131,9 @@ async def start_child(module: str, environ: Mapping[str, str], silent: bool = Fa
 async def start_with(
     setup: bytes, module: str, environ: Mapping[str, str], silent: bool = False
 ) -> tuple[Child, bytes]:
-    """Start a child, send ``setup``, and return the process with its first frame.
+    """Start a child, send ``setup``, and return it with its first frame.
 
-    Raises :class:`ChildStartError` after two minutes without a frame, and ends the process.
+    Raises :class:`ChildStartError`, also after two minutes.
     """
     try:
         child = await start_child(module, environ, silent)
@@ -161,7 +155,6 @@ async def start_with(
 
 
 def _stat(path: Path) -> list[bytes]:
-    """Return the fields of a process or thread from its state on, if any."""
     try:
         return path.read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -176,9 +169,7 @@ class _UpToItsEnd(asyncio.StreamReaderProtocol):
 
 
 class _Lent:
-    """A pipe whose descriptor uvloop closes. uvloop also closes the file object, which could close a reused
-    descriptor.
-    """
+    """A pipe whose descriptor uvloop closes. A second close could hit a reused descriptor."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         with pipe:

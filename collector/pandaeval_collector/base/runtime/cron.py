@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def is_cron(text: str) -> bool:
-    """Return whether a text is a valid time table (minute, hour, day, month, weekday) that is ever due."""
+    """Return whether a text is a valid time table that is ever due."""
     from croniter import croniter
 
     return len(text.split()) == 5 and croniter.is_valid(text) and next_time(text, 0.0) is not None

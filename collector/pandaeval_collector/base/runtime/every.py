@@ -36,7 +36,7 @@ class Backoff:
 class Every:
     """Runs ``work`` now, and ``interval`` or the returned seconds after each end.
 
-    Logs exceptions and goes on. For a single event loop.
+    Logs exceptions. For a single event loop.
     """
 
     def __init__(
@@ -48,10 +48,7 @@ class Every:
         last: bool = False,
         grace: float | None = None,
     ) -> None:
-        """``last``: run once more at the stop.
-
-        ``grace``: seconds to wait at a stop before a cancel; ``None``: unlimited.
-        """
+        """``last``: run once more at the stop. ``grace``: seconds until a stop cancels; ``None``: never."""
         self._interval, self._work, self._name, self._last, self._grace = interval, work, name, last, grace
         self._rung = asyncio.Event()
         self.is_last = False

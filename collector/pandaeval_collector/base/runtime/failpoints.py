@@ -1,11 +1,10 @@
-"""Fail points where a test can kill this process, armed by an environment variable.
+"""Fail points where a test can kill this process.
 
 ``PANDAEVAL_FAIL_POINT=after_commit:17`` sends SIGKILL on the 17th ``after_commit``. Separate several with commas.
 
 In span order: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack`` ``before_decide`` ``after_decide``
-``after_decision_commit`` ``before_export`` ``after_export``. ``during_resume``: at each chunk loaded at a start.
-``in_worker``: after a worker understood a batch. ``in_deletion``: at each step of a deletion. ``over_trace=4BF9…:1``:
-in every process that understands a trace with this ID prefix.
+``after_decision_commit`` ``before_export`` ``after_export``. Others: ``during_resume``, ``in_worker``, ``in_deletion``,
+and ``over_trace=4BF9…:1`` by trace ID prefix.
 """
 
 from __future__ import annotations

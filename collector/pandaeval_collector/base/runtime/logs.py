@@ -14,14 +14,12 @@ _INDENT = "    "
 
 
 def set_up(level: int) -> None:
-    """Log to standard error, from ``level`` on."""
     handler = logging.StreamHandler()
     handler.setFormatter(BoundedFormatter(_FORMAT))
     logging.basicConfig(level=level, handlers=[handler])
 
 
 def set_up_command() -> None:
-    """Format a command's log without time and level."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(BoundedFormatter("%(message)s"))
 

@@ -22,10 +22,9 @@ class ModuleLoadError(Exception):
 
 
 def load_module(spec: str) -> ModuleType:
-    """Import a module, once per process.
+    """Import a module, once per process, by path (ends with ``.py`` or has a separator) or dotted name.
 
-    A path ends with ``.py`` or contains a separator, and is relative to the working directory. Otherwise it is a dotted
-    name. Raises :class:`ModuleLoadError`.
+    Raises :class:`ModuleLoadError`.
     """
     is_path = spec.endswith(".py") or "/" in spec or os.sep in spec
     try:

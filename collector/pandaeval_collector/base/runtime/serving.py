@@ -1,7 +1,4 @@
-"""The child side of :mod:`pandaeval_collector.base.runtime.calls`.
-
-It is stateless, ends with its parent, and is killed first if memory is short.
-"""
+"""The stateless child side of :mod:`pandaeval_collector.base.runtime.calls`."""
 
 from __future__ import annotations
 
@@ -26,9 +23,9 @@ class OtherEditionError(RuntimeError):
 
 
 def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
-    """Serve requests sequentially with ``handler(*arguments)``.
+    """Serve requests sequentially.
 
-    ``open_`` returns the handlers, or raises the start error. ``nice``: priority reduction.
+    ``open_``: returns the handlers, or raises the start error. ``nice``: priority reduction.
     """
     parent, codec, requests = Parent(nice=nice), PICKLED, queue.SimpleQueue[Any]()
 
@@ -52,10 +49,7 @@ def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
 
 
 def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
-    """Serve requests concurrently on an event loop.
-
-    ``open_`` returns the handlers, which may call the parent, or raises the start error.
-    """
+    """Serve requests concurrently on an event loop. ``open_``: returns the handlers, or raises the start error."""
     parent = Parent(nice=nice)
     asyncio.run(_serve(open_, parent, codec))
 

@@ -14,7 +14,6 @@ def installed_version() -> str:
 
 
 def release() -> str:
-    """Return name and version, such as ``pandaeval 0.1.0``."""
     try:
         return f"pandaeval {version('pandaeval-collector')}"
     except PackageNotFoundError:

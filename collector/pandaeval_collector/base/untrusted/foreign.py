@@ -1,4 +1,4 @@
-"""Cleans external error texts for logs, jobs and results. They may quote keys, passwords or the prompt."""
+"""Cleans external error texts, which may quote secrets."""
 
 from __future__ import annotations
 
@@ -52,10 +52,7 @@ _PATTERNS = tuple(
 
 
 def plain_error(text: str) -> str:
-    """Shorten an error to about 300 characters on one line.
-
-    Drops stacks; keeps the error fields of a trailing object. Never raises.
-    """
+    """Shorten an error to about 300 characters on one line, without stacks. Never raises."""
     before, stack, after = text.partition(_TRACEBACK)
     if stack:
         lines = [line for line in after.splitlines() if line.strip()]
@@ -90,8 +87,9 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def told(text: object, known: Iterable[str] = ()) -> str:
-    """Shorten text to :data:`LONGEST` characters on one line, without control characters, secrets by shape, or
-    ``known`` secrets. A trailing object is replaced by its error message.
+    """Shorten text to :data:`LONGEST` characters on one line, without secrets and control characters.
+
+    ``known``: secrets without a shape.
     """
     whole = str(text).partition(_TRACEBACK)[0]
     if len(whole) > _LOOKED_AT:
@@ -106,7 +104,6 @@ def told(text: object, known: Iterable[str] = ()) -> str:
 
 
 def explained(error: BaseException, known: Iterable[str] = ()) -> str:
-    """Return an error's kind and message, cleaned by :func:`told`."""
     return told(f"{type(error).__name__}: {error}", known)
 
 

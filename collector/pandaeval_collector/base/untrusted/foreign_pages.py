@@ -27,9 +27,9 @@ def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
 
 
 def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, allowed: Collection[str] = ()) -> bool:
-    """Return whether a request comes from a program (no origin), a page of ``host``, or a name in ``allowed``.
+    """Return whether a request comes from a program, a page of ``host``, or ``allowed``.
 
-    ``fetch_site``: the header ``Sec-Fetch-Site``.
+    ``fetch_site``: header ``Sec-Fetch-Site``.
     """
     if fetch_site not in (None, "same-origin", "none"):
         return False

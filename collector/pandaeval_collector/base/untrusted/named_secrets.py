@@ -1,7 +1,5 @@
-"""Secrets without a shape, found by the name before them.
-
-Examples: ``password: x``, ``PGPASSWORD=x``, ``"apiKey": "x"``, ``environ["TOKEN"] = "x"``, ``--password x``,
-``<secret>x</secret>``. Text about a name stays. Each pattern reads bounded text.
+"""Secrets found by the name before them, such as ``password: x``, ``PGPASSWORD=x``, ``"apiKey": "x"`` or
+``<secret>x</secret>``.
 """
 
 from __future__ import annotations
@@ -123,10 +121,7 @@ def without_named(text: str) -> str:
 
 
 def _names(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the lower-case ending of each possible secret name, and its position.
-
-    ``?`` marks endings whose value must look secret.
-    """
+    """Yield the lower-case ending of each possible secret name, and its position. ``?``: the value decides."""
     lower = text.replace("\u0130", "i").lower()  # the only character whose lower case is longer
     for found in _ENDING.finditer(lower):
         start, ending = found.start(), found[0]
@@ -146,7 +141,6 @@ def _names(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
-    """Return ``!`` if the name's tokens and keys are secrets, ``?`` if the value decides."""
     if ending.startswith("authorization"):
         return "?"
     if ending.startswith("token"):
@@ -159,7 +153,6 @@ def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
 
 
 def _value_behind(text: str, name: str, start: int, end: int) -> re.Match[str] | None:
-    """Match the text after a name: the group leads to the value, which ends the match."""
     for pattern in _FOLLOWS:
         if (held := pattern.match(text, end)) is not None:
             return held if _may_hold(name, held) else None
@@ -182,10 +175,7 @@ def _may_hold(name: str, held: re.Match[str]) -> bool:
 
 
 def is_secret_name(name: str, value: str) -> bool:
-    """Return whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``.
-
-    For some names, the value decides.
-    """
+    """Return whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``."""
     if _COOKIE.search(name):
         return True
     return any(

@@ -1,7 +1,4 @@
-"""Finds secrets by provider formats and by names (:mod:`pandaeval_collector.base.untrusted.named_secrets`).
-
-Replaces them with ``[secret: kind]``. Entropy is not used, because it would match span and call IDs.
-"""
+"""Finds secrets by provider formats and names, and replaces them with ``[secret: kind]``."""
 
 from __future__ import annotations
 
@@ -118,7 +115,7 @@ _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
 
 
 def is_secret_field(name: str, value: object = None) -> bool:
-    """Return whether a field is named like a secret, or holds a secret under the name ``auth``."""
+    """Return whether a field holds a secret, by its name."""
     text = value if isinstance(value, str) else ""
     if name.lower() in ("auth", "_auth"):
         return redact(f"auth: {text}") != f"auth: {text}"

@@ -41,7 +41,6 @@ def say_something(*texts: str | None) -> bool:
 
 
 def is_control(text: str | None) -> bool:
-    """Return whether a text consists of control tokens alone."""
     if not text or _WORDS.match(text) is not None:
         return False
     seen = UNSEEN.sub("", text).strip()

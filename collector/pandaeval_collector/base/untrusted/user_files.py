@@ -18,10 +18,7 @@ class TooLongError(OSError):
 
 
 def open_given(path: Path | str) -> BinaryIO:
-    """Open a file for reading.
-
-    Raises ``OSError`` with a sentence, also for paths that are neither files nor opened by the shell.
-    """
+    """Open a file for reading. Raises ``OSError`` with a sentence, also for special files."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opens a pipe without a writer
     try:
         kind = os.fstat(descriptor).st_mode
@@ -38,10 +35,7 @@ def open_given(path: Path | str) -> BinaryIO:
 
 
 def read_given(path: Path | str, most: int = 256 << 20) -> bytes:
-    """Return the content of a file of at most ``most`` bytes.
-
-    Raises ``OSError`` as :func:`open_given`, and :class:`TooLongError`.
-    """
+    """Return a file's content. Raises ``OSError``, and :class:`TooLongError` above ``most`` bytes."""
     with open_given(path) as file:
         held = file.read(most + 1)
     if len(held) > most:

@@ -1,7 +1,4 @@
-"""User-written YAML: values and their positions.
-
-Only JSON scalars: no dates, no ``12:30`` for 750, no ``010`` for 8.
-"""
+"""User-written YAML with JSON's scalars: values and positions."""
 
 from __future__ import annotations
 
@@ -58,7 +55,6 @@ class YamlText:
 
     @property
     def lines(self) -> dict[Place, int]:
-        """The line of each key, and of each value without a key."""
         return {place: spot.line for place, spot in (self.values_at | self.keys_at).items()}
 
 
@@ -73,8 +69,8 @@ def dotted(place: Iterable[str | int]) -> str:
 def parse(text: str, most: int = _MOST, deepest: float = math.inf, any_keys: bool = True) -> YamlText:
     """Read a single-document text.
 
-    Raises :class:`BadTextError` for the first fault, such as a tag or non-JSON value. ``most``: values and keys with
-    aliases expanded. ``deepest``: levels. ``any_keys``: allow number keys.
+    Raises :class:`BadTextError` for the first fault. ``most``: values and keys. ``deepest``: levels. ``any_keys``:
+    allow number keys.
     """
     content = YamlText()
     try:
@@ -103,7 +99,6 @@ class _Loader(yaml.SafeLoader):
         self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Compose a node, check its tag and count it; aliases count fully."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if len(self._open) >= self._deepest:
             raise _fault(event, f"it is nested more than {self._deepest} levels deep")

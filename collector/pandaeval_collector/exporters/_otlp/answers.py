@@ -1,6 +1,6 @@
 """Interprets a sink's answer, after https://opentelemetry.io/docs/specs/otlp/#failures.
 
-In addition, refused credentials are retried rarely, so a changed token loses no results.
+Refused credentials are retried rarely.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class NotServedError(RefusedError):
 
 
 def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> Exception:
-    """Return the error for a gRPC status that is not OK."""
     pause = None
     for key, value in trailers:
         if pause is None and key == "grpc-status-details-bin" and isinstance(value, bytes):
@@ -84,7 +83,6 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
 
 
 def http_error(status: int, headers: Mapping[str, str]) -> Exception:
-    """Return the error for an HTTP status that is not 2xx."""
     text = f"HTTP {status}"
     if status in _RETRY_STATUSES:
         after = headers.get("retry-after", "")
@@ -104,7 +102,7 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
 
 
 def rejected(response: bytes) -> tuple[int, str]:
-    """Return the number of rejected items in an accepted request, and why. A non-protobuf answer rejects none."""
+    """Return the number of rejected items in an accepted request, and why."""
     try:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:
@@ -117,7 +115,7 @@ def _pause(seconds: float) -> float:
 
 
 class OtlpSink:
-    """State of an OTLP sink. ``name``: of the exporter. An unsupported signal is retried every five minutes."""
+    """State of an OTLP sink. An unsupported signal is retried every five minutes."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock

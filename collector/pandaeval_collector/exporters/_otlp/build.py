@@ -65,10 +65,6 @@ class SignalExporter:
         await self._transport.close()
 
     async def _send_some(self, items: Sequence[T], encode: Callable[[Sequence[T]], Iterable[bytes]]) -> Sent:
-        """Send the first ``items`` in one request, halved while too large.
-
-        ``dropped`` has only ``rejected_by_sink`` if accepted.
-        """
         while True:
             batch = items[: self._max_items]
             request = await asyncio.to_thread(lambda some: self._envelope.request(encode(some)), batch)
@@ -172,7 +168,6 @@ class MetricsExporter(SignalExporter):
             await self._send_series(hold=False)  # else it is unknown when values follow their zeros
 
     async def _send_series(self, hold: bool) -> bool:
-        """Send all series in pages. Returns whether any were new and sent as 0."""
         now = time.time()
         pages = self._series.pages(now, hold)
         had_new = False
@@ -194,7 +189,6 @@ class MetricsExporter(SignalExporter):
 
 
 def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Make an unopened exporter per signal with an endpoint."""
     trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
     envelope, interval = Envelope(around.instance_id), settings.metrics_interval
     headers = around.environ.get(settings.headers_env, "") if settings.headers_env else ""

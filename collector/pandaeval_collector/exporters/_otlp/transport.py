@@ -72,8 +72,7 @@ _CURES_IN_THE_CLEAR = (
 class Trust:
     """PEM files, read per connection.
 
-    ``certificate``: trusted authority, ``None`` for the default. ``client_certificate``, ``client_key``: for mTLS, both
-    or neither.
+    ``certificate``: trusted authority. ``client_certificate``, ``client_key``: for mTLS.
     """
 
     certificate: str | None = None
@@ -127,7 +126,6 @@ class SignalTarget:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host is this machine, which needs no proxy."""
         return is_loopback(self.host)
 
 
@@ -136,8 +134,8 @@ def target(
 ) -> SignalTarget:
     """Parse a signal's target.
 
-    ``endpoint``: HOST:PORT or a URL. ``own_path``: an endpoint for this signal alone has the whole path, as
-    OpenTelemetry specifies. ``headers``: ``name=value,name=value``, percent-encoded.
+    ``endpoint``: HOST:PORT or a URL. ``own_path``: it contains the whole path, as OpenTelemetry specifies. ``headers``:
+    ``name=value,name=value``, percent-encoded.
     """
     is_url = "://" in endpoint
     parts = urlsplit(endpoint if is_url else f"{'http' if insecure else 'https'}://{endpoint}")
@@ -172,7 +170,6 @@ class Envelope:
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:
-        """Encode an export request of any signal."""
         request = Request()
         request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
         return bytes(request.SerializeToString())
@@ -206,8 +203,6 @@ class Transport(ABC):
 
 
 class GrpcTransport(Transport):
-    """Sends one signal over a separate channel."""
-
     def __init__(self, target: SignalTarget, signal: str, trust: Trust | None = None) -> None:
         super().__init__(target, trust)
         self._method = _METHODS[signal]

@@ -17,9 +17,8 @@ _log = logging.getLogger(__name__)
 class Emitter:
     """Converts results to outbox and series rows.
 
-    ``signals``: ``logs`` and ``traces`` in use. ``folded``: called with the number of results under ``__other__``,
-    beyond the series limit. ``page``: base address of result links. ``shows_failed``: failing spans have status ERROR.
-    Single-threaded.
+    ``signals``: in use. ``folded``: called with the number of results beyond the series limit. ``page``: base address
+    of result links. ``shows_failed``: failing spans have status ERROR. Single-threaded.
     """
 
     def __init__(
@@ -48,8 +47,8 @@ class Emitter:
     ) -> None:
         """Add outbox rows and series increments for ``results`` to ``changes``.
 
-        ``counted``: result IDs whose unit is already counted. ``first``: result IDs that only replace interim results.
-        ``later``, ``judged``, ``undecided``: see :func:`pandaeval_collector.exporters._evaluation_spans.spans`.
+        ``counted``: result IDs of counted units. ``first``: result IDs that replace interim results. Others: see
+        :func:`pandaeval_collector.exporters._evaluation_spans.spans`.
         """
         encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
@@ -61,13 +60,12 @@ class Emitter:
         self.count(results, changes, counted, first)
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Add log records of interim results, without series and spans, which cannot be replaced."""
+        """Add log records of interim results, without series and spans."""
         if "logs" in self._signals:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
 
     def add_spent(self, rows: Sequence[ListedRow], changes: WriteSet) -> None:
-        """Add series increments for tokens and costs of new runs."""
         changes.series.extend(series_rows(spent(rows, self._labels)))
         changes.labels.extend(self._labels.take_new())
 

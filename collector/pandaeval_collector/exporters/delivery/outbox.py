@@ -60,10 +60,7 @@ class Outlet(ABC):
 
     @abstractmethod
     async def _send(self, last: bool) -> float | None:
-        """Send.
-
-        Returns seconds to the next send; ``None`` if more may be ready. ``last``: no other call follows soon.
-        """
+        """Send. Returns seconds to the next send; ``None`` if more may be ready."""
 
     async def _round(self) -> float | None:
         last = self._rounds is not None and self._rounds.is_last
@@ -80,7 +77,6 @@ class Outlet(ABC):
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Record success, or an exception as component error, except :class:`RetryLaterError`."""
         try:
             yield
         except RetryLaterError:
@@ -95,11 +91,7 @@ class Outlet(ABC):
 
 
 class Outbox(Outlet):
-    """Feeds an exporter from its last item.
-
-    At-least-once delivery; exactly-once if the exporter stores a position, such as a file length. ``source``: its
-    signal, or ``results``.
-    """
+    """Feeds an exporter at least once; exactly once if it stores a position. ``source``: its signal, or ``results``."""
 
     def __init__(self, store: Store, exporter: Exporter, telemetry: Telemetry) -> None:
         super().__init__(exporter, exporter.source, telemetry)
@@ -156,8 +148,6 @@ class Outbox(Outlet):
 
 
 class Repeater(Outlet):
-    """Runs a :class:`pandaeval_collector.exporters.Repeating`."""
-
     def __init__(self, exporter: Repeating, telemetry: Telemetry) -> None:
         super().__init__(exporter, exporter.name.partition(".")[2], telemetry)
         self._exporter = exporter

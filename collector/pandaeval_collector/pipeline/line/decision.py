@@ -39,7 +39,5 @@ class Conclusion(Decision):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A job's outcome and result; ``None`` if cancelled."""
-
     end: JobEnd
     result: Result | None = None

@@ -199,7 +199,6 @@ def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
 
 
 def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
-    """Return id, metric and spans of stored failures; of judges, only ``correctness``."""
     found: list[tuple[str, str, Sequence[str]]] = []
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
         level, _, name = key.partition(".")
@@ -262,7 +261,6 @@ class Dependencies:
             self._rules.append(kind(metric, reads, evaluator, store))
 
     def suffices(self, newest: Sequence[Member], start_ns: int) -> bool:
-        """Return whether ``newest`` members cover all reads since ``start_ns``."""
         later = [member for member in newest if member.start_ns >= start_ns]
         before = len(newest) - len(later)
         agents = {member.facts.agent for member in later if member.facts.said}

@@ -16,8 +16,6 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SignalFacts(TypedDict):
-    """A stored :class:`pandaeval_collector.scoring.metric.SessionSignal`."""
-
     outcome: str
     value: _Share | None
     why: str | None

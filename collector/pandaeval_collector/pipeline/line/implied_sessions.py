@@ -37,8 +37,6 @@ class Places:
 
 
 class Chains(Protocol):
-    """Finds the session of traces that name none."""
-
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
         """Return the sessions of ``runs``, ordered by start."""
 

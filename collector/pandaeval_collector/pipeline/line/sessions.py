@@ -84,7 +84,6 @@ class SessionPlaces:
         return self._compare(stretches(), {}, changes)
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Store judged results as signals."""
         rows = self.retold(results)
         changes.session_traces.extend(rows)
         changes.touched.update(row.session_id for row in rows if row.session_id)

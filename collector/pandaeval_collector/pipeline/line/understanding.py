@@ -138,7 +138,6 @@ class Understood:
 
 
 def unasked(understood: Understood) -> Understood:
-    """Return a copy without judge questions."""
     run = understood.run
     if run is None:
         return understood
@@ -233,7 +232,6 @@ class Understanding:
 
 
 def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: Any) -> Iterator[JobRow]:
-    """Yield jobs for ``questions``. ``more``: of their bodies."""
     body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans, **more}
     for each in questions:
         alone = each.unit.level == "turn" and (each.metric.part is None or DETAIL not in more)

@@ -225,7 +225,7 @@ class Evaluator:
         """Return the score of a trace's result for session metrics.
 
         ``None``: open, a suspect, or passed if only failures count. The signal setting ``raw`` always uses the score.
-        With ``sure``, a failing result counts with its score and others as 1.0; without a calibration, none counts.
+        With ``sure``, a failing result counts with its score and others as 1.0 (without a calibration, not at all).
         """
         finding, metric = result.finding, self._by_name.get(result.metric)
         if not isinstance(finding, Score) or finding.label in OPEN:

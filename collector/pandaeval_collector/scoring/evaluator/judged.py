@@ -322,7 +322,6 @@ class Judged:
 
 
 def _refused(trace: Trace | None) -> Unscored | None:
-    """Return why a trace is not sent to a judge, else ``None``."""
     if trace is None:
         return None
     if trace.forced and not trace.fragment:

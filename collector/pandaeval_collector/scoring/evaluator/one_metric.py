@@ -43,7 +43,6 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
 
 
 def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
-    """Call a metric's function; return ``otherwise`` if it raises."""
     LIMIT.step(metric.key)
     try:
         return call(subject)

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import EvaluationRuns
+from pandaeval_collector.show.api.comparing import comparing_routes
 from pandaeval_collector.show.api.costs import cost_routes
 from pandaeval_collector.show.api.deleting import deleting_routes
 from pandaeval_collector.show.api.incidents import incident_routes
@@ -54,6 +55,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
     overview_routes(app, reads, names, work, changing)
     incident_routes(app, reads, names, work)
     cost_routes(app, reads)
+    comparing_routes(app, reads, names)
     labelling(app, reads, work)
     deleting_routes(app, reads, work)
     question_routes(app, reads)

@@ -20,8 +20,6 @@ _NO_ATTRIBUTE = "no trace has a listed attribute (store.listed_attributes)"
 
 
 class Names:
-    """Resolves names and ids of one store. Any thread."""
-
     def __init__(self, finder: Finder, modules: tuple[str, ...]) -> None:
         """``modules``: of custom metrics."""
         self._finder, self._modules = finder, modules

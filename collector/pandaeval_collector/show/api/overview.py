@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
 from pandaeval_collector.analysis.stats.corrected_rate import CorrectedRate
+from pandaeval_collector.base.filters import MOST_TEXT
 from pandaeval_collector.base.result import metric_of
 from pandaeval_collector.labels.rates import AgentRate, pass_rates
 from pandaeval_collector.show.api.filters import Filters, Window, within
@@ -42,7 +44,14 @@ _NAMES = {
     "environment": "deployment.environment.name",
 }
 """The attributes of a series that name a rate."""
+AttributeKey = Annotated[str, Query(max_length=MOST_TEXT, description="Such as service.version.")]
 _PASSED = {"true": True, "false": False}
+
+
+class AttributeValues(BaseModel):
+    """At most 200 values of an attribute."""
+
+    values: list[str]
 
 
 class Rates(BaseModel):
@@ -68,6 +77,10 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
         unscored = missing((f"{rate.level}.{rate.metric}", rate.unscored) for rate in found if rate.agent is None)
         shares = [Missing(**entry) for entry in unscored]
         return Rates(rates=found, unscored=shares, corrected=_corrected(reads.finder))
+
+    @reads.operation(app, "/attributes", "Values of an attribute by which traces are found, newest first")
+    def attributes(key: AttributeKey) -> AttributeValues:
+        return AttributeValues(values=reads.finder.attribute_values(key))
 
     @reads.operation(app, "/metrics", "The metrics of this collector")
     def metrics() -> Metrics:

@@ -7,17 +7,18 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pydantic import Field
 
 from pandaeval_collector.base.filters import MOST_TEXT, in_place_of, meaning
 from pandaeval_collector.show import API
 from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.api.filters import RunFilters, filter_types
+from pandaeval_collector.show.api.filters import GroupFilters, filter_types
 from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import OutcomeCounts, compared, handled_line, rate_lines
+from pandaeval_collector.show.view.compared import compared_lines
+from pandaeval_collector.show.view.rates import handled_line, rate_lines
 from pandaeval_collector.store.triage import Standing
 
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Last hours to include; null: all.")]
@@ -43,8 +44,6 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 class Tools:
-    """The tools over a collector, on one event loop."""
-
     def __init__(self, asker: Asker, page: str | None) -> None:
         self._asker, self._page = asker, page
         self._has_page: bool | None = None
@@ -134,27 +133,20 @@ class Tools:
 
     async def compare_versions(
         self,
-        a: RunFilters,
-        b: RunFilters,
+        a: GroupFilters,
+        b: GroupFilters,
         metric: Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))] = None,
     ) -> str:
-        """The share of runs that failed, at all or by one metric, in two groups: two versions of an agent, or the times
-        before and after a change. With the 95 % interval of the difference."""
-        one, other = await self._counted(a, metric), await self._counted(b, metric)
-        lines = [compared((one.failed, one.judged), (other.failed, other.judged))]
-        if one.open or other.open:
-            lines.append(f"of verdicts in a: {one.decided}; in b: {other.decided}")
-        return await self._answer(lines, "/")
+        """Two groups of runs: two versions of an agent, two models, or the times before and after a change. Pass rates
+        with their 95 % intervals and p-values, new, growing and gone incidents, latency and cost."""
+        sides = {"a": a.model_dump(mode="json"), "b": b.model_dump(mode="json")}
+        asked = {f"{side}.{name}": value for side, group in sides.items() for name, value in group.items()}
+        found = await self._asker.get("/compare", metric=metric, **asked)
+        query = urlencode({name: value for name, value in asked.items() if value}, doseq=True)
+        return await self._answer([*compared_lines(found)], f"/comparison?{query}", "Give a metric.")
 
     async def _trace(self, trace_id: str) -> Any:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
-
-    async def _counted(self, group: RunFilters, metric: str | None) -> OutcomeCounts:
-        if metric is None:
-            found = await self._asker.get("/incidents", **group.model_dump(mode="json"), limit=1)
-            return OutcomeCounts(passed=sum(found["runs"]) - sum(found["failed"]), failed=sum(found["failed"]))
-        rates = await self._rates({**group.model_dump(mode="json"), "metric": metric})
-        return next((OutcomeCounts.of(rate) for rate in rates if rate["agent"] is None), OutcomeCounts())
 
     async def _rates(self, filters: dict[str, Any]) -> list[Any]:
         agent, rates = filters["agent"], (await self._asker.get("/rates", **filters))["rates"]
@@ -182,7 +174,6 @@ def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
 
 
 def _since(hours: float | None) -> str | None:
-    """Return the time so many hours ago as RFC 3339, or ``None``."""
     try:
         return None if hours is None else (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
     except OverflowError:

@@ -37,7 +37,6 @@ class TimeSpan:
 
     @property
     def step(self) -> int:
-        """Milliseconds per bar."""
         return max(1000, math.ceil((self.until - self.since) / BARS / 1000) * 1000)
 
     def spark(self, times: Iterable[int], parts: int = SPARKS, width: float | None = None) -> list[int]:
@@ -91,7 +90,6 @@ class Incident:
             self.groups[failed.group] = None
 
     def covers(self, other: Incident) -> bool:
-        """Return whether it contains all steps of another incident."""
         for run, step in other.steps:
             if (run, _WHOLE) not in self.steps and not (step and (run, step) in self.steps):
                 return False
@@ -333,10 +331,16 @@ def _agent_row(agent: str, runs: Sequence[Measures]) -> PageAgent:
         tokens=None,
         usd=None,
     )
-    if runs:
-        latencies = sorted(us for us, _, _ in runs)
-        row.us, row.us95 = int(median(latencies)), latencies[math.ceil(0.95 * len(latencies)) - 1]
-        row.tokens = int(median(tokens for _, tokens, _ in runs))
-    if costs := [usd for _, _, usd in runs if usd is not None]:
-        row.usd = median(costs)
+    row.us, row.us95, row.tokens, row.usd = medians(runs)
     return row
+
+
+def medians(runs: Sequence[Measures]) -> tuple[int | None, int | None, int | None, float | None]:
+    """Return median and 95th percentile of the latency in microseconds, and the medians of tokens and cost; ``None`` if
+    unknown."""
+    latencies, costs = sorted(us for us, _, _ in runs), [usd for _, _, usd in runs if usd is not None]
+    usd = median(costs) if costs else None
+    if not runs:
+        return None, None, None, usd
+    at95 = latencies[math.ceil(0.95 * len(latencies)) - 1]
+    return int(median(latencies)), at95, int(median(tokens for _, tokens, _ in runs)), usd

@@ -81,7 +81,6 @@ def _candidates(result: Row) -> list[Row]:
 
 
 def _blame(result: Row, step: Row) -> str:
-    """Return a blamed step: ``trace.blame: first wrong step: found by grounding``."""
     sure = result["metadata"].get("step") == step
     why = said("; ".join(step["reasons"]), 160)
     return f"trace.blame: {'first wrong step' if sure else 'possible cause'}: {why}"

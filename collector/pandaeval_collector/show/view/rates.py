@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from pandaeval_collector.analysis.stats.quantiles import wilson
 from pandaeval_collector.base.result import DISPUTED, UNCLEAR
-from pandaeval_collector.show.view.texts import interval, many, number, said
+from pandaeval_collector.show.view.texts import number, said
 
 _NORMAL = 1.959964
 """The normal quantile of a 95 % interval."""
@@ -46,7 +46,6 @@ class OutcomeCounts:
             self.disputed += times * (label == DISPUTED)
 
     def add_verdict(self, verdict: str, times: int) -> None:
-        """Count results by :attr:`pandaeval_collector.base.result.Result.verdict`."""
         outcome, _, why = verdict.partition(": ")
         success = {"passed": True, "failed": False}.get(verdict)
         self.add(outcome, success, why, times, verdict)
@@ -127,7 +126,7 @@ class OutcomeCounts:
         return text
 
 
-_VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
+VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
 """The metrics that say whether an agent did its job, with what each is about; the first that has any is shown."""
 
 
@@ -136,7 +135,7 @@ def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
 
     ``tallies``: counts by metric.
     """
-    shares = (tallies[metric].handled(unit) for metric, unit in _VERDICTS.items() if metric in tallies)
+    shares = (tallies[metric].handled(unit) for metric, unit in VERDICTS.items() if metric in tallies)
     return next(filter(None, shares), "")
 
 
@@ -168,22 +167,3 @@ def _metric(level: str, name: str) -> str:
 
 def _agent(name: str) -> str:
     return f'agent "{said(name, 80)}"' if name else "an agent without a name"
-
-
-def compared(a: tuple[int, int], b: tuple[int, int]) -> str:
-    """Return the difference of failure shares, given as (failed, all), with Newcombe's 95 % interval for independent
-    shares.
-    """
-    if not a[1] or not b[1]:
-        return f"a has {many(a[1], 'run')}, b has {b[1]}: a comparison needs runs in both"
-    one, two = a[0] / a[1], b[0] / b[1]
-    (low_one, high_one), (low_two, high_two) = wilson(one, a[1], _NORMAL), wilson(two, b[1], _NORMAL)
-    low = two - one - ((two - low_two) ** 2 + (high_one - one) ** 2) ** 0.5
-    high = two - one + ((high_two - two) ** 2 + (one - low_one) ** 2) ** 0.5
-    clear = ""
-    if low > 0.0:
-        clear = "; b is worse"
-    elif high < 0.0:
-        clear = "; b is better"
-    shares = f"{a[0]} of {many(a[1], 'run')} failed ({number(one, '.3f')}), b: {b[0]} of {b[1]} ({number(two, '.3f')})"
-    return f"a: {shares}; difference {number(two - one, '+.3f')} ({interval(low, high, '+.3f')}){clear}"

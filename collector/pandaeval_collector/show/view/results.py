@@ -77,7 +77,6 @@ class ResultView:
 
     @property
     def agrees(self) -> bool:
-        """Whether number and verdict agree."""
         return self.score is None or not (self.score >= _HIGH if self.failed else self.success and self.score < _ZERO)
 
     @property
@@ -133,7 +132,6 @@ def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def is_inline(metadata: Mapping[str, Any] | None) -> bool:
-    """Return whether a session's score uses no model."""
     return (metadata or {}).get("basis") == INLINE
 
 

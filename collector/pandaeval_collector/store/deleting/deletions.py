@@ -68,7 +68,6 @@ class Deletions(StoreTable):
 
     @written
     def purged(self, connection: sqlite3.Connection) -> None:
-        """End the deletions whose write-ahead log was emptied."""
         rows = beginning_with(connection, _PENDING)
         done = [(key,) for key, value in rows if _read(value)["stage"] == PURGE]
         connection.executemany("DELETE FROM meta WHERE key = ?", done)

@@ -30,7 +30,6 @@ def rows_after(connection: sqlite3.Connection, seq: int) -> list[Any]:
 
 
 def items_of(items: int, packed: bytes) -> list[bytes]:
-    """Return a row's items; none if it is damaged."""
     try:
         return batch_items(items, packed)
     except (zstandard.ZstdError, struct.error):

@@ -1,7 +1,4 @@
-"""Grounding data of a trace for later traces of its session: packed and capped, with a note on missing parts.
-
-Includes user messages, answers, call arguments, results and documents. Excludes instructions and history.
-"""
+"""Packed grounding data of a trace for later traces of its session: user messages, answers, calls and documents."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Before:
-    """Content of earlier session traces, oldest first.
-
-    ``hidden``: why the agent may have known more. ``responses``: model response IDs.
-    """
+    """Content of earlier session traces, oldest first. ``hidden``: why the agent may have known more."""
 
     found: Sequence[tuple[Whose, Any]] = ()
     hidden: str | None = None
@@ -78,7 +72,6 @@ def pack(trace: Trace) -> bytes:
 
 
 def spelled(value: Any) -> str:
-    """Return a text unchanged, other values as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -159,11 +152,7 @@ def _of_part(part: object, who: Whose) -> tuple[Whose, Any] | None:
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
-    """Return the missing content; ``None`` if the trace and ``earlier`` session content are complete.
-
-    Without ``earlier``, a first call without instructions or history may be mid-conversation. A first trace is whole if
-    its first call begins with the user's message.
-    """
+    """Return the missing content; ``None`` if the trace and ``earlier`` session content are complete."""
     missing = _not_captured(trace)
     if missing is not None:
         return missing
@@ -195,7 +184,6 @@ def _not_captured(trace: Trace) -> str | None:
 
 
 def _is_cut(result: Any) -> bool:
-    """Return whether a result is incomplete: trailing dots, marked truncated, cut JSON, or unreadable pages."""
     if isinstance(result, list):
         return any(isinstance(each, dict) and "encrypted_content" in each for each in result)
     if not isinstance(result, str):
@@ -224,7 +212,6 @@ def shows_history(trace: Trace) -> bool:
 
 
 def shows_results(trace: Trace) -> bool:
-    """Return whether the history of the first model call holds results."""
     messages = next((span.input for span in trace.spans if span.kind is Kind.LLM and span.input), ())
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     return any(message.role == "tool" for message in messages[:last])

@@ -63,8 +63,7 @@ _NUMBER = Value("number", "", 0, ())
 class Claim:
     """A claimed value in an answer (``key`` is ``""``) or call argument ``key``, needed by the agent ``at`` this time.
 
-    ``text``: the whole answer. ``sentence``: around the value, from ``begin``. ``result``: of the call, unless it
-    failed.
+    ``text``: the whole answer. ``sentence``: around the value, from ``begin``. ``result``: of a successful call.
     """
 
     value: Value
@@ -112,7 +111,7 @@ class Claim:
 
 @once_a_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
-    """Return typed values and bare numbers of answers, and identifiers of changing calls; limited in number."""
+    """Return the first typed values and bare numbers of answers, and identifiers of changing calls."""
     ends = {span.span_id: span.end_ns for span in trace.spans}
     answers = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
     if not answers and trace.output:
@@ -127,7 +126,6 @@ def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
 
 
 def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
-    """Yield the values that a folded answer states."""
     prose = _CODE.sub(lambda code: " " * len(code[0]), text)
     values = {value.start: value for value in values_of(prose)}
     for match in _HOURS.finditer(prose):
@@ -150,7 +148,7 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
 
 
 def specific(value: Value) -> bool:
-    """Return whether a value could be fabricated: not zero, a placeholder or a site's well-known address."""
+    """Return whether a value could be fabricated, unlike zero or a placeholder."""
     match value.kind:
         case "url":
             _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
@@ -194,7 +192,6 @@ def _identifiers(key: str, text: str) -> Iterator[Value]:
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:
-    """Yield texts and numbers of a call's arguments, each with its key."""
     if depth == 0:
         return
     if isinstance(value, dict):

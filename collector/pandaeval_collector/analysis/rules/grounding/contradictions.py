@@ -123,7 +123,6 @@ class TurnComparison:
         return Contradiction(f"tool results have {first.value.text} ({first.label.strip()})", len(others) == 1)
 
     def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
-        """Return a result's number of which the claim drops, doubles or swaps a digit."""
         digits = _digits(claim.value)
         if len(digits) < _LEAST_DIGITS + (claim.value.kind == "number"):
             return None
@@ -133,12 +132,10 @@ class TurnComparison:
         return None
 
     def _is_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
-        """Return whether a single step on the answer's numbers and known amounts gives the number."""
         wanted = claim.value.number
         return any(abs(each - wanted) <= _CENT for each in _steps(_numbers(claim, known)))
 
     def _is_far_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
-        """Return whether arithmetic with any known amount, or several steps, give the number."""
         wanted, numbers = claim.value.number, _numbers(claim, known)
         wholes = {round(abs(wanted + sign * number), 2) for number in numbers for sign in (1, -1)}
         if self._had.knows({*wholes, *(wanted / times for times in _TIMES)}, claim.at):
@@ -156,8 +153,6 @@ def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
 
 
 def _steps(numbers: Sequence[float]) -> Iterator[float]:
-    """Yield multiples, sums, differences, products, quotients and shares of two numbers, and sums of several in a
-    row."""
     for one, other in product(numbers, (0.0, *numbers)):
         for times in _TIMES:
             yield from ((one + other) * times, (one - other) * times)
@@ -172,10 +167,7 @@ def _is_owned(field: Field, sentence: str) -> bool:
 
 
 def _alike(field: Field, value: Value) -> bool:
-    """Return whether a field has the kind and unit of a value.
-
-    Plain numbers may be amounts. URLs and addresses are never alike.
-    """
+    """Return whether a field has the kind and unit of a value. URLs and addresses are never alike."""
     if value.kind in ("url", "address"):
         return False
     if field.value.kind == "number" and value.kind == "amount":
@@ -216,7 +208,6 @@ def _is_scaled(value: Value) -> bool:
 
 
 def _shape(value: Value) -> str:
-    """Return the digits without zeros at the ends, equal in any unit."""
     return re.sub(r"\D", "", value.text).strip("0") if value.kind in NUMBERS else value.text
 
 

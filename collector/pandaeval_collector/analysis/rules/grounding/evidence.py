@@ -1,7 +1,4 @@
-"""The agent's evidence with times, from the trace and earlier session traces.
-
-Includes instructions, definitions, user messages, call arguments, results and documents. Each text is parsed once.
-"""
+"""The agent's evidence with times: instructions, definitions, user messages, calls and documents of the session."""
 
 from __future__ import annotations
 
@@ -32,10 +29,7 @@ _UNIT_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|day|hou
 
 
 class Field(NamedTuple):
-    """A value in text or JSON.
-
-    ``label``: its key, or the words before it. ``row``: key and short texts of its object.
-    """
+    """A value in text or JSON. ``label``: its key, or the words before it. ``row``: texts of its object."""
 
     value: Value
     label: str
@@ -104,9 +98,7 @@ def _of_json(text: str, key: str) -> Value:
 
 
 def _keys(value: Value) -> Iterator[float | str]:
-    """Yield lookup keys of a value: identifiers and their final digits; numbers, also rounded, cut and in cents; days,
-    also without year; minutes of times and durations, also as 1100 or hours.
-    """
+    """Yield lookup keys of a value: final digits of identifiers, rounded numbers, cents, days without year, minutes."""
     for key in value.keys:
         if isinstance(key, str):
             yield key
@@ -147,8 +139,6 @@ def form(value: Value) -> str:
 
 
 class _Kept(dict[str, Content]):
-    """Cache of contents by text. Thread-safe."""
-
     count = 0
 
     def __missing__(self, raw: str) -> Content:
@@ -165,7 +155,6 @@ _kept = _Kept()
 
 
 def read(value: Any) -> Content:
-    """Read a text or JSON value, cached by content."""
     return _kept[spelled(value)]
 
 

@@ -32,10 +32,10 @@ class Loose:
 
 @dataclass(slots=True)
 class Grounding:
-    """``checked``: number of values by kind.
+    """The checked claims.
 
-    ``loose``: ungrounded claims, failing first. ``for_judge``: claims for a judge. ``open``: uncheckable because of
-    ``hidden``. ``notes``: omissions.
+    ``checked``: number by kind. ``loose``: ungrounded, failing first. ``open``: uncheckable because of ``hidden``.
+    ``notes``: omissions.
     """
 
     checked: dict[str, int] = field(default_factory=dict)
@@ -62,11 +62,7 @@ class Grounding:
 
 
 def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
-    """Check a trace's claims.
-
-    ``earlier``: session content. ``None`` without specific values. If the session has no calls, only case-specific
-    values count.
-    """
+    """Check a trace's claims. ``earlier``: session content. ``None`` without specific values."""
     stated, called, numbers = claims(trace)
     if not (stated or called or numbers):
         return None
@@ -135,10 +131,7 @@ def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: G
 
 
 def _is_made_up(claim: Claim, had: Known) -> bool:
-    """Return whether an identifier is fabricated: it reports on this case, or the agent had others of its form.
-
-    Ignores failed calls.
-    """
+    """Return whether an identifier reports on this case, or the agent had others of its form."""
     is_timestamp = claim.value.text.isdigit() and len(claim.value.text) == _TIMESTAMP
     if not claim.reports or is_timestamp or (claim.key and claim.result is None):
         return False
@@ -157,7 +150,7 @@ def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
 
 
 def first_said(trace: Trace, claim: Claim) -> str:
-    """Return the span ID of the model call that first mentions a value, else of the stating call."""
+    """Return the span ID of the model call that first mentions a value."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:
             continue

@@ -1,4 +1,4 @@
-"""Reads typed values in canonical form, in linear time. Ambiguous values (3/4/2026, 1,234, 3:15) keep all meanings."""
+"""Reads typed values in canonical form, in linear time. Ambiguous values (3/4/2026) keep all meanings."""
 
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ _LONG = 6
 class Value:
     """A value in a text.
 
-    ``text``: as written, at ``start`` of the folded text. ``keys``: readings, likeliest first: squeezed identifiers and
-    addresses; numbers; days as ``y * 10000 + m * 100 + d`` (year 0 if missing); minutes. ``unit``: of a measure.
+    ``text``: as written, at ``start`` of the folded text. ``keys``: readings, likeliest first; days as ``y * 10000 + m
+    * 100 + d`` (year 0 if missing), times in minutes. ``unit``: of a measure.
     """
 
     kind: Kind
@@ -178,7 +178,6 @@ def squeezed(text: str) -> str:
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern of any of these words, longest first, fast to fail."""
     ordered = sorted(words, key=len, reverse=True)
     return rf"(?=[{''.join(dict.fromkeys(word[0] for word in ordered))}])(?:{'|'.join(ordered)})"
 
@@ -283,7 +282,6 @@ def _counted(parts: Sequence[tuple[str, str]]) -> float:
 
 
 def _spellings(plain: str) -> list[str]:
-    """Return the number with a decimal point and no group separators; two if ambiguous."""
     commas, points = plain.count(","), plain.count(".")
     if commas and points:
         decimal = "," if plain.rfind(",") > plain.rfind(".") else "."

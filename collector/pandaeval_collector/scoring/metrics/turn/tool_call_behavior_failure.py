@@ -42,7 +42,6 @@ def _check(found: Labels, given: Mapping[str, Any]) -> str | None:
 
 
 def _by_code(view: TurnView) -> Score | None:
-    """Find calls repeated in vain, else ``None``. A loop fails; a single repetition is a suspect."""
     calls = view.tool_calls
     if len(calls) < 2:
         return None
