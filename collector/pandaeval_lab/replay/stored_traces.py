@@ -57,8 +57,8 @@ class StoredTraces:
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
         found = {each.trace_id.hex(): each.session for each in self._placed if each.session is not None}
-        unnamed = (run.unit.trace_id for run in runs if run.unit.session_id is None)
-        return Places(sessions={id_: found[id_] for id_ in unnamed if id_ in found})
+        named = {run.unit.trace_id: run.unit.session_id for run in runs}
+        return Places(sessions={id_: found[id_] for id_ in named if id_ in found and found[id_] != named[id_]})
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
         for some in batches(self._placed):
